@@ -30,8 +30,8 @@ from benchmarks.measure import ALICE, ROOT, machine
 from grader.base import gpus
 from grader.problems.gemm.gemm import Gemm
 from grader.problems.inputs import fresh_key
-from grader.run.gpu.bench import LoadedAhead, SharedBench
 from grader.run.gpu.plan_replay import Replay, load_module
+from grader.run.gpu.session import GpuSession, LoadedAhead
 from grader.run.probe import first_gpu_arch, gpu_names
 
 OTHERS = (
@@ -71,14 +71,12 @@ def measured(sizes: Sequence[int]) -> Raw:
             mp_context=multiprocessing.get_context("spawn"),
         ) as pool:
             ready = list(pool.map(prepared, *zip(*jobs, strict=True)))
-    bench = SharedBench(LoadedAhead(Gemm()))
+    bench = GpuSession(LoadedAhead(Gemm()))
     rows = []
     for job, each in zip(jobs, ready, strict=True):
         if each is None or Gemm().work(each.plan.size) / each.bound.speed / 1e12 > LONGEST:
             print(f"left out: {job[0].name} {job[1]}", flush=True)
             continue
-        most = each.bound.most
-        assert most is not None
         with bench.stream:
             speed = timed(bench, each)
         rows.append(
@@ -88,14 +86,14 @@ def measured(sizes: Sequence[int]) -> Raw:
                 n=each.plan.size["n"],
                 speed=speed,
                 about=each.bound.speed,
-                most=most.speed,
+                most=each.bound.most.speed,
                 resource=each.bound.resource,
             )
         )
     return Raw(where=f"{gpu_names()[0]}, {machine()}", rows=tuple(rows))
 
 
-def timed(bench: SharedBench, each: Ready) -> float:
+def timed(bench: GpuSession, each: Ready) -> float:
     """Median TFLOPS; the first launch is not counted unless it is the only one."""
     size = each.plan.size
     with bench.arena.memory(each.plan) as memory:

@@ -27,7 +27,7 @@ from grader.base.errors import Rejected
 from grader.base.explanation import KernelCounts
 from grader.base.profile import Profile
 from grader.explain.comparison import Compared, compare, total
-from grader.explain.join import count
+from grader.explain.join import count, factors
 from grader.explain.profiler import profile
 from grader.explain.sass import disassemble
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
@@ -171,7 +171,8 @@ def counted(folder: Path, arch: str, n: int, lab: str) -> Counted | Rejected:
         built.ptx.read_text(), ready.submission.folder, load_engine(engine_library().compiled())
     )
     samples = sampler.sample(plan, SECONDS, EVERY)
-    counts = [count(functions[s.kernel], s, bench.lab.problem.at(plan.size)) for s in samples]
+    by = factors(samples, bench.lab.problem.at(plan.size))
+    counts = [count(functions[s.kernel], s, f) for s, f in zip(samples, by, strict=True)]
     kinds = {o.kernel for o in plan.operations if isinstance(o, Launch)}
     assert kinds == {each.name for each in counts}
     return counts, Watching(problem=bench.lab.problem_ref, cubin=str(built.cubin), plan=plan)

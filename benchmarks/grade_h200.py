@@ -98,10 +98,10 @@ def worker() -> None:
     step("import the worker", modules)
     from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas, types_for
     from grader.run.gpu import bench
-    from grader.run.gpu.bench import describe
     from grader.run.gpu.calling import Caller
     from grader.run.gpu.memory import CHECKS, Arena, Kernels
     from grader.run.gpu.messages import checks_cubin
+    from grader.run.gpu.session import describe
     from grader.run.gpu.watch import GpuWatch, Nvml
     from grader.run.probe import first_gpu_arch, first_gpu_uuid
 
@@ -124,7 +124,7 @@ def worker() -> None:
     fp32 = types_for("f32", "f32", "f32")
     step("cuBLAS's handles", lambda: Cublas(stream.ptr, int(room.data.ptr), fp32))
     step("addresses", Arena)
-    step("all with a context again, as the worker does it", lambda: bench.SharedBench(ground))
+    step("all with a context again, as the worker does it", lambda: bench.GpuSession(ground))
     print(table(["start of a GPU worker", "ms"], rows))
     print(f"{time.monotonic():.3f}", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)  # as the grader ends it

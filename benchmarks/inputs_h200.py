@@ -25,17 +25,17 @@ from grader.base.records import Build
 from grader.base.result import Result
 from grader.judge.launches import held_to_the_clock
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench, prepare
+from grader.judge.program import GradingContext, prepare
 from grader.labs.lab import Case, Lab
 from grader.labs.submission import load_submission
 from grader.problems.gemm.gemm import Gemm
 from grader.problems.inputs import fresh_key
 from grader.problems.operands import Operand
-from grader.run.gpu.bench import LoadedAhead, SharedBench
 from grader.run.gpu.measure import time_case, verify_case
 from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
+from grader.run.gpu.session import GpuSession, LoadedAhead
 from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from ptxsim.records import Plan, Size
 from tests.support.corpus import Fixture, cheats
@@ -65,7 +65,7 @@ def quick(default: Lab, runs: int) -> Lab:
     )
 
 
-def grade_cheats(tools: Bench) -> None:
+def grade_cheats(tools: GradingContext) -> None:
     def graded(folder: Path, runs: int) -> Result:
         bench = msgspec.structs.replace(tools, lab=quick(tools.lab, runs), explain=False)
         return grade(folder, bench, quietly).result
@@ -97,7 +97,7 @@ def grade_cheats(tools: Bench) -> None:
             )
 
 
-def parts(bench: SharedBench, kernel: Kernel) -> None:
+def parts(bench: GpuSession, kernel: Kernel) -> None:
     """Milliseconds of what a repetition consists of."""
     print("\nmilliseconds (median of 9): both inputs made, both checked, the rest of fresh;")
     print("submission, baseline; a whole repetition by the clock; share of inputs in it")
@@ -163,7 +163,7 @@ def parts(bench: SharedBench, kernel: Kernel) -> None:
         )
 
 
-def noise(bench: SharedBench, kernel: Kernel, times: int) -> None:
+def noise(bench: GpuSession, kernel: Kernel, times: int) -> None:
     print(f"\nhonest kernels, {times} measurements of 3 runs: which had two speeds?")
     for n in SIZES:
         for name in ("alice", "cuBLAS"):
@@ -182,7 +182,7 @@ def noise(bench: SharedBench, kernel: Kernel, times: int) -> None:
             print(f"{n:6} {name:6} {spread}, {len(found)} of {times} {found or ''}", flush=True)
 
 
-def untimed(bench: SharedBench, built: Build, plans: Sequence[Plan]) -> None:
+def untimed(bench: GpuSession, built: Build, plans: Sequence[Plan]) -> None:
     """Every correctness size in a module loaded afresh, and the warm-up at 8192."""
     outcomes: list[CaseOutcome] = []
     for plan in plans:
@@ -213,7 +213,7 @@ def main() -> None:
     sizes = [*(case.size for case in tools.lab.correctness), Size.of(m=8192, n=8192, k=8192)]
     plans = prepare(load_submission(ALICE, MAIN), sizes, tools, kernel.built.arch).plans
     print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
-    bench = SharedBench(LoadedAhead(Gemm()))
+    bench = GpuSession(LoadedAhead(Gemm()))
     gpu = bench.gpu
     print(f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}")
     with bench.stream:

@@ -26,15 +26,15 @@ from grader.base.records import Build, size_text
 from grader.base.result import Result, Timing
 from grader.judge import scoring
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Format
 from grader.problems.inputs import fresh_key
-from grader.run.gpu.bench import LoadedAhead, SharedBench
 from grader.run.gpu.measure import close_to_the_fastest, time_case, turns
 from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
+from grader.run.gpu.session import GpuSession, LoadedAhead
 from grader.run.protocol import PlannedCase, quietly
 from ptxsim.records import Size
 
@@ -56,14 +56,14 @@ void run_custom"""
 class Kernel:
     """A submission, built and recorded at some sizes; loaded once there is a context."""
 
-    def __init__(self, folder: Path, tools: Bench, sizes: tuple[int, ...]) -> None:
+    def __init__(self, folder: Path, tools: GradingContext, sizes: tuple[int, ...]) -> None:
         assert tools.gpu_arch
         ready = cubes(folder, sizes, tools, tools.gpu_arch)
         self.built: Build = ready.built
         self._memory = ExitStack()  # to the end of the process
         self.plans = {plan.size["m"]: plan for plan in ready.plans}
 
-    def case(self, bench: SharedBench, n: int) -> MeasuredCase:
+    def case(self, bench: GpuSession, n: int) -> MeasuredCase:
         """The first case of the process lies at the recorder's addresses, others in the pool."""
         module = load_module(self.built.cubin.read_bytes())
         planned = PlannedCase(id="case", plan=self.plans[n])
@@ -74,7 +74,7 @@ class Kernel:
         return case
 
 
-def measured(bench: SharedBench, case: MeasuredCase, seconds: float) -> Timing:
+def measured(bench: GpuSession, case: MeasuredCase, seconds: float) -> Timing:
     job = GpuJob(cubin="", cases=(), runs=3, run_seconds=seconds)
     timing = time_case(bench, case, job, lambda: None).outcome.timing
     assert timing is not None
@@ -95,7 +95,7 @@ def shown(timing: Timing) -> str:
 # --- whole grades -----------------------------------------------------------------------------
 
 
-def whole_grades(tools: Bench, count: int) -> None:
+def whole_grades(tools: GradingContext, count: int) -> None:
     scores, shares = [], []
     for i in range(count):
         begun = time.monotonic()
@@ -133,7 +133,7 @@ def timed_seconds(result: Result) -> float:
     return total
 
 
-def anatomy(bench: SharedBench, kernel: Kernel) -> None:
+def anatomy(bench: GpuSession, kernel: Kernel) -> None:
     """Where the time of one repetition goes at the largest size."""
     case = kernel.case(bench, SIZES[-1])
     baseline = next(iter(case.rivals().values()))
@@ -161,7 +161,7 @@ def anatomy(bench: SharedBench, kernel: Kernel) -> None:
 # --- the choice of the baseline ---------------------------------------------------------------
 
 
-def choices(bench: SharedBench) -> None:
+def choices(bench: GpuSession) -> None:
     """What is chosen from scratch, time after time; what is lost with one variant and with two,
     against the best by all turns together; what eight candidates would have cost."""
     print("\nthe choice of the baseline, from scratch each time")
@@ -203,7 +203,7 @@ def choices(bench: SharedBench) -> None:
             )
 
 
-def beside_itself(bench: SharedBench, kernel: Kernel) -> None:
+def beside_itself(bench: GpuSession, kernel: Kernel) -> None:
     """cuBLAS in the place of a submission, and alice; and what the second variant costs."""
     print("\ncuBLAS against itself, then alice: ratio ± half width of the 95 % interval")
     for n in SIZES:
@@ -224,7 +224,9 @@ def beside_itself(bench: SharedBench, kernel: Kernel) -> None:
 # --- two kernels one per cent apart -----------------------------------------------------------
 
 
-def one_per_cent_apart(bench: SharedBench, tools: Bench, kernel: Kernel, pairs: int) -> None:
+def one_per_cent_apart(
+    bench: GpuSession, tools: GradingContext, kernel: Kernel, pairs: int
+) -> None:
     case = kernel.case(bench, APART_AT)
     case.fresh()
     own = statistics.median(bench.time(case.launch) for _ in range(20))
@@ -256,7 +258,7 @@ def one_per_cent_apart(bench: SharedBench, tools: Bench, kernel: Kernel, pairs: 
 # --- nvbench ----------------------------------------------------------------------------------
 
 
-def beside_nvbench(bench: SharedBench, kernel: Kernel) -> None:
+def beside_nvbench(bench: GpuSession, kernel: Kernel) -> None:
     """Medians of the same replay on the same stream, by nvbench and by the judge's stopwatch."""
     try:
         from cuda import bench as nvbench
@@ -301,7 +303,7 @@ def main() -> None:
     if "grades" in wanted:
         whole_grades(tools, 10)
     kernel = Kernel(ALICE, tools, SIZES)
-    bench = SharedBench(LoadedAhead(Gemm()))
+    bench = GpuSession(LoadedAhead(Gemm()))
     gpu = bench.gpu
     print(
         f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}, "

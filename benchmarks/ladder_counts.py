@@ -19,7 +19,7 @@ from grader.build.toolchain import find_toolchain
 from grader.explain.main_loop import summarise
 from grader.explain.sass import disassemble
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench, compile_for
+from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case, load_lab
 from grader.labs.submission import load_submission
 from grader.results.rungs import find_rungs
@@ -61,7 +61,7 @@ def formula_bytes(size: Size, edges: tuple[int, int]) -> float:
     return 4 * (loads + size["m"] * size["n"])
 
 
-def row(folder: Path, bench: Bench) -> list[str]:
+def row(folder: Path, bench: GradingContext) -> list[str]:
     """Raises ValueError unless the rung is accepted."""
     result = grade(folder, bench, quietly).result
     if result.verdict is not Verdict.AC or result.build is None:
@@ -91,7 +91,7 @@ def ratio(amount: float, of: float) -> str:
     return f"{amount / of:.2f}" if amount else "–"
 
 
-def ffma_share(folder: Path, bench: Bench) -> float:
+def ffma_share(folder: Path, bench: GradingContext) -> float:
     """Of the instructions in the main loop; the best of the rung's kernels."""
     arch = bench.lab.architectures[0]
     built = compile_for(load_submission(folder, MAIN), bench, arch)
@@ -102,7 +102,9 @@ def ffma_share(folder: Path, bench: Bench) -> float:
 
 def main() -> None:
     lab = msgspec.structs.replace(load_lab(), cpu=(Case(id="counted", size=SIZE),))
-    bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False)
+    bench = GradingContext(
+        lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False
+    )
     rows = [row(REFERENCE / rung.name, bench) for rung in find_rungs(REFERENCE)]
     print(
         machine(),

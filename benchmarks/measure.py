@@ -16,14 +16,14 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from grader.base.result import Result
 from grader.build.toolchain import find_toolchain
-from grader.judge.program import Bench, Prepared, prepare
+from grader.judge.program import GradingContext, Program, prepare
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.problems.gemm.gemm import Gemm
@@ -64,10 +64,10 @@ def gpus_here() -> tuple[str, ...]:
     return names
 
 
-def on_gpu() -> Bench:
+def on_gpu() -> GradingContext:
     """The default lab on the GPU at hand. Ends the program where there is none."""
     gpus_here()
-    return Bench(
+    return GradingContext(
         lab=load_lab(),
         toolchain=find_toolchain(),
         sandbox=Sandbox.open("auto"),
@@ -75,11 +75,11 @@ def on_gpu() -> Bench:
     )
 
 
-def tools(name: str = DEFAULT_LAB.stem) -> Bench:
+def tools(name: str = DEFAULT_LAB.stem) -> GradingContext:
     """A lab's, with limits for large kernels; its grades explain nothing."""
     lab = load_lab(find_lab(name))
     limits = msgspec.structs.replace(lab.limits, compile_s=120, record_s=20, memory_mb=16384)
-    return Bench(
+    return GradingContext(
         lab=msgspec.structs.replace(lab, limits=limits),
         toolchain=find_toolchain(),
         sandbox=Sandbox.open("auto"),
@@ -87,7 +87,7 @@ def tools(name: str = DEFAULT_LAB.stem) -> Bench:
     )
 
 
-def cubes(folder: Path, extents: tuple[int, ...], bench: Bench, arch: str) -> Prepared:
+def cubes(folder: Path, extents: tuple[int, ...], bench: GradingContext, arch: str) -> Program:
     """A submission at sizes n³. Raises Rejected."""
     sizes = [Size.of(m=n, n=n, k=n) for n in extents]
     submission = load_submission(folder, bench.lab.problem.interface.main)
@@ -168,14 +168,21 @@ class Kept(Record):
     figures: tuple[Figure, ...]
 
 
-def run(title: str, measure: Callable[[], Sequence[Figure]]) -> None:
+def run(
+    title: str,
+    measure: Callable[[], Iterable[Figure]],
+    **variants: Callable[[], Iterable[Figure]],
+) -> None:
     """Measure; print, keep and compare, as the command line says. Ends the program beyond a
-    limit."""
+    limit. ``variants`` are measured instead by options of their names."""
     options = argparse.ArgumentParser()
+    options.set_defaults(measure=measure)
+    for name, other in variants.items():
+        options.add_argument(f"--{name}", dest="measure", action="store_const", const=other)
     options.add_argument("--keep", type=Path, metavar="FILE", help="keep the figures as JSON")
     options.add_argument("--beside", type=Path, metavar="FILE", help="compare with kept figures")
     chosen = options.parse_args()
-    figures, date = tuple(measure()), time.strftime("%Y-%m-%d")
+    figures, date = tuple(chosen.measure()), time.strftime("%Y-%m-%d")
     now = Kept(title=title, hardware=_hardware(), date=date, figures=figures)
     print(f"{now.hardware}, {now.date}\n\n{shown(now)}")
     if chosen.keep:

@@ -1,22 +1,28 @@
-"""Seconds that the simulator alone takes, every watch on: ``python -m benchmarks.simulator``."""
+"""CPU seconds that the simulator alone takes, every watch on: ``python -m benchmarks.simulator``.
+
+With ``--levels``: as compiled for this CPU, and for each level that wheels are built for.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import ALICE, ROOT, Figure, cubes, run
+from benchmarks.measure import ALICE, ROOT, Figure, cubes, run, tools
 from grader.build.toolchain import find_toolchain
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import load_lab
 from grader.problems.comparison import poisoned
 from grader.problems.inputs import make_inputs
 from grader.run.protocol import quietly
 from grader.run.simulator.device import engine_library
 from grader.sandbox.running import Sandbox
-from ptxsim.engine import load_engine
+from ptxsim.engine import FLAGS, Engine, load_engine
+from ptxsim.native import cpu_levels
 from ptxsim.outcome import SimLimits
 from ptxsim.records import Size
 from ptxsim.simulator import Simulator
@@ -32,30 +38,42 @@ GOALS = [  # name, folder, extent of the cube, seconds that must not be passed
 FIXTURE_GOAL = 5.0
 
 
-def seconds(folder: Path, extent: int, bench: Bench) -> float:
-    """The best of some runs of one plan. Raises ValueError when the product is wrong."""
+def seconds(
+    folder: Path, extent: int, bench: GradingContext, engines: Sequence[Engine]
+) -> list[float]:
+    """For each engine the best of some runs of one plan, by turns. Raises ValueError when the
+    product is wrong."""
     size = Size.of(m=extent, n=extent, k=extent)
     ready = cubes(folder, (extent,), bench, bench.lab.architectures[0])
-    simulator = Simulator(
-        ready.built.ptx.read_text(),
-        ready.submission.folder,
-        load_engine(engine_library().compiled()),
-    )
+    ptx = ready.built.ptx.read_text()
     operands = bench.lab.problem.operands(size)
     a, b = make_inputs(operands)
-    taken = []
+    best = [float("inf")] * len(engines)
     for _ in range(REPEATS):
-        c = poisoned(operands[2])
-        arrays = {0: a, 1: b, 2: c}
-        buffers = {i: array.reshape(-1).view(np.uint8) for i, array in arrays.items()}
-        outcome = simulator.run(ready.plans[0], buffers, SimLimits(seconds=600))
-        if outcome.findings or outcome.stopped:
-            raise ValueError(f"{folder}: {outcome.findings} {outcome.stopped}")
-        taken.append(outcome.seconds)
-    return min(taken)
+        for place, engine in enumerate(engines):
+            simulator = Simulator(ptx, ready.submission.folder, engine)
+            arrays = {0: a, 1: b, 2: poisoned(operands[2])}
+            buffers = {i: array.reshape(-1).view(np.uint8) for i, array in arrays.items()}
+            begin = time.process_time()
+            outcome = simulator.run(ready.plans[0], buffers, SimLimits(seconds=600))
+            best[place] = min(best[place], time.process_time() - begin)
+            if outcome.findings or outcome.stopped:
+                raise ValueError(f"{folder}: {outcome.findings} {outcome.stopped}")
+    return best
 
 
-def slowest_fixture(bench: Bench) -> tuple[str, float]:
+def by_level() -> Iterator[Figure]:
+    bench = tools()
+    levels = ("native", *cpu_levels())
+    engines = [
+        load_engine(engine_library((*FLAGS, f"-march={level}")).compiled()) for level in levels
+    ]
+    for name, folder, extent, _ in GOALS:
+        took = seconds(folder, extent, bench, engines)
+        yield Figure(what=f"{name}, {extent}³", values=dict(zip(levels, took, strict=True)))
+
+
+def slowest_fixture(bench: GradingContext) -> tuple[str, float]:
     """The correct fixture with the longest case at the lab's own sizes."""
     longest = ("", 0.0)
     for folder in sorted(CORRECT.iterdir()):
@@ -66,11 +84,12 @@ def slowest_fixture(bench: Bench) -> tuple[str, float]:
 
 
 def measured() -> list[Figure]:
-    bench = Bench(
+    bench = GradingContext(
         lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False
     )
+    engine = load_engine(engine_library().compiled())
     taken = [
-        (f"{name}, {extent}³", seconds(folder, extent, bench), goal)
+        (f"{name}, {extent}³", min(seconds(folder, extent, bench, [engine])), goal)
         for name, folder, extent, goal in GOALS
     ]
     name, worst = slowest_fixture(bench)
@@ -82,4 +101,4 @@ def measured() -> list[Figure]:
 
 
 if __name__ == "__main__":
-    run("kernel", measured)
+    run("kernel", measured, levels=by_level)

@@ -27,7 +27,7 @@ _FOLLOWED = {  # module → functions, or methods as Class.name
     "grader.judge.pipeline": ("build_program", "record_group", "_disassemble"),
     "grader.run.simulator.device": ("CpuDevice.read", "CpuDevice.tensor_cores"),
     f"{_GPU}.device": ("GpuDevice.stand_by", "GpuDevice.run", "GpuDevice._end"),
-    f"{_GPU}.bench": ("LoadedAhead.__init__", "SharedBench.__init__"),
+    f"{_GPU}.session": ("LoadedAhead.__init__", "GpuSession.__init__"),
     f"{_GPU}.measure": ("verify_case", "time_case"),
     f"{_GPU}.host_check": ("HostCheck.confirm",),
 }
@@ -174,7 +174,7 @@ def _turns(moments: Sequence[Happened]) -> Iterator[Turn]:
             for each in workers[asked.process]
             if each.what == "_grade" and each.begin < asked.begin and asked.end < each.end
         ]
-        bench = next(each for each in worker if each.what == "SharedBench.__init__")
+        bench = next(each for each in worker if each.what == "GpuSession.__init__")
         loaded = next((each for each in worker if each.what == "LoadedAhead.__init__"), bench)
         yield Turn(
             student=grading[0] if grading else "",

@@ -10,10 +10,10 @@ source "$home/slurm/settings.sh" || { echo "$0: ${trouble:-no settings.sh beside
 all=$GRADE_OUT
 for type in "$@"; do
   GRADE_OUT=$all/$type
-  mkdir -p "$GRADE_OUT"
+  mkdir -p "$GRADE_OUT/logs"
   hand_over
-  # shellcheck disable=SC2046 # one word or none
-  job=$(sbatch --parsable $(gpu_request "$type") --job-name="ladder-$type" --time=01:00:00 \
+  ask "$type"
+  job=$(sbatch --parsable "${asked[@]}" --job-name="ladder-$type" --time=01:00:00 \
     "$home/slurm/run.sh" "${handed[@]}" --ladder)
   echo "Job $job measures the ladder on $type; its page will be in $GRADE_OUT/ladder/, its log is $GRADE_OUT/logs/$job.log."
 done

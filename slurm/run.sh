@@ -41,7 +41,8 @@ restarts=${SLURM_RESTART_COUNT:-0}
 # The shell would evaluate it.
 [[ $restarts =~ ^[0-9]{1,9}$ ]] || stop "SLURM_RESTART_COUNT=$restarts: not a number"
 echo "Job $job started on $(hostname) at $(date -Is), restart $restarts."
-load_module
+[[ -z $GRADE_MODULE ]] || ! command -v module >/dev/null || module load "$GRADE_MODULE" 2>/dev/null ||
+  echo "The module $GRADE_MODULE could not be loaded."
 
 if [[ ${1:-} == --class ]]; then # builds were made ahead, in the shared cache
   export SGEMM_GRADER_CACHE=$GRADE_CACHE
@@ -55,7 +56,7 @@ else
   for ((i = 1; i <= $#; i++)); do
     ((i % ${SLURM_ARRAY_TASK_COUNT:-1} == ${SLURM_ARRAY_TASK_ID:-0} % ${SLURM_ARRAY_TASK_COUNT:-1})) && mine+=("${!i}")
   done
-  ((${#mine[@]})) || { echo "This task has no submission to grade."; exit 0; }
+  ((${#mine[@]})) || { echo "This task has no submission to grade." && exit 0; }
   work=("${options[@]}" -- "${mine[@]}") # a name may begin with a dash, or equal a command's
 fi
 
@@ -75,4 +76,5 @@ if ((status == 3 && restarts < GRADE_RETRIES)); then
   echo "The job goes back to the queue, try $((restarts + 1)) of $GRADE_RETRIES."
   scontrol requeue "$SLURM_JOB_ID" && sleep 30
 fi
+echo "Job $job ended with status $status." # judge.sh waits for this line
 exit $status

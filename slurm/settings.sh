@@ -7,12 +7,15 @@
 # GRADE_HOME, or the folder that this file was sourced from.
 GRADE_HOME=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 trouble=
-if [[ -n ${GRADE_SITE:-} && ! -r $GRADE_SITE ]]; then
-  trouble="GRADE_SITE=$GRADE_SITE cannot be read"
-  return 3
+if [[ -z ${GRADE_SITE:-} ]]; then
+  GRADE_SITE=$GRADE_HOME/slurm/site.env
+  [[ -e $GRADE_SITE || -L $GRADE_SITE ]] || GRADE_SITE=
 fi
-GRADE_SITE=${GRADE_SITE:-$GRADE_HOME/slurm/site.env}
-if [[ -r $GRADE_SITE ]]; then
+if [[ -n $GRADE_SITE ]]; then
+  if [[ ! -r $GRADE_SITE || -d $GRADE_SITE ]]; then
+    trouble="GRADE_SITE=$GRADE_SITE cannot be read"
+    return 3
+  fi
   if ! trouble=$(bash -n "$GRADE_SITE" 2>&1); then return 3; fi
   # Restore settings from the environment over those of the file.
   declare -A given=()
@@ -27,14 +30,17 @@ if [[ -r $GRADE_SITE ]]; then
   unset given name value
 fi
 
-: "${GRADE_OUT:=$PWD/results}"        # results, reports, logs; shared by all nodes
-: "${GRADE_DEVICE:=gpu}"              # cpu: the simulator, no GPU needed
-: "${GRADE_LAB:=}"                    # lab file; empty: the default lab
-: "${GRADE_OPTIONS:=}"                # further options of grade, split at blanks
-: "${GRADE_MODULE:=cuda}"             # loaded where `module` exists and knows it; empty: none
-: "${GRADE_GRES:=gpu}"                # what a job requests, without a count; none: no GPU
-: "${GRADE_RETRIES:=3}"               # times a job goes back to the queue when the GPU was shared
-: "${GRADE_CACHE:=$GRADE_OUT/.cache}" # builds that are shared between nodes
+: "${GRADE_OUT:=$PWD/results}"              # results, reports, logs; shared by all nodes
+: "${GRADE_DEVICE:=gpu}"                    # cpu: the simulator, no GPU needed
+: "${GRADE_LAB:=}"                          # lab file; empty: the default lab
+: "${GRADE_OPTIONS:=}"                      # further options of grade, split at blanks
+: "${GRADE_MODULE:=cuda}"                   # loaded where `module` exists and knows it; empty: none
+: "${GRADE_GRES:=gpu}"                      # what a job requests, without a count; none: no GPU
+: "${GRADE_MEM:=}"                          # MiB that a job requests; empty: by the lab's limits; none: nothing
+: "${GRADE_RETRIES:=3}"                     # times a job goes back to the queue when the GPU was shared
+: "${GRADE_CACHE:=$GRADE_OUT/.cache}"       # builds that are shared between nodes
+: "${GRADE_PREPARED:=$GRADE_HOME/prepared}" # what `grade doctor --prepare` compiled for all
+if [[ -d $GRADE_PREPARED ]]; then export SGEMM_GRADER_PREPARED=$GRADE_PREPARED; fi
 if ! mkdir -p "$GRADE_OUT/logs" || [[ ! -w $GRADE_OUT/logs ]]; then
   # shellcheck disable=SC2034 # who sources this says it
   trouble="GRADE_OUT=$GRADE_OUT cannot be written to"
@@ -51,9 +57,17 @@ options=(--device "$GRADE_DEVICE" --out "$GRADE_OUT")
 # shellcheck disable=SC2206 # split at blanks on purpose
 [[ -n $GRADE_OPTIONS ]] && options+=($GRADE_OPTIONS)
 
-# Options of sbatch for a job with a GPU: $1 is its type, "" for any.
-gpu_request() {
-  [[ $GRADE_GRES == none ]] || echo "--gres=$GRADE_GRES${1:+:$1}:1"
+# Options of sbatch, in asked, for a job with a GPU: $1 is its type, "" for any. Its architecture, or
+# "-", goes to arch.
+ask() {
+  local needs memory
+  needs=$("$GRADE_BIN" labs --job "${1:-any}" ${GRADE_LAB:+--lab "$GRADE_LAB"}) || return
+  # shellcheck disable=SC2034 # for class.sh
+  read -r memory arch <<<"$needs"
+  # What Slurm itself says of a job belongs in its log.
+  asked=(--output="${GRADE_OUT//%/%%}/logs/${2:-%j}.log" --open-mode=append)
+  [[ $GRADE_GRES == none ]] || asked+=(--gres="$GRADE_GRES${1:+:$1}:1")
+  [[ $GRADE_MEM == none ]] || asked+=(--mem="${GRADE_MEM:-$memory}M")
 }
 
 # Every setting as an argument; run.sh and leaderboard.sh read these first, up to --. If a site sets
@@ -63,11 +77,4 @@ hand_over() {
   local name
   for name in "${!GRADE_@}"; do handed+=("$name=${!name}"); done
   handed+=(--)
-}
-
-load_module() {
-  if [[ -n $GRADE_MODULE ]] && command -v module >/dev/null; then
-    module load "$GRADE_MODULE" 2>/dev/null ||
-      echo "The module $GRADE_MODULE could not be loaded." >&2
-  fi
 }

@@ -28,13 +28,13 @@ from benchmarks.measure import cubes, tools
 from grader.base.errors import Rejected
 from grader.base.records import Build
 from grader.build.entry import INCLUDE
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import PlannedCase
 from ptxsim.records import Plan
 
 if TYPE_CHECKING:  # it needs a GPU
-    from grader.run.gpu.bench import SharedBench
+    from grader.run.gpu.session import GpuSession
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -88,7 +88,7 @@ def folders(scratch: Path) -> dict[str, Path]:
 
 
 def made(
-    name: str, folder: Path, sizes: Sequence[int], arch: str, scratch: Path, bench: Bench
+    name: str, folder: Path, sizes: Sequence[int], arch: str, scratch: Path, bench: GradingContext
 ) -> Made:
     """Both sides, compiled."""
     program = scratch / f"{name}.native"
@@ -108,7 +108,7 @@ def made(
     return Made(name, program, ready.built, {plan.size["m"]: plan for plan in ready.plans})
 
 
-def compared(bench: SharedBench, each: Made, sizes: Sequence[int]) -> list[Row]:
+def compared(bench: GpuSession, each: Made, sizes: Sequence[int]) -> list[Row]:
     """A row for each size that is not too slow."""
     rows: list[Row] = []
     with subprocess.Popen(
@@ -124,7 +124,7 @@ def compared(bench: SharedBench, each: Made, sizes: Sequence[int]) -> list[Row]:
     return rows
 
 
-def one(bench: SharedBench, each: Made, native: subprocess.Popen[str], n: int) -> Row:
+def one(bench: GpuSession, each: Made, native: subprocess.Popen[str], n: int) -> Row:
     from grader.run.gpu.measured_case import MeasuredCase
     from grader.run.gpu.plan_replay import load_module
 
@@ -195,9 +195,9 @@ def main() -> None:
         if options.build_only:
             return
         from grader.problems.gemm.gemm import Gemm
-        from grader.run.gpu.bench import LoadedAhead, SharedBench
+        from grader.run.gpu.session import GpuSession, LoadedAhead
 
-        bench = SharedBench(LoadedAhead(Gemm()))
+        bench = GpuSession(LoadedAhead(Gemm()))
         print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
         print(f"{'submission':24} {'N':>6} {'native ms':>12} {'judge ms':>12} {'off':>10}")
         with bench.stream:

@@ -48,6 +48,7 @@ from .gpus import Attributes as Attributes
 from .gpus import Gpu as Gpu
 from .gpus import Multiprocessor as Multiprocessor
 from .gpus import Target as Target
+from .gpus import arch_of_type as arch_of_type
 from .gpus import capability_of as capability_of
 from .gpus import gpu_info as gpu_info
 from .gpus import least_ms as least_ms
@@ -59,6 +60,8 @@ from .language import Language as Language
 from .language import choose_language as choose_language
 from .language import known_languages as known_languages
 from .language import translated as translated
+from .native import CACHE_VARIABLE as CACHE_VARIABLE
+from .native import PREPARED_VARIABLE as PREPARED_VARIABLE
 from .native import Native as Native
 from .native import cache_folder as cache_folder
 from .native import cache_limit as cache_limit
@@ -66,6 +69,7 @@ from .native import compile_native as compile_native
 from .native import find_host_compiler as find_host_compiler
 from .native import lock_folder as lock_folder
 from .native import locked as locked
+from .native import prepared as prepared
 from .profile import PROFILE_SCHEMA as PROFILE_SCHEMA
 from .profile import PROFILE_VERSION as PROFILE_VERSION
 from .profile import Profile as Profile

@@ -109,10 +109,8 @@ class KernelCounts(Record):
     shared_loads: Traffic
     shared_stores: Traffic
     shared_copies: Traffic  # cp.async, the shared side
-    # Those that cost most first; null in older documents.
-    splits: tuple[Split, ...] | None = None
-    # Of tensor-core kernels; empty in older documents.
-    tensor: tuple[TensorCount, ...] = ()
+    splits: tuple[Split, ...] = ()  # those that cost most first
+    tensor: tuple[TensorCount, ...] = ()  # of tensor-core kernels
     matrix_loads: Traffic = NO_TRAFFIC  # ldmatrix
     matrix_stores: Traffic = NO_TRAFFIC  # stmatrix
     # Bulk copies and TMA: sectors of global memory; and wavefronts of shared memory, in each block
@@ -169,14 +167,14 @@ class Bound(Record):
     peak: float
     waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
     # What no kernel with these counts can exceed: the time of each launch's busiest resource,
-    # without the issue model. Null in older documents.
+    # without the issue model. Null where the counts are of a part of a block.
     most: Limit | None = None
 
     @property
     def ceiling(self) -> float:
         """Return a speed that no kernel with these counts exceeds. Counts of a part of the blocks
         may miss some FFMA; the peak holds all the same."""
-        return min(self.most.speed if self.most else self.speed, self.peak)
+        return min(self.most.speed, self.peak) if self.most else self.peak
 
 
 class Advice(Record):
@@ -188,6 +186,9 @@ class Advice(Record):
     file: str | None
     line: int | None
     gain: float | None  # how many times faster the model's bound becomes; null: it cannot say
+    rule: str = (
+        ""  # that found it: "bank-conflicts"; several lead to one rung; "" in older documents
+    )
 
 
 class Tile(Record):
@@ -254,8 +255,8 @@ class Score(Record):
     total: float
     max: float
     policy: str
-    shares: tuple[Share, ...] = ()  # () in older documents
-    curves: tuple[SizeCurve, ...] = ()  # of the sizes that are not hidden; () before version 7
+    shares: tuple[Share, ...] = ()
+    curves: tuple[SizeCurve, ...] = ()  # of the sizes that are not hidden
 
 
 class SizeGroup(Record):
@@ -264,10 +265,10 @@ class SizeGroup(Record):
     name: Literal["public", "hidden"]
     weight: float  # against the other group's
     sizes: int  # how many count; 0: the hidden ones are not known here
-    right: int
-    verdict: Verdict | None  # of this group; null: not run
-    mistakes: tuple[Kind, ...]  # kinds of the errors found at hidden sizes
-    points: float | None  # of the group, from its timed sizes; of hidden ones a whole number
+    right: int = 0
+    verdict: Verdict | None = None  # of this group; null: not run
+    mistakes: tuple[Kind, ...] = ()  # kinds of the errors found at hidden sizes
+    points: float | None = None  # of the group, from its timed sizes; of hidden ones a whole number
 
 
 def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:

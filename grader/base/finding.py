@@ -37,6 +37,7 @@ class Kind(str, Enum):
     LIBRARY = "library"  # a library's kernel does the work
     CALLS_DIFFER = "calls-differ"  # the third call of run_custom does what the second did not
     CHECKS_DIFFER = "checks-differ"  # the host finds wrong what the GPU's comparison let pass
+    BOUND_EXCEEDED = "bound-exceeded"  # a measured speed; the model is wrong
     STATE_LEFT = "state-left"  # a call is wrong because of what the one before it left behind
 
 
@@ -95,6 +96,7 @@ _KINDS = {
         *(phrase("host-crash"), phrase("input-modified"), phrase("canary")),
         *(phrase("impossible-time"), phrase("untimed-work"), phrase("relocated")),
         *(phrase("library"), phrase("calls-differ"), phrase("checks-differ"), phrase("state-left")),
+        phrase("bound-exceeded"),
     )
 }
 _SEVERITIES = {

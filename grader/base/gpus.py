@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from grader.base.explanation import Occupancy
@@ -156,6 +157,15 @@ def find(name: str) -> Gpu | None:
     if "mig" in said:
         return None
     return next((gpu for gpu in known() if said.issuperset(gpu.matches.lower().split())), None)
+
+
+def arch_of_type(name: str) -> str | None:
+    """The architecture of a GPU type as batch systems write it ("2080ti", "a100", "rtx_2080_ti");
+    None if no model of the table, or several kinds of them, go by that name."""
+    said = set(re.findall(r"[a-z]+|\d+", name.lower()))
+    models = ((gpu, set(re.findall(r"[a-z]+|\d+", gpu.matches.lower()))) for gpu in known())
+    found = {gpu.capability for gpu, words in models if said and (said <= words or words <= said)}
+    return f"sm_{found.pop()}" if len(found) == 1 else None
 
 
 def of(info: GpuInfo) -> Gpu | None:

@@ -1,6 +1,7 @@
 """Compiles the grader's own C++ once and keeps the result in a cache folder.
 
-The cache may be deleted at any time; missing files are compiled again.
+The cache may be deleted at any time; missing files are compiled again. Beside it there may be a
+folder that ``grade doctor --prepare`` filled, for other users and machines.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from ptxsim.outcome import EngineError
 from ptxsim.records import Record
 
 CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
+PREPARED_VARIABLE = "SGEMM_GRADER_PREPARED"
 LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"
 _LIMIT_GB = 4.0
 _INCLUDED = (".h", ".hpp", ".inc", ".cpp")
+_SHIPPED = Path(__file__).parents[1] / "built"  # what the wheel brought
 _ALWAYS = ("-std=c++17", "-fPIC", "-Wall", "-Wextra")
 
 
@@ -52,6 +55,21 @@ def cache_folder() -> Path:
         why = phrase("it is another user's") if others else phrase("it can be written by all")
         raise ToolchainError(_useless(folder, why, remedy))
     return folder.absolute()
+
+
+def prepared(name: str) -> Path | None:
+    """The file of this name that ``grade doctor --prepare`` compiled for other users and machines,
+    if there is one. Raises ToolchainError if it could be a stranger's."""
+    folder = Path(os.environ.get(PREPARED_VARIABLE) or "/nonexistent")
+    file = folder / "native" / name
+    if not file.exists():
+        return None
+    state = file.stat()
+    trusted = {os.getuid(), 0, Path(__file__).stat().st_uid}  # whoever installed the grader
+    if state.st_uid not in trusted or state.st_mode & stat.S_IWOTH:
+        remedy = phrase("unset {variable}", variable=PREPARED_VARIABLE)
+        raise ToolchainError(_useless(folder, phrase("it is another user's"), remedy))
+    return file
 
 
 def _useless(folder: Path, why: Message | str, remedy: Message) -> Message:
@@ -143,8 +161,9 @@ class Native(Record):
     """A program, or a library if ``shared``, made from C++ ``sources``.
 
     ``flags`` go to the compiler and the linker. The standard is C++17 unless they name
-    another. ``shipped`` is the build that a wheel brought, if one did. The cache key covers the
-    sources, all C++ in and below their folders, the compiler and the flags.
+    another. ``shipped`` is the build that another distribution's wheel brought, if one did. The
+    grader's own wheel has what CMakeLists.txt made, named by sources and flags. The cache key
+    covers the sources, all C++ in and below their folders, the compiler and the flags.
     """
 
     name: str
@@ -154,15 +173,30 @@ class Native(Record):
     shipped: Path | None = None
 
     def path(self) -> Path:
-        """Its path, in the cache whether compiled or not. Raises ToolchainError."""
-        if self.shipped:
-            return self.shipped
-        key = _key(
-            find_host_compiler(),
-            self.sources,
-            [*self.every_flag, "-shared" if self.shared else ""],
-        )
-        return cache_folder() / "native" / f"{self.name}-{key}{'.so' if self.shared else ''}"
+        """Its path: the wheel's, or in the cache whether compiled or not. Raises ToolchainError."""
+        shipped = self.shipped or _SHIPPED / self.shipped_name()
+        if shipped.exists():
+            return shipped
+        name = self.file_name
+        return prepared(name) or cache_folder() / "native" / name
+
+    @property
+    def file_name(self) -> str:
+        """Its name in the cache, by all that it is made from. Raises ToolchainError."""
+        words = [_version(find_host_compiler()), *self.every_flag]
+        if "-march=native" in self.flags:
+            words.append(_cpu())
+        return self._name_by(words)
+
+    def shipped_name(self) -> str:
+        """Return the name of its file in the grader's wheel, whatever folders headers lie in."""
+        return self._name_by([flag for flag in self.every_flag if not flag.startswith("-I")])
+
+    def _name_by(self, words: Sequence[str]) -> str:
+        digest = hashlib.sha256("\0".join((*words, str(self.shared))).encode())
+        for path in _everything_read(self.sources):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        return f"{self.name}-{digest.hexdigest()[:16]}{'.so' if self.shared else ''}"
 
     def compiled(self) -> Path:
         """The same path, compiled if necessary. It appears by rename, so two graders may compile at
@@ -170,23 +204,10 @@ class Native(Record):
         target = self.path()
         if target.exists():
             return target
-        folder = target.parent
-        folder.mkdir(exist_ok=True)
-        with (
-            locked(folder / f"{self.name}.lock"),
-            tempfile.TemporaryDirectory(dir=folder) as scratch,
-        ):
-            if not target.exists():
-                output = Path(scratch) / target.name
-                self.warnings_file.write_text(self._build(output))
-                output.replace(target)
-        return target
-
-    def _build(self, output: Path) -> str:
         compiler = str(find_host_compiler())
         try:
-            return build_native(compiler, self.sources, self.every_flag, output, shared=self.shared)
-        except EngineError as error:
+            build_native(compiler, self.sources, self.every_flag, target, shared=self.shared)
+        except (EngineError, OSError) as error:
             raise ToolchainError(
                 phrase(
                     "{compiler} cannot compile the grader's own code: {error}",
@@ -194,6 +215,7 @@ class Native(Record):
                     error=str(error),
                 )
             ) from None
+        return target
 
     @property
     def warnings_file(self) -> Path:
@@ -213,15 +235,10 @@ def compile_native(
     return Native(name=name, sources=tuple(sources), shared=shared, flags=tuple(flags)).compiled()
 
 
-def _key(compiler: Path, sources: Sequence[Path], flags: Sequence[str]) -> str:
-    digest = hashlib.sha256()
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=False).stdout
-    digest.update(version + "\0".join(flags).encode())
-    if "-march=native" in flags:
-        digest.update(_cpu())
-    for path in _everything_read(sources):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+@functools.cache
+def _version(compiler: Path) -> str:
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout
 
 
 def _everything_read(sources: Sequence[Path]) -> list[Path]:
@@ -231,10 +248,10 @@ def _everything_read(sources: Sequence[Path]) -> list[Path]:
     return sorted({*sources, *found})
 
 
-def _cpu() -> bytes:
+def _cpu() -> str:
     """The CPU that -march=native depends on: different nodes often share a home folder."""
-    lines = Path("/proc/cpuinfo").read_bytes().splitlines()
-    return b"".join(sorted({line for line in lines if line.startswith((b"flags", b"model name"))}))
+    lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    return "".join(sorted({line for line in lines if line.startswith(("flags", "model name"))}))
 
 
 # --- host compiler -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from ptxsim.message import Message
 from ptxsim.records import Dim3, Record
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 
 class Mismatch(Record):
@@ -52,7 +52,7 @@ class Watched(Record):
 
     sm_clock_mhz: tuple[int, int] | None  # lowest and highest; null: NVML did not tell
     slowed: tuple[Message, ...]  # reasons the GPU gave for a lower clock, such as "power cap"
-    unseen: tuple[Message, ...] = ()  # what NVML did not tell; () in older documents
+    unseen: tuple[Message, ...] = ()  # what NVML did not tell
 
 
 class Mode(Record):
@@ -96,11 +96,11 @@ class Timing(Record):
     stopped: str | None = None  # why measuring ended: "certain" (interval) or "budget" (time)
     disturbed: int = 0  # repetitions dropped because others used the GPU, or it was slowed
     watched: Watched | None = None  # null: NVML is missing, so nothing was watched
-    modes: Modes | None = None  # null: one speed; or a document before version 4, not looked for
+    modes: Modes | None = None  # null: one speed
     # Of a call that allocates, frees or waits: what the device's part takes, and what comes on top.
     device_ms: float | None = None
     host_ms: float | None = None
-    parts: tuple[PartTime, ...] = ()  # of a call of several operations; () before version 5
+    parts: tuple[PartTime, ...] = ()  # of a call of several operations
     # Null: no other variant came near the baseline when they were compared; or before version 8.
     runner_up: RunnerUp | None = None
 
@@ -125,7 +125,7 @@ class CaseResult(Record):
     seconds: float | None
     error: ErrorStats | None
     timing: Timing | None
-    kernels: int | None = None  # launches of one call; null: refused, or in older documents
+    kernels: int | None = None  # launches of one call; null: refused
 
 
 class KernelLaunch(Record):
@@ -144,7 +144,7 @@ class BuildInfo(Record):
     log: str
     seconds: float
     kernels: tuple[KernelInfo, ...]
-    arch: str | None = None  # what the kernels' figures are for, e.g. "sm_90"; null in older ones
+    arch: str | None = None  # what the kernels' figures are for, e.g. "sm_90"
 
 
 class LabRef(Record):
@@ -200,7 +200,8 @@ class Environment(Record):
     host: str
     slurm: SlurmInfo | None
     sandbox: str  # "bubblewrap", "landlock" or "rlimits"
-    exposed: tuple[str, ...] = ()  # what the sandbox leaves open; before version 6 not said
+    exposed: tuple[str, ...] = ()  # what the sandbox leaves open
+    engine: str = ""  # digest of the simulator's C++; before version 9 not said
 
 
 class TensorPeak(Record):
@@ -281,5 +282,4 @@ class Result(Record):
     standing: Standing | None = None  # null without a ladder of this GPU model, or without times
     launches: tuple[KernelLaunch, ...] = ()  # at the largest size that was run
     explanation: Explanation | None = None  # of what is right; null where not wanted
-    # Public and hidden sizes, of a lab that has both; () of others, and before version 7.
-    groups: tuple[SizeGroup, ...] = ()
+    groups: tuple[SizeGroup, ...] = ()  # public and hidden sizes, of a lab that has both

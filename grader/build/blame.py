@@ -23,9 +23,9 @@ from grader.build.entry import alone, entry_source, trial, with_brought_headers
 from grader.build.steps import (
     OBJECT,
     PTX,
+    BuildSettings,
     StepFailed,
     TooLarge,
-    Workshop,
     assemble,
     link,
     translate,
@@ -46,10 +46,10 @@ def not_defined(interface: Interface) -> Message:
 
 
 def refusal(
-    failure: StepFailed, shop: Workshop, submission: Submission, info: BuildInfo
+    failure: StepFailed, settings: BuildSettings, submission: Submission, info: BuildInfo
 ) -> Exception:
     """The exception to raise. ``info`` holds the log."""
-    seconds = shop.limits.cpu_s
+    seconds = settings.limits.cpu_s
     if failure.done.starved:
         message = phrase(
             "the machine was too busy to give the compiler its {seconds:g} s of CPU time",
@@ -81,7 +81,7 @@ def refusal(
             )
             return Rejected(Verdict.FE, message, build=info)
         cute = complaint.missing.startswith(("cute/", "cutlass/"))
-        if cute and shop.toolchain.cutlass_include is None:
+        if cute and settings.toolchain.cutlass_include is None:
             message = phrase(
                 "{where}, and the CuTe headers are not installed: {command}",
                 where=where,
@@ -89,14 +89,14 @@ def refusal(
             )
             return ToolchainError(message)
     place = complaint.file if complaint else None
-    if place and place.startswith(_OURS) and _compiles_alone(shop, submission):
+    if place and place.startswith(_OURS) and _compiles_alone(settings, submission):
         message = phrase(
             "{found} in the way that {header} declares it",
-            found=not_defined(shop.interface),
-            header=shop.interface.header,
+            found=not_defined(settings.interface),
+            header=settings.interface.header,
         )
         return Rejected(Verdict.FE, with_hint(message, submission), build=info)
-    if place not in submission.contents and (trouble := _trouble(shop)) is not None:
+    if place not in submission.contents and (trouble := _trouble(settings)) is not None:
         return ToolchainError(trouble)
     words = _words(failure, info.log)
     if place not in submission.contents and (use := used_at(info.log, submission.contents)):
@@ -142,16 +142,16 @@ def _includes(submission: Submission, complaint: Complaint) -> bool:
     return b"include" in line and complaint.missing.encode() in line
 
 
-def _trouble(shop: Workshop) -> Message | None:
+def _trouble(settings: BuildSettings) -> Message | None:
     """Return why even the grader's own trial program does not build; None if it does."""
 
     def fill(folder: Path) -> None:
-        (folder / shop.interface.main).write_text(trial(shop.interface))
+        (folder / settings.interface.main).write_text(trial(settings.interface))
 
     try:
-        translated = translate(shop, fill, entry_source(shop.interface))
-        assemble(shop, translated.files[PTX])
-        link(shop, translated.files[OBJECT])
+        translated = translate(settings, fill, entry_source(settings.interface))
+        assemble(settings, translated.files[PTX])
+        link(settings, translated.files[OBJECT])
     except StepFailed as failure:
         words = _words(failure, readable(failure.output))
         return phrase(
@@ -162,11 +162,11 @@ def _trouble(shop: Workshop) -> Message | None:
     return None
 
 
-def _compiles_alone(shop: Workshop, submission: Submission) -> bool:
-    source = alone(shop.interface, submission.defines)
-    entry = with_brought_headers(source, submission, shop.toolchain)
+def _compiles_alone(settings: BuildSettings, submission: Submission) -> bool:
+    source = alone(settings.interface, submission.defines)
+    entry = with_brought_headers(source, submission, settings.toolchain)
     try:
-        translate(shop, partial(copy_sources, submission), entry)
+        translate(settings, partial(copy_sources, submission), entry)
     except (StepFailed, TooLarge):
         return False
     return True

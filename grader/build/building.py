@@ -37,9 +37,9 @@ from grader.build.steps import (
     LIBRARY,
     OBJECT,
     PTX,
+    BuildSettings,
     StepFailed,
     TooLarge,
-    Workshop,
     assemble,
     commands,
     link,
@@ -78,7 +78,7 @@ def compile_submission(
     cached = _load(folder, arch)
     if cached is not None:
         return cached
-    shop = Workshop(
+    settings = BuildSettings(
         toolchain=toolchain,
         sandbox=sandbox,
         arch=arch,
@@ -86,7 +86,7 @@ def compile_submission(
         interface=interface,
     )
     sources = b"\n".join(submission.contents.values())
-    info, files = _made_by(submission, shop, interface.spellings(sources))
+    info, files = _made_by(submission, settings, interface.spellings(sources))
     cache.keep(folder, msgspec.json.encode(info), files)
     cache.tidy(folder.parent, limit)
     found = _load(folder, arch)
@@ -101,41 +101,41 @@ def compile_submission(
 
 
 def _made_by(
-    submission: Submission, shop: Workshop, spellings: Sequence[Interface]
+    submission: Submission, settings: BuildSettings, spellings: Sequence[Interface]
 ) -> tuple[BuildInfo, Mapping[str, bytes]]:
     """The build by the first spelling that works; if none does, what the first comes to."""
     first, *others = spellings
     try:
-        return _made(submission, msgspec.structs.replace(shop, interface=first))
+        return _made(submission, msgspec.structs.replace(settings, interface=first))
     except (Rejected, ToolchainError):
         if others:
             with suppress(Rejected, ToolchainError):
-                return _made_by(submission, shop, others)
+                return _made_by(submission, settings, others)
         raise
 
 
-def _made(submission: Submission, shop: Workshop) -> tuple[BuildInfo, Mapping[str, bytes]]:
+def _made(submission: Submission, settings: BuildSettings) -> tuple[BuildInfo, Mapping[str, bytes]]:
     """The build from scratch: what is said of it, and its files."""
-    command = " && ".join(map(shlex.join, commands(shop.toolchain, shop.arch)))
+    command = " && ".join(map(shlex.join, commands(settings.toolchain, settings.arch)))
     info = BuildInfo(ok=False, command=command, log="", seconds=0.0, kernels=())
-    source = entry_source(shop.interface, submission.defines)
-    entry = with_brought_headers(source, submission, shop.toolchain)
+    source = entry_source(settings.interface, submission.defines)
+    entry = with_brought_headers(source, submission, settings.toolchain)
     try:
-        translated = translate(shop, partial(copy_sources, submission), entry)
+        translated = translate(settings, partial(copy_sources, submission), entry)
         info = _after(info, translated.output, translated.seconds)
-        if _lacks(shop.interface, translated.files[OBJECT]):
-            words = with_hint(not_defined(shop.interface), submission)
+        if _lacks(settings.interface, translated.files[OBJECT]):
+            words = with_hint(not_defined(settings.interface), submission)
             info = msgspec.structs.replace(info, ok=True)
             raise Rejected(Verdict.FE, words, build=info)
         with ThreadPoolExecutor(max_workers=1) as pool:
-            linked = pool.submit(link, shop, translated.files[OBJECT])
-            assembled = assemble(shop, translated.files[PTX])
+            linked = pool.submit(link, settings, translated.files[OBJECT])
+            assembled = assemble(settings, translated.files[PTX])
             info = _after(info, assembled.output, assembled.seconds)
             info = _with_kernels(info, assembled.files[CUBIN])
             library = linked.result()
     except StepFailed as failure:
         info = _after(info, failure.output, failure.done.seconds)
-        raise refusal(failure, shop, submission, info) from None
+        raise refusal(failure, settings, submission, info) from None
     except TooLarge as error:
         raise Rejected(Verdict.CE, error.message, build=_after(info, error.output, 0.0)) from None
     # The linker's messages about a successful link do not concern the student.

@@ -11,7 +11,7 @@ from grader.build.toolchain import Toolchain
 from grader.problems import Interface
 
 INCLUDE = Path(__file__).parent / "include"
-WRAPPER = Path(__file__).parent / "part.sh"
+WRAPPER = Path(__file__).parent / "gcc_wrapper.sh"
 ENTRY = "sgemm_grader_entry.cu"  # what nvcc is called with
 
 

@@ -46,7 +46,7 @@ _COMPILE = (
     "-Xcompiler=-fPIC,-g1",
     # If a part of g++ is killed, g++ prints a message, and a submission can print the same
     # message. With these options g++ reports it by its exit status.
-    r"-Xcompiler=-pass-exit-codes,-wrapper,/bin/sh\,../entry/part.sh",
+    r"-Xcompiler=-pass-exit-codes,-wrapper,/bin/sh\,../entry/gcc_wrapper.sh",
 )
 # Calls into the runtime stay undefined. They bind when first called, so an unused call
 # does no harm.
@@ -63,7 +63,7 @@ _OURS = Path("../entry")  # our entry point, and the problem's header
 Fill = Callable[[Path], None]  # writes the inputs of a step into an empty folder
 
 
-class Workshop(Record):
+class BuildSettings(Record):
     """Settings that every step of a build uses."""
 
     toolchain: Toolchain
@@ -125,12 +125,12 @@ def commands(toolchain: Toolchain, arch: str) -> tuple[list[str], list[str], lis
     return translate, assemble, link
 
 
-def translate(shop: Workshop, fill: Fill, entry: str) -> Made:
+def translate(settings: BuildSettings, fill: Fill, entry: str) -> Made:
     """PTX and host object of the sources that ``fill`` writes, compiled through our file ``entry``.
     Raises StepFailed."""
-    command, _, _ = commands(shop.toolchain, shop.arch)
+    command, _, _ = commands(settings.toolchain, settings.arch)
     kept = f"{ENTRY.removesuffix('.cu')}.ptx"
-    made, source = _step("nvcc", shop, command, fill, (kept, OBJECT), entry)
+    made, source = _step("nvcc", settings, command, fill, (kept, OBJECT), entry)
     ptx = made.files[kept]
     # .file "/scratch/source/./sgemm.cu" becomes "sgemm.cu". Names in full are not the student's.
     for place, name in ((source, b'"'), (INCLUDE, b'"/grader/'), (_OURS, b'"/grader/')):
@@ -140,18 +140,18 @@ def translate(shop: Workshop, fill: Fill, entry: str) -> Made:
     return msgspec.structs.replace(made, files=files)
 
 
-def assemble(shop: Workshop, ptx: bytes) -> Made:
+def assemble(settings: BuildSettings, ptx: bytes) -> Made:
     """PTX → cubin. Raises StepFailed."""
-    _, command, _ = commands(shop.toolchain, shop.arch)
+    _, command, _ = commands(settings.toolchain, settings.arch)
     fill = partial(_write, {PTX: ptx})
-    return _step("ptxas", shop, command, fill, (CUBIN,))[0]
+    return _step("ptxas", settings, command, fill, (CUBIN,))[0]
 
 
-def link(shop: Workshop, host_object: bytes) -> Made:
+def link(settings: BuildSettings, host_object: bytes) -> Made:
     """Host object → host library. Raises StepFailed."""
-    _, _, command = commands(shop.toolchain, shop.arch)
+    _, _, command = commands(settings.toolchain, settings.arch)
     fill = partial(_write, {OBJECT: host_object})
-    return _step("g++", shop, command, fill, (LIBRARY,))[0]
+    return _step("g++", settings, command, fill, (LIBRARY,))[0]
 
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:
@@ -161,15 +161,15 @@ def _write(files: Mapping[str, bytes], folder: Path) -> None:
 
 def _step(
     step: str,
-    shop: Workshop,
+    settings: BuildSettings,
     command: Sequence[str],
     fill: Fill,
     wanted: Sequence[str],
     entry: str = "",
 ) -> tuple[Made, Path]:
     """The files ``wanted``, and the folder that it ran in. Only ../out can be written to there."""
-    compiler = shop.toolchain.host_compiler.resolve()
-    shown = [*shop.toolchain.roots, INCLUDE, *shop.toolchain.cutlass_folders]
+    compiler = settings.toolchain.host_compiler.resolve()
+    shown = [*settings.toolchain.roots, INCLUDE, *settings.toolchain.cutlass_folders]
     if not compiler.is_relative_to("/usr"):
         shown.append(compiler.parent.parent)
     with tempfile.TemporaryDirectory(prefix="sgemm-build-") as name:
@@ -179,15 +179,15 @@ def _step(
             folder.mkdir()
         fill(source)
         (ours / ENTRY).write_text(entry)
-        (ours / shop.interface.header).write_text(shop.interface.text)
+        (ours / settings.interface.header).write_text(settings.interface.text)
         shutil.copyfile(WRAPPER, ours / WRAPPER.name)
         descriptor = open_folder(out)
         try:
             for _ in range(_ATTEMPTS):
-                done = shop.sandbox.run(
+                done = settings.sandbox.run(
                     command,
                     cwd=source,
-                    limits=shop.limits,
+                    limits=settings.limits,
                     readable=[*shown, source, ours],
                     writable=[out],
                     env={"TMPDIR": str(out)},

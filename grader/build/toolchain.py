@@ -106,7 +106,7 @@ def find_toolchain(arch: str = "sm_80") -> Toolchain:
     )
     if passed_over:
         words = phrase(
-            "no nvcc in {place} serves: {reasons}: {remedy}",
+            "no usable nvcc in {place}: {reasons}: {remedy}",
             place=where,
             reasons=clauses(passed_over),
             remedy=_REMEDY,

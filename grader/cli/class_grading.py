@@ -18,13 +18,13 @@ from rich.text import Text
 
 from grader import course
 from grader.base import Rejected, StoreError, SubmissionError, UsageError, Verdict, one_line
-from grader.cli.console import DONE, FAULT, WRONG_USAGE, say, skipped
+from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped
 from grader.cli.devices import choose_device, choose_gpus
 from grader.cli.grading import ready
 from grader.cli.hidden_command import known_hidden
 from grader.cli.leaderboard_command import known_ladders, reference_names
 from grader.course import board_rendering as render
-from grader.labs import Lab, find_lab, load_lab, load_listed
+from grader.labs import Lab, find_lab, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
 from grader.results import ResultEntry, read_entries, store
 from grader.run import VisibleGpu
@@ -34,7 +34,7 @@ from ptxsim.message import phrase
 def grade_class(chosen: argparse.Namespace, console: Console) -> int:
     lab_file = find_lab(chosen.lab)
     main = load_lab(lab_file).problem.interface.main
-    roll, complaints = course.call_roll(chosen.folder, main)
+    roll, complaints = course.find_submissions(chosen.folder, main)
     skipped(complaints, console)
     entrants = chosen_entrants(roll, chosen.only)
     if chosen.manifest:
@@ -51,11 +51,11 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
         report=not chosen.no_report,
         ladders=known_ladders(chosen.out, console),
     )
-    bench = setup.bench()  # reports a fault of the lab or the machine, once
-    lab = bench.lab
+    context = setup.context()  # reports a fault of the lab or the machine, once
+    lab = context.lab
     known_hidden(lab)
     if not chosen.plan and not chosen.compile:
-        ready(bench, chosen.sandbox)
+        ready(context, chosen.sandbox)
     tasks = left_over(
         list(map(course.Task.grading, entrants)), lab, setup, console, force=chosen.force
     )
@@ -112,14 +112,14 @@ def _show_board(lab: Lab, setup: course.Setup, console: Console) -> None:
 def _summarise(reports: Sequence[course.Report], console: Console) -> None:
     counts = Counter(report.verdict for report in reports)
     told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
-    console.print(Text(f"graded now: {len(reports)}" + (f" ({told})" if told else "")))
+    answer(console, f"graded now: {len(reports)}" + (f" ({told})" if told else ""))
     faults = [report.task.student for report in reports if report.verdict is Verdict.IE]
     if faults:
         words = (
             f"the grader failed for {', '.join(map(one_line, faults))}: no result is stored; "
             "the same command tries again"
         )
-        console.print(Text(words, style="bold yellow"), soft_wrap=True)
+        aside(console).print(Text(words, style="bold yellow"), soft_wrap=True)
 
 
 # --- many tasks --------------------------------------------------------------------------------
@@ -133,9 +133,9 @@ def chosen_entrants(
         return list(entrants)
     for pattern in patterns:
         if not any(fnmatchcase(entrant.student, pattern) for entrant in entrants):
-            raise UsageError(
-                phrase("--only {pattern}: no submission of this name", pattern=pattern)
-            )
+            remedy = instead_of(pattern, [entrant.student for entrant in entrants])
+            none = phrase("--only {pattern}: no submission of this name; {remedy}", remedy=remedy)
+            raise UsageError(none.given(pattern=pattern))
     return [e for e in entrants if any(fnmatchcase(e.student, pattern) for pattern in patterns)]
 
 
@@ -183,8 +183,8 @@ def grade_tasks(
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[left]}"),
-        console=console,
-        disable=not console.is_terminal,
+        console=aside(console),
+        disable=not aside(console).is_terminal,
         transient=True,
     )
     with bar:

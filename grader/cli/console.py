@@ -29,6 +29,7 @@ NOT_ACCEPTED = 1
 WRONG_USAGE = 2
 FAULT = 3  # of the grader or the machine; no score is recorded
 INTERRUPTED = 130  # Ctrl-C
+UNREAD = 141  # SIGPIPE: nobody reads the answer to its end
 TERMINATED = 143  # SIGTERM
 
 
@@ -36,18 +37,29 @@ def status_of(result: Result) -> int:
     return {Verdict.AC: DONE, Verdict.IE: FAULT}.get(result.verdict, NOT_ACCEPTED)
 
 
-class Terminal(Console):
-    """stderr, and the language of everything that a command says."""
+_UNBROKEN = 10_000  # characters in a line of a pipe or file
 
-    def __init__(self, option: str | None) -> None:
+
+class Terminal(Console):
+    """stdout, for answers; ``aside``, which is stderr, for all else; and the language of both."""
+
+    def __init__(self, option: str | None, *, aside: bool = False) -> None:
         """option: ``--language``. Raises UsageError for an unknown one."""
-        super().__init__(stderr=True, highlight=False)
+        super().__init__(stderr=aside, highlight=False)
+        if not self.is_terminal and "COLUMNS" not in os.environ:
+            self.width = _UNBROKEN
         self._option = option
         self.language = choose_language(option, os.environ)
+        self.aside = self if aside else Terminal(option, aside=True)
 
     def speak_as(self, lab: Lab) -> None:
         """Take the lab's language if neither the user nor the environment names one."""
         self.language = choose_language(self._option, os.environ, lab.language)
+        self.aside.language = self.language
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the caller, who ends quietly; rich would exit as if nothing was accepted."""
+        raise BrokenPipeError
 
 
 def spoken(console: Console) -> Language:
@@ -59,19 +71,30 @@ def speak_as(lab: Lab, console: Console) -> None:
         console.speak_as(lab)
 
 
+def aside(console: Console) -> Console:
+    """Return the console for what is no answer."""
+    return console.aside if isinstance(console, Terminal) else console
+
+
 # --- notices -----------------------------------------------------------------------------------
 
 
-def say(console: Console, said: Message | str) -> None:
-    """Print what the command did."""
+def answer(console: Console, said: Message | str) -> None:
+    """Print a line of what the command was asked for; commands and paths in it are not broken."""
     words = spoken(console)(said) if isinstance(said, Message) else said
-    console.print(Text(clean(words), style="dim"), soft_wrap=True)
+    console.print(Text(clean(words)), soft_wrap=True)
+
+
+def say(console: Console, said: Message | str) -> None:
+    """Print a note on what the command does."""
+    words = spoken(console)(said) if isinstance(said, Message) else said
+    aside(console).print(Text(clean(words), style="dim"), soft_wrap=True)
 
 
 def complain(error: GraderError, console: Console) -> None:
     """Print why the command, or a part of it, failed."""
     words = clean(spoken(console)(error.message))
-    console.print(Text(f"grade: {words}", style="bold red"), soft_wrap=True)
+    aside(console).print(Text(f"grade: {words}", style="bold red"), soft_wrap=True)
 
 
 def to_stdout(text: str) -> None:
@@ -86,7 +109,7 @@ def skipped(complaints: Iterable[Message | str], console: Console) -> None:
     for complaint in complaints:
         said = language(complaint) if isinstance(complaint, Message) else complaint
         words = language(phrase("skipped: {what}", what=one_line(said)))
-        console.print(Text(words, style="yellow"), soft_wrap=True)
+        aside(console).print(Text(words, style="yellow"), soft_wrap=True)
 
 
 # --- progress ----------------------------------------------------------------------------------
@@ -95,22 +118,21 @@ def skipped(complaints: Iterable[Message | str], console: Console) -> None:
 @contextmanager
 def stages(name: str, console: Console) -> Iterator[Progress]:
     """One changing line on a terminal; one line per stage in a log."""
-    language = spoken(console)
+    language, console = spoken(console), aside(console)
 
-    def line(stage: Message, detail: Message) -> Text:
-        how = phrase("{stage} {detail}", stage=stage, detail=detail)
-        words = phrase("{place}: {what}", place=one_line(name), what=how)
-        return Text(language(words).rstrip(), style="" if console.is_terminal else "dim")
+    def line(what: Message) -> Text:
+        words = phrase("{place}: {what}", place=one_line(name), what=what)
+        return Text(language(words), style="" if console.is_terminal else "dim")
 
     if console.is_terminal:
         with console.status(Text(one_line(name))) as status:
-            yield lambda stage, detail: status.update(line(stage, detail))
+            yield lambda stage, words: status.update(line(words or stage))
         return
     told: set[Message] = set()
 
-    def tell(stage: Message, detail: Message) -> None:
+    def tell(stage: Message, words: Message) -> None:
         if stage not in told:
             told.add(stage)
-            console.print(line(stage, detail))
+            console.print(line(words or stage))
 
     yield tell

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.text import Text
 
 from grader import labs
 from grader.base import Language, UsageError, one_line
 from grader.cli import leaderboard_command as boards
 from grader.cli import options
-from grader.cli.console import DONE, say, skipped, spoken
+from grader.cli.console import DONE, answer, say, skipped, spoken
 from grader.cli.options import Parser
 from grader.course import (
     Board,
@@ -93,18 +92,19 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
         raise UsageError(f"--points: expected a number > 0, got {chosen.points:g}")
     if chosen.canvas:
         chosen.assignment = assignment_column(chosen.roster, chosen.assignment)
+    console = boards.beside(console, chosen.csv)
     work = _work(chosen, console)
     folder = chosen.to or chosen.out / "rubric" / store.folder_name(work.board.lab)
     _write_pages(work, folder, spoken(console))
     if chosen.marks is None:
         _write_sheet(folder / "marks.csv", work, console)
-        say(console, f"pages: {folder} ({len(work.rows)})")
+        answer(console, f"pages: {folder} ({len(work.rows)})")
         return DONE
     assert work.weights
     console.print(marking.terminal(list(work.grades.values()), work.weights))
     lacking = sum(grade.total is None for grade in work.grades.values())
-    console.print(Text(f"{len(work.grades) - lacking} grades, {lacking} without one"))
-    say(console, f"pages: {folder} ({len(work.rows)})")
+    answer(console, f"{len(work.grades) - lacking} grades, {lacking} without one")
+    answer(console, f"pages: {folder} ({len(work.rows)})")
     _export(work, chosen, console)
     return DONE
 
@@ -180,7 +180,7 @@ def _write_sheet(path: Path, work: _Work, console: Console) -> None:
     sheet = marking.write_sheet(work.rows, work.parties.roster, work.rubric)
     mark = "\ufeff"  # by which spreadsheets know UTF-8
     store.write(path, (mark + sheet).encode(), mode=_PRIVATE)
-    say(console, f"sheet: {path}")
+    answer(console, f"sheet: {path}")
 
 
 def _export(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
@@ -255,14 +255,14 @@ def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     rest = {sha: found for sha, found in known.items() if sha != after.sha256}
     before = _side(chosen.before, rest if chosen.before is None else known, rules, chosen)
     found = regrade.compare(before, after, parties.roster if parties else None)
+    console = boards.beside(console, chosen.csv)
     if chosen.csv:
         boards.write(regrade.table_csv(found), chosen.csv, console)
-        return DONE
     for side in (before, after):
         words = f"lab file {side.sha256[:12]}: {len(side.entries)} results, to {side.newest}"
-        console.print(Text(words))
+        answer(console, words)
     console.print(regrade.terminal(found))
-    console.print(Text(f"{len(found.changes)} changed, {found.same} did not"))
+    answer(console, f"{len(found.changes)} changed, {found.same} did not")
     return DONE
 
 

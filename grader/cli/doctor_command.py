@@ -8,18 +8,20 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import importlib.util
+import os
 import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
-from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from grader.base import (
+    CACHE_VARIABLE,
     PEAK_UNIT,
+    PREPARED_VARIABLE,
     GraderError,
     Language,
     Result,
@@ -30,17 +32,28 @@ from grader.base import (
 )
 from grader.build import find_toolchain
 from grader.cli.console import DONE, FAULT, spoken
+from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
 from grader.cli.new_command import find_starter
 from grader.cli.options import Parser
-from grader.judge import Bench, grade
+from grader.explain import model_library
+from grader.judge import GradingContext, grade
 from grader.labs import Case, load_lab
 from grader.record import prepare_recorder
 from grader.report import measurements, sentence
-from grader.run import engine_library, first_gpu_arch, gpu_names, quietly
-from grader.sandbox import Cause, Sandbox, without_bubblewrap, without_landlock
+from grader.run import (
+    CALLING,
+    KEY_STREAM,
+    engine_library,
+    first_gpu_arch,
+    gpu_names,
+    portable_engine,
+    quietly,
+)
+from grader.sandbox import LAUNCHER, Cause, Sandbox, without_bubblewrap, without_landlock
 from ptxsim.engine import load_engine
 from ptxsim.message import NOTHING, Message, clauses, listed, phrase, verbatim
+from ptxsim.native import LEVELS
 from ptxsim.records import Record, Size
 
 _HOLDS = {
@@ -68,31 +81,56 @@ class MachineCheck(Record):
 
 def add_options(parser: Parser) -> None:
     parser.describe(phrase("What works on this machine, and the command that fixes what does not."))
+    parser.add_argument(
+        "--prepare",
+        metavar="DIR",
+        type=Path,
+        help=phrase(
+            "compile the grader's own C++ into DIR, for other users and machines; jobs of slurm/ "
+            "find it by GRADE_PREPARED, other commands by SGEMM_GRADER_PREPARED"
+        ),
+    )
 
 
-def run(_chosen: argparse.Namespace, console: Console) -> int:
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    if chosen.prepare is not None:
+        _prepare(chosen.prepare)
     checks = tuple(_checks())
-    console.print(_table(checks, spoken(console)))
+    console.print(_lines(checks, spoken(console)), soft_wrap=True)
     return FAULT if any(check.needed and not check.ok for check in checks) else DONE
 
 
-def _table(checks: tuple[MachineCheck, ...], language: Language) -> Table:
-    """The table, with a remedy under each missing item."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for check in checks:
-        words = Text("\n".join(map(language, check.found)))
+def _prepare(folder: Path) -> None:
+    """Compile all parts for every CPU; what the checks compile goes there, too."""
+    folder.mkdir(parents=True, exist_ok=True)  # not private, as a cache is
+    os.environ[CACHE_VARIABLE] = os.environ[PREPARED_VARIABLE] = str(folder.absolute())
+    for part in (*map(portable_engine, LEVELS), model_library(), LAUNCHER, KEY_STREAM, CALLING):
+        part.compiled()
+
+
+def _lines(checks: tuple[MachineCheck, ...], language: Language) -> Text:
+    """Each item with its state, and a remedy under what is missing: a command on one line."""
+    states = {
+        check: (phrase("ok"), "green")
+        if check.ok
+        else (phrase("missing"), "bold red")
+        if check.needed
+        else (verbatim("-"), "yellow")
+        for check in checks
+    }
+    first = max(cell_len(language(check.name)) for check in checks)
+    second = max(cell_len(language(state)) for state, _ in states.values())
+    lines = Text()
+    for check, (state, style) in states.items():
+        lines.append(set_cell_size(language(check.name), first + 2))
+        lines.append(set_cell_size(language(state), second + 2), style=style)
+        margin = "\n" + " " * (first + second + 4)
+        lines.append(margin.join(map(language, check.found)))
         if check.remedy:
-            words.append(f"\n{language(check.remedy)}", style="bold")
-        state = Text("-", style="yellow")
-        if check.ok:
-            state = Text(language(phrase("ok")), style="green")
-        elif check.needed:
-            state = Text(language(phrase("missing")), style="bold red")
-        table.add_row(language(check.name), state, words)
-    return table
+            lines.append(margin + language(check.remedy), style="bold")
+        lines.append("\n")
+    lines.rstrip()
+    return lines
 
 
 def _checks() -> Iterator[MachineCheck]:
@@ -118,11 +156,21 @@ def _checks() -> Iterator[MachineCheck]:
         nvdisasm = cute = None
     yield _optional(verbatim("nvdisasm"), nvdisasm, install())
     yield _optional(phrase("CuTe headers"), cute, install("cutlass"))
+    yield _defaults()
     names = ", ".join(gpu_names())
     simulated = phrase("none: kernels are simulated")
     yield _optional(verbatim("NVIDIA GPU"), names, NOTHING, simulated)
     if names:
         yield from _gpu_checks()
+
+
+def _defaults() -> MachineCheck:
+    """The course's own options."""
+    name, found = phrase("defaults"), read_defaults(os.environ, Path.cwd()).values()
+    lines = [verbatim(f"--{each.name} {each.value} ({each.origin})") for each in found]
+    none = phrase("the grader's own; {file} or {variables} can set others", file=FILE)
+    none = none.given(variables=", ".join(VARIABLES.values()))
+    return MachineCheck(name=name, ok=True, needed=False, found=tuple(lines or [none]))
 
 
 def _gpu_checks() -> Iterator[MachineCheck]:
@@ -163,14 +211,14 @@ def _self_test() -> Result:
     small = msgspec.structs.replace(
         lab, correctness=lab.correctness[:3], performance=(case,), cpu=lab.cpu[:1]
     )
-    bench = Bench(
+    context = GradingContext(
         lab=small,
         toolchain=find_toolchain(first_gpu_arch() or "sm_80"),
         sandbox=Sandbox.open("auto"),
         gpu_arch=first_gpu_arch(),
         explain=False,
     )
-    return grade(find_starter(Path.cwd(), lab), bench, quietly).result
+    return grade(find_starter(Path.cwd(), lab), context, quietly).result
 
 
 def _version(package: str) -> str | None:

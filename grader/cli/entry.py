@@ -1,6 +1,6 @@
 """Choose and run a command: streams, signals, errors, the exit status.
 
-Result documents go to stdout (``--json``), everything else to stderr.
+The answer goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -17,34 +17,57 @@ from types import FrameType
 from typing import Protocol, cast
 
 from rich.console import Console
-from rich.text import Text
 
-from grader.base import GraderError, MachineError, OutOfTime, UsageError
+from grader.base import ENGLISH, GraderError, Language, MachineError, OutOfTime, UsageError
 from grader.cli import options
-from grader.cli.console import FAULT, INTERRUPTED, TERMINATED, Terminal, complain, spoken
+from grader.cli.console import (
+    FAULT,
+    INTERRUPTED,
+    TERMINATED,
+    UNREAD,
+    WRONG_USAGE,
+    Terminal,
+    answer,
+    complain,
+    say,
+    spoken,
+)
+from grader.cli.defaults import default_of
 from grader.cli.options import Parser
 from ptxsim.message import phrase
 
 _COMMANDS = {
-    "class": phrase("grade every submission in DIR; resumes where it stopped"),
-    "ladder": phrase("grade the reference rungs; table and picture beside the baseline"),
-    "doctor": phrase("what works on this machine, and how to fix what does not"),
-    "labs": phrase("the labs that ship with the grader"),
     "new": phrase("copy a lab's starter to submissions/NAME"),
+    "watch": phrase("grade a folder again whenever a file in it is saved"),
     "report": phrase("show a stored result again, and write its page"),
+    "history": phrase("a student's graded versions: what changed, and the climb"),
+    "labs": phrase("the labs that ship with the grader"),
+    "doctor": phrase("what works on this machine, and how to fix what does not"),
+    "completion": phrase("a script by which your shell completes commands and options"),
     "sass": phrase("what the compiler made of a kernel's main loop"),
     "sweep": phrase("one kernel over many sizes and values of its macros"),
     "profile": phrase("Nsight Compute's counters beside the model's"),
+    "rung": phrase("print a kernel of the reference ladder, which explains itself"),
+    "ladder": phrase("grade the reference rungs; table and picture beside the baseline"),
+    "class": phrase("grade every submission in DIR; resumes where it stopped"),
     "leaderboard": phrase("rank the stored results"),
-    "history": phrase("a student's graded versions: what changed, and the climb"),
     "similar": phrase("pairs in DIR that share too much code, for the instructor"),
     "course": phrase("marks for lab reports, grades, and what a regrade changed"),
     "export": phrase("results for Gradescope, Canvas, spreadsheets and scripts"),
     "kit": phrase("an autograder for Gradescope, GitHub or CSOJ"),
-    "hidden": phrase("a lab's hidden sizes, for who has their secret"),
-    "watch": phrase("grade a folder again whenever a file in it is saved"),
+    "hidden": phrase("a lab's hidden sizes; requires the seed file"),
 }
-"""Each is a module ``<name>_command``, imported only when it is used: imports take time."""
+"""Each is a module ``<name>_command``, imported only when it is used: imports take time. Students'
+come first."""
+
+_ALIASES = {  # of the first words
+    "result": ["report", "--no-report"],  # its name before it was a part of report
+    "version": ["--version"],
+}
+_BEGIN = phrase(
+    "grade SUBMISSION…            compile it, run it, verify it, and point at bugs\n"
+    "grade COMMAND [...]          see below; grade help COMMAND says more\n"
+)
 
 _MACHINES = ("x86_64", "aarch64")
 
@@ -73,24 +96,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_standard_streams()
     option, arguments = options.language_of(arguments)
     try:
-        console = Terminal(option)
+        console = Terminal(option or default_of("language"))
     except UsageError as error:
         complain(error, Terminal(None))
         return error.exit_status
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGUSR1, _out_of_time)
     try:
-        status = _run(arguments, console)
-        sys.stdout.flush()
+        try:
+            status = _run(arguments, console)
+        finally:  # after --help too
+            sys.stdout.flush()
     except GraderError as error:
         complain(error, console)
         return error.exit_status
     except KeyboardInterrupt:
-        console.print(Text("grade: " + console.language(phrase("interrupted"))))
+        say(console, "grade: " + console.language(phrase("interrupted")))
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
-        return FAULT
+        return UNREAD
     except OSError as error:  # unexpected: a full disk behind stdout, a deleted folder
         failure = MachineError.of(error)
         complain(failure, console)
@@ -112,9 +137,31 @@ def unsupported(system: str, machine: str) -> str:
 
 def _run(arguments: list[str], console: Console) -> int:
     """The command named by the first word, or else ``grade SUBMISSION…``."""
-    if arguments[:1] == ["result"]:  # its name before it was a part of report
-        arguments = ["report", "--no-report", *arguments[1:]]
     language = spoken(console)
+    first, others = arguments[:1], arguments[1:]
+    if first == ["help"]:
+        arguments = [*others[:1], "--help"]
+    elif first:
+        arguments = [*_ALIASES.get(first[0], first), *others]
+    root, parsers = _root(language)
+    if not arguments:  # an empty variable in a script must not look like an accepted submission
+        answer(console, f"{language(_BEGIN)}\n{root.format_help()}".rstrip())
+        return WRONG_USAGE
+    if arguments[0] in _COMMANDS:
+        name, *arguments = arguments
+        parser = parsers[name]
+    else:
+        # Not a subparser: a folder may have any name that is not a command.
+        name = "grade"
+        if not arguments[0].startswith("-"):
+            options.find_submission(arguments[0], _COMMANDS)
+        parser = Parser(prog="grade", epilog=root.format_help(), language=language, raw=True)
+    command = _command(name, parser)
+    return command.run(parser.parse_args(arguments), console)
+
+
+def _root(language: Language) -> tuple[Parser, dict[str, Parser]]:
+    """The parser that lists the commands, and theirs, which have no options yet."""
     root = Parser(
         prog="grade",
         usage=argparse.SUPPRESS,
@@ -123,21 +170,28 @@ def _run(arguments: list[str], console: Console) -> int:
         raw=True,
         add_help=False,
     )
-    others = language(phrase("other commands"))
-    subparsers = root.add_subparsers(prog="grade", title=others, metavar="COMMAND [...]")
-    for name, line in _COMMANDS.items():
-        subparsers.add_parser(name, help=language(line), language=language)
-    if arguments and arguments[0] in _COMMANDS:
-        name, *arguments = arguments
-        parser = subparsers.choices[name]
-    else:
-        # Not a subparser: a folder may have any name that is not a command.
-        name = "grade"
-        parser = Parser(prog="grade", epilog=root.format_help(), language=language, raw=True)
+    title = language(phrase("other commands"))
+    subparsers = root.add_subparsers(prog="grade", title=title, metavar="COMMAND [...]")
+    return root, {
+        name: subparsers.add_parser(name, help=language(line), language=language)
+        for name, line in _COMMANDS.items()
+    }
+
+
+def _command(name: str, parser: Parser) -> _Command:
     command = cast(_Command, import_module(f"grader.cli.{name}_command"))
     command.add_options(parser)
     options.language(parser)
-    return command.run(parser.parse_args(arguments), console)
+    return command
+
+
+def every_parser() -> Parser:
+    """The parser of all commands with their options, for the completion of shells."""
+    root, parsers = _root(ENGLISH)
+    for name, parser in parsers.items():
+        _command(name, parser)
+    _command("grade", root)
+    return root
 
 
 def _open_standard_streams() -> None:
@@ -148,7 +202,7 @@ def _open_standard_streams() -> None:
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
     if isinstance(sys.stdout, io.TextIOWrapper):  # documents are UTF-8 on any terminal
-        sys.stdout.reconfigure(encoding="utf-8")
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _drop_output() -> None:

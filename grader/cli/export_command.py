@@ -29,7 +29,8 @@ def add_options(parser: Parser) -> None:
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
     for name in (each for each in RENDERERS if each != "json"):  # that is the stored file itself
         one = formats.add_parser(name, help="of one result document")
-        one.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
+        found = options.stored_document
+        one.add_argument("result", metavar="RESULT", type=found, help="a stored result document")
         one.add_argument(
             "--folder", metavar="DIR", type=Path, default=Path(), help="of its sources (default: .)"
         )
@@ -143,7 +144,7 @@ def in_workspace(folder: Path) -> str:
 
 
 def show(name: str | None, report: RenderableType, console: Console) -> None:
-    """Print the report for people, on stderr.
+    """Print the report for people.
 
     GitHub's runner looks for commands in everything that is printed, and students write a part of
     it. There it goes to stdout, in front of the annotations, and commands are off meanwhile.

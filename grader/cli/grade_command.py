@@ -12,7 +12,7 @@ import grader
 from grader.base import UsageError
 from grader.cli import export_command as formats
 from grader.cli import options
-from grader.cli.console import speak_as
+from grader.cli.console import aside, speak_as
 from grader.cli.hidden_command import known_hidden
 from grader.cli.options import Parser
 from grader.labs import Lab, find_lab, load_lab, revealed, with_hidden
@@ -22,13 +22,7 @@ from ptxsim.message import phrase
 def add_options(parser: Parser) -> None:
     parser.describe(phrase("Grade CUDA submissions: compile, run, verify, and point at bugs."))
     add = parser.add_argument
-    add(
-        "submissions",
-        metavar="SUBMISSION",
-        nargs="+",
-        type=Path,
-        help=phrase("folder of a submission"),
-    )
+    options.submission(parser, "submissions", nargs="+")
     options.lab(parser)
     add(
         "--hidden",
@@ -62,9 +56,10 @@ def add_options(parser: Parser) -> None:
         ),
     )
     options.no_report(parser)
+    options.detail(parser)
     options.sandbox(parser)
     add(
-        "--version",
+        *("-V", "--version"),
         action="version",
         version=f"grade {grader.__version__}",
         help=phrase("show the version and exit"),
@@ -77,6 +72,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         raise UsageError(phrase("--format {name}: name one submission", name=chosen.format))
     lab = _lab(chosen)
     speak_as(lab, console)
+    if chosen.format:  # stdout is that other program's; but see formats.show
+        console = aside(console)
     from grader.cli.devices import standby  # what --help does not need
 
     with standby(chosen.device, lab.problem_ref) as gpu:

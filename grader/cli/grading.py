@@ -14,17 +14,17 @@ from grader.base import GraderError, StoreError, SubmissionError, UsageError, Ve
 from grader.build import Toolchain
 from grader.cli import console as progress
 from grader.cli import export_command as formats
-from grader.cli.console import complain, say, spoken, status_of
+from grader.cli.console import answer, complain, spoken, status_of
 from grader.cli.devices import choose_device, choose_toolchain
 from grader.cli.leaderboard_command import known_ladders
 from grader.cli.report_command import write_page
-from grader.judge import Bench, grade, measures
+from grader.judge import GradingContext, grade, measures
 from grader.labs import Lab, student_of, submissions_in
 from grader.report import clean, terminal
 from grader.results import Ladder, keep_sources, store
 from grader.run import GpuDevice, gpu_names
 from grader.sandbox import SYSTEM, Mode, Sandbox
-from ptxsim.message import phrase
+from ptxsim.message import Message, phrase
 
 
 def open_bench(
@@ -34,10 +34,10 @@ def open_bench(
     *,
     explain: bool = True,
     ladders: tuple[Ladder, ...] = (),
-) -> Bench:
+) -> GradingContext:
     """Raises what ``ready`` raises, ToolchainError, SandboxError, MachineError."""
     arch = choose_device(chosen.device, console)
-    bench = Bench(
+    context = GradingContext(
         lab=lab,
         gpu_arch=arch,
         toolchain=choose_toolchain(lab, arch, console),
@@ -45,25 +45,25 @@ def open_bench(
         explain=explain,
         ladders=ladders,
     )
-    ready(bench, chosen.sandbox)
-    return bench
+    ready(context, chosen.sandbox)
+    return context
 
 
-def ready(bench: Bench, sandbox: Mode) -> None:
+def ready(context: GradingContext, sandbox: Mode) -> None:
     """sandbox: as asked for. Raises LabError if the lab's scoring says nothing of the GPU at hand,
     and UsageError where a submission could read the secret of hidden sizes, or pass them on."""
-    hidden = bench.lab.hidden
+    hidden = context.lab.hidden
     if hidden is not None and hidden.known:
         if hidden.seed_file is not None:
-            _out_of_sight(hidden.seed_file, bench.toolchain)
-        if bench.sandbox.kind == "rlimits" and sandbox != "off":
+            _out_of_sight(hidden.seed_file, context.toolchain)
+        if context.sandbox.kind == "rlimits" and sandbox != "off":
             raise UsageError(
                 phrase(
                     "hidden sizes need a sandbox: without one a submission can read their secret; "
                     "see grade doctor, or accept that with --sandbox off"
                 )
             )
-        if not bench.sandbox.filtered and sandbox != "off":
+        if not context.sandbox.filtered and sandbox != "off":
             raise UsageError(
                 phrase(
                     "hidden sizes need a kernel that filters system calls (CONFIG_SECCOMP_FILTER): "
@@ -71,8 +71,8 @@ def ready(bench: Bench, sandbox: Mode) -> None:
                     "elsewhere, or accept that with --sandbox off"
                 )
             )
-    if bench.gpu_arch is not None:
-        measures(bench.lab, gpu_names()[0], bench.ladders)
+    if context.gpu_arch is not None:
+        measures(context.lab, gpu_names()[0], context.ladders)
 
 
 def _out_of_sight(seed: Path, toolchain: Toolchain) -> None:
@@ -93,60 +93,62 @@ def grade_each(
     chosen: argparse.Namespace, lab: Lab, console: Console, gpu: GpuDevice | None
 ) -> int:
     """The exit status. gpu: one that stands by, for the first."""
-    bench = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
+    context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
     first, *others = chosen.submissions
-    status = _grade_one(first, bench, chosen, console, gpu)
-    return max([status, *(_grade_one(path, bench, chosen, console) for path in others)])
+    status = _grade_one(first, context, chosen, console, gpu)
+    return max([status, *(_grade_one(path, context, chosen, console) for path in others)])
 
 
 def _grade_one(
     path: Path,
-    bench: Bench,
+    context: GradingContext,
     chosen: argparse.Namespace,
     console: Console,
     gpu: GpuDevice | None = None,
 ) -> int:
     try:
-        _check_place(path, bench.lab, chosen)
+        check_place(path, context.lab, None if chosen.reveal else chosen.out)
         with progress.stages(student_of(path), console) as told:
-            graded = grade(path, bench, told, gpu=gpu)
+            graded = grade(path, context, told, gpu=gpu)
     except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status
     result, language = graded.result, spoken(console)
-    shown = [terminal.render(result, graded.sources, language)]
-    if graded.printed:
+    shown = [terminal.render(result, graded.sources, language, chosen.detail)]
+    if graded.printed and chosen.detail != "verdict":
         # Indented, so that no line looks like one of the grader's.
         words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
         shown.append(Text(f"\n{language(phrase('printed by the kernels:'))}\n{words}"))
-    formats.show(chosen.format, Group(*shown), console)
-    status = status_of(result)
-    try:
+    status, failures, files = status_of(result), list[GraderError](), list[Message]()
+    try:  # before anything is shown: the reader of a pipe may leave at the first line
         # The grader's failure must not replace a real result, and a page that tells hidden sizes
         # must not lie where students' pages do.
         if result.verdict is not Verdict.IE and not chosen.reveal:
             keep_sources(store.result_path(chosen.out, result), graded.contents.values())
             written = store.save(chosen.out, result)
-            say(console, phrase("result: {file}", file=str(written)))
+            files.append(phrase("result: {file}", file=str(written)))
             if not chosen.no_report:
-                write_page(written, result, graded.sources, console)
+                files.append(write_page(written, result, graded.sources, language))
     except StoreError as error:
-        complain(error, console)
-        status = error.exit_status
-    console.print()
+        failures.append(error)
+    formats.show(chosen.format, Group(*shown), console)
+    for file in files if chosen.detail != "verdict" else ():
+        answer(console, file)
     try:
         if chosen.format:
             formats.write(chosen.format, result, path, language)
     except GraderError as error:
-        complain(error, console)
-        status = error.exit_status
+        failures.append(error)
+    for failure in failures:
+        complain(failure, console)
+        status = failure.exit_status
     return status
 
 
-def _check_place(path: Path, lab: Lab, chosen: argparse.Namespace) -> None:
-    """Raises SubmissionError for a folder of submissions, and for results inside a submission."""
-    # An autograder asks for a document, and its student did hand in folders: that is a verdict.
-    others = () if chosen.format else submissions_in(path, lab.problem.interface.main)
+def check_place(path: Path, lab: Lab, out: Path | None) -> None:
+    """Raises SubmissionError for a folder of submissions, and for results inside a submission.
+    out: where they are written, if anywhere."""
+    others = submissions_in(path, lab.problem.interface.main)
     if others:
         several = phrase(
             "{folder}: holds submissions ({names}) and is none; grade one of them, or all with: "
@@ -154,12 +156,12 @@ def _check_place(path: Path, lab: Lab, chosen: argparse.Namespace) -> None:
         )
         names = ", ".join([*map(one_line, others[:3]), *(["…"] if others[3:] else [])])
         raise SubmissionError(several.given(folder=one_line(path), names=names))
-    folder, out = (Path(os.path.realpath(each)) for each in (path, chosen.out))
-    if out.is_relative_to(folder) and not chosen.reveal:
-        inside = out.relative_to(folder).parts
+    folder = Path(os.path.realpath(path))
+    if out and (target := Path(os.path.realpath(out))).is_relative_to(folder):
+        inside = target.relative_to(folder).parts
         if not any(part.startswith(".") for part in inside):  # hidden files are no part of it
             within = phrase(
                 "{folder}: results would be written into the submission, to {out}; grade it from "
                 "another folder, or name one with --out"
             )
-            raise SubmissionError(within.given(folder=one_line(path), out=one_line(chosen.out)))
+            raise SubmissionError(within.given(folder=one_line(path), out=one_line(out)))

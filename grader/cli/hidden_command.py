@@ -13,7 +13,7 @@ from rich.table import Table
 
 from grader.base import StoreError, UsageError
 from grader.cli import options
-from grader.cli.console import DONE, say
+from grader.cli.console import DONE, answer
 from grader.cli.options import Parser
 from grader.labs import KINDS, Hidden, Lab, find_lab, load_lab
 from ptxsim.message import phrase
@@ -35,7 +35,7 @@ def add_options(parser: Parser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.new_seed:
         _write_seed(chosen.new_seed)
-        say(console, f"seed: {chosen.new_seed}")
+        answer(console, f"seed: {chosen.new_seed}")
         return DONE
     lab = load_lab(find_lab(chosen.lab))
     hidden = known_hidden(lab)

@@ -9,12 +9,12 @@ from pathlib import Path
 from markupsafe import Markup
 from rich.console import Console
 
-from grader.base import StoreError, UsageError
+from grader.base import UsageError
 from grader.cli import options
 from grader.cli.console import DONE, say, skipped, spoken, to_stdout
 from grader.cli.leaderboard_command import known_ladders
 from grader.cli.options import Parser
-from grader.labs import student_of
+from grader.labs import did_you_mean, student_of
 from grader.report import png_file, svg_file
 from grader.results import ResultEntry, Stored, read_index, store
 from grader.study import board_of, board_words, make_history, read_versions
@@ -51,7 +51,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     found, complaints = read_versions(each for each in every if _wanted(each.entry, chosen))
     skipped([*index.complaints, *complaints], console)
     if not found:
-        raise StoreError(_nothing(student, every, chosen))
+        raise UsageError(_nothing(student, index.documents, chosen))
     history = make_history(found, known_ladders(chosen.out, console), chosen.gpu)
     picture = render.climb(history, spoken(console))
     if picture is None and (chosen.svg or chosen.png):
@@ -89,12 +89,14 @@ def _wanted(entry: ResultEntry, chosen: argparse.Namespace) -> bool:
     return chosen.lab in (None, lab) and chosen.device in (None, device)
 
 
-def _nothing(student: str, every: Sequence[Stored], chosen: argparse.Namespace) -> Message:
+def _nothing(student: str, stored: Sequence[Stored], chosen: argparse.Namespace) -> Message:
+    every = [each for each in stored if each.entry.submission.student == student]
     if not every:
-        none = phrase(
-            "{student}: no results in {folder}; grade it first, or name the folder: --out"
-        )
-        return none.given(student=student, folder=str(chosen.out))
+        none = phrase("{student}: no results in {folder}; {remedy}", student=student)
+        students = {each.entry.submission.student for each in stored}
+        grading = phrase("grade it first, or name the folder: --out")
+        remedy = did_you_mean(student, students) or grading
+        return none.given(folder=str(chosen.out), remedy=remedy)
     several = sorted({board_words(board_of(each.entry)) for each in every}, key=str)
     others = phrase("{student}: no such result; there are {boards}", student=student)
     return others.given(boards=clauses(several))

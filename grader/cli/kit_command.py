@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.cli import options
-from grader.cli.console import DONE, say
+from grader.cli.console import DONE, answer
 from grader.cli.export_command import shown, visibilities
 from grader.cli.new_command import find_starter
 from grader.cli.options import Parser
@@ -93,8 +93,8 @@ def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
     starter = find_starter(Path.cwd(), load_lab(lab))
     kit = kits.gradescope_kit(lab, chosen.hidden, starter, shown(chosen), _container(chosen))
     store.write(chosen.to, kits.zipped(kit))
-    say(console, f"autograder: {chosen.to}")
-    say(
+    answer(console, f"autograder: {chosen.to}")
+    answer(
         console,
         "upload it under Configure Autograder; in the assignment's settings give the container "
         f"{chosen.memory_mb} MB and {chosen.minutes} minutes",
@@ -111,14 +111,14 @@ def _github(chosen: argparse.Namespace, console: Console) -> None:
     )
     kits.write_folder(kit, chosen.to)
     for name in kit:
-        say(console, f"written: {chosen.to / name}")
+        answer(console, f"written: {chosen.to / name}")
 
 
 def _csoj(chosen: argparse.Namespace, console: Console) -> None:
     kit = kits.csoj_kit(find_lab(chosen.lab), chosen.hidden, chosen.image, _container(chosen))
     kits.write_folder(kit, chosen.to)
-    say(console, f"kit: {chosen.to}/")
-    say(console, f"docker build -t {chosen.image} {chosen.to}, then create problem.json in CSOJ")
+    answer(console, f"kit: {chosen.to}/")
+    answer(console, f"docker build -t {chosen.image} {chosen.to}, then create problem.json in CSOJ")
 
 
 _SYSTEMS: dict[str, Callable[[argparse.Namespace, Console], None]] = {

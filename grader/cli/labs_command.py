@@ -8,19 +8,37 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from grader.cli.console import DONE, spoken
+from grader.base import arch_of_type
+from grader.cli import options
+from grader.cli.console import DONE, spoken, to_stdout
 from grader.cli.options import Parser
-from grader.labs import DEFAULT_LAB, load_lab, shipped_labs
+from grader.labs import DEFAULT_LAB, find_lab, load_lab, shipped_labs
 from ptxsim.message import Message, phrase, verbatim
+
+_BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's own processes
 
 
 def add_options(parser: Parser) -> None:
     parser.describe(
         phrase("List the labs that ship with the grader. --lab takes their names as well as files.")
     )
+    options.lab(parser)
+    parser.add_argument(
+        "--job",
+        metavar="TYPE",
+        help=phrase(
+            "print what a job needs that grades --lab on a GPU of this type, such as 2080ti or "
+            "any: MiB of memory, and the architecture to compile for"
+        ),
+    )
 
 
-def run(_chosen: argparse.Namespace, console: Console) -> int:
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    if chosen.job is not None:
+        arch = arch_of_type(chosen.job) or ("sm_80" if chosen.job == "any" else "-")
+        memory = load_lab(find_lab(chosen.lab)).limits.memory_mb + _BESIDE_MB
+        to_stdout(f"{memory} {arch}\n")
+        return DONE
     language = spoken(console)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(language(phrase("lab")), no_wrap=True)

@@ -17,7 +17,7 @@ from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.devices import choose_device
 from grader.cli.options import Parser
 from grader.course import Entrant, Setup, Task, lanes
-from grader.judge import Bench
+from grader.judge import GradingContext
 from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
 from grader.ladder import ceilings, html, run_host, terminal
 from grader.run import gpu_names
@@ -71,7 +71,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         out=results.folder(chosen.out, gpu),
         report=not chosen.no_report,
     )
-    bench = setup.bench()
+    context = setup.context()
     host = run_host(reference)
     tasks = [Task.grading(each) for each in entrants if each.student in wanted]
     waiting = many.left_over(tasks, lab, setup, console, force=chosen.force)
@@ -85,7 +85,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         lab.problem.info(),
         grader=grader.__version__,
         host=host,
-        ceilings=_bounds(entrants, wanted if chosen.bounds else (), path, bench, console),
+        ceilings=_bounds(entrants, wanted if chosen.bounds else (), path, context, console),
     )
     console.print("", terminal(ladder, spoken(console)), "")
     results.store.write_document(path, ladder)
@@ -101,7 +101,7 @@ def _bounds(
     entrants: Sequence[Entrant],
     wanted: Collection[str],
     path: Path,
-    bench: Bench,
+    context: GradingContext,
     console: Console,
 ) -> dict[str, tuple[results.Ceiling, ...]]:
     """Ceilings by rung: the last document's for an unchanged source, new ones for ``wanted``."""
@@ -112,11 +112,11 @@ def _bounds(
     )
     found = {}
     for entrant in entrants:
-        submission = load_submission(entrant.source, main=bench.lab.problem.interface.main)
+        submission = load_submission(entrant.source, main=context.lab.problem.interface.main)
         kept = last.get(submission.sha256, ())
         if not kept and entrant.student in wanted:
             say(console, f"{entrant.student}: bounds")
-            kept = ceilings(submission, bench)
+            kept = ceilings(submission, context)
         found[entrant.student] = kept
     return found
 

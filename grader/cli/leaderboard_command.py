@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 from rich.console import Console
-from rich.text import Text
 
 from grader import course
 from grader.base import StoreError, UsageError, one_line
 from grader.cli import options
-from grader.cli.console import DONE, say, skipped, spoken, to_stdout
+from grader.cli.console import DONE, aside, say, skipped, spoken, to_stdout
 from grader.cli.options import Parser
 from grader.course import board_rendering as render
 from grader.labs import REFERENCE, TimeRules, load_lab, provided
@@ -36,6 +35,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
+    console = beside(console, chosen.html, chosen.csv)
     selected, language = select(chosen, console), spoken(console)
     found, roster = selected.boards, selected.roster
     if chosen.pseudonyms:
@@ -46,9 +46,10 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         write(render.html(found, roster, language), chosen.html, console)
     if chosen.csv:
         write(render.table_csv(found, roster), chosen.csv, console)
-    if not chosen.html and not chosen.csv:
-        nothing = Text(language(phrase("no results in {folder}", folder=one_line(chosen.out))))
-        console.print(render.terminal(found, roster, language) if found else nothing)
+    if found:
+        console.print(render.terminal(found, roster, language))
+    else:
+        say(console, phrase("no results in {folder}", folder=one_line(chosen.out)))
     return DONE
 
 
@@ -136,6 +137,11 @@ def only(boards: Sequence[course.Board]) -> course.Board:
     raise UsageError(
         phrase("several boards ({found}); choose one with --lab, --gpu and --device", found=found)
     )
+
+
+def beside(console: Console, *targets: Path | None) -> Console:
+    """Return where the answer for people goes: not to stdout where a target takes that."""
+    return aside(console) if any(str(target) == "-" for target in targets) else console
 
 
 def write(text: str, target: Path, console: Console) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import tempfile
+import unicodedata
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
 from grader.base import ENGLISH, Language, ToolchainError, UsageError, translated
 from grader.build import FILE, editor_flags, find_toolchain
 from grader.cli import options
-from grader.cli.console import DONE, say, speak_as, spoken
+from grader.cli.console import DONE, answer, say, speak_as, spoken
+from grader.cli.defaults import default_of
 from grader.cli.options import Parser
 from grader.labs import Lab, find_lab, load_lab, provided
 from ptxsim.message import phrase
@@ -40,16 +40,26 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     folder = new_submission(chosen.name, Path.cwd(), lab, flags, spoken(console))
     folder = folder.relative_to(Path.cwd())
     main = lab.problem.interface.main
-    command = f"grade {folder}" + (f" --lab {chosen.lab}" if chosen.lab else "")
+    command = f"grade {folder}" + (
+        f" --lab {chosen.lab}" if chosen.lab != default_of("lab") else ""
+    )
     ready = phrase("{folder}/ is ready: edit {folder}/{main}, then: {command}")
     ready = ready.given(folder=str(folder), main=main, command=command)
-    console.print(Text(spoken(console)(ready)))
+    answer(console, ready)
     return DONE
 
 
 STARTER, STARTERS = "starter", "starters"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_LONGEST = 64  # characters of a name
+
+
+def _allowed(name: str) -> bool:
+    """Whether these are letters and digits of any script, with their marks, and few signs."""
+    signs = name[1:].translate(str.maketrans("", "", "._-"))
+    return name[:1].isalnum() and all(
+        each.isalnum() or unicodedata.category(each).startswith("M") for each in signs
+    )
 
 
 def new_submission(
@@ -60,12 +70,13 @@ def new_submission(
     flags: for compile_flags.txt; None: without. Raises UsageError if the name is not allowed, the
     folder exists or there is no starter.
     """
-    if not _NAME.fullmatch(name):
+    name = unicodedata.normalize("NFC", name)  # as keyboards write it
+    if not _allowed(name) or len(name) > _LONGEST:
         refused = phrase(
             "{name} is not allowed as a name: use letters, digits, '.', '_' and '-', starting "
-            "with a letter or digit, at most 64"
+            "with a letter or digit, at most {most}"
         )
-        raise UsageError(refused.given(name=repr(name)))
+        raise UsageError(refused.given(name=repr(name), most=_LONGEST))
     starter = find_starter(base, lab)
     target = base / "submissions" / name
     if target.exists() or target.is_symlink():

@@ -14,10 +14,11 @@ from typing import Any, NoReturn
 
 from rich.cells import cell_len
 
-from grader.base import ENGLISH, Language, known_languages
-from grader.labs import Attempts, TimeRules, due_rule
+from grader.base import ENGLISH, Language, UsageError, known_languages, one_line
+from grader.cli.defaults import default_of
+from grader.labs import Attempts, TimeRules, did_you_mean, due_rule
 from grader.sandbox import Mode
-from ptxsim.message import Message, phrase, recognised
+from ptxsim.message import Message, clauses, phrase, recognised
 
 NOT_POSITIVE = phrase("expected a number ≥ 1, got {value}")
 _COMPLAINTS = (  # of argparse and of types of arguments; in English as they raise them
@@ -71,9 +72,22 @@ class Parser(argparse.ArgumentParser):
         said = recognised(message, _COMPLAINTS)
         if isinstance(what := said.args.get("what"), str):
             said = said.given(what=recognised(what, _COMPLAINTS))
+        unknown = str(said.args.get("words", "")).partition(" ")[0]
+        if meant := did_you_mean(unknown, self._known_options()):
+            said = clauses([said, meant])
         self.print_usage(sys.stderr)
         words = phrase("{program}: error: {complaint}", program=self.prog, complaint=said)
         self.exit(2, f"{self.language(words)}\n")
+
+    def _known_options(self) -> list[str]:
+        """Return its options, and those of its subcommands."""
+        found = list(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found += [
+                    name for each in action.choices.values() for name in each._known_options()
+                ]
+        return found
 
 
 class _Layout(argparse.HelpFormatter):
@@ -119,16 +133,49 @@ _WHERE_TO_WRITE = phrase("where results are written")
 _DEFAULTING = phrase("{meaning} (default: {default})")
 
 
-def submission(parser: Parser) -> None:
-    """The folder, for a command that takes one submission."""
+_SUBMISSION = phrase("folder of a submission, or its name in submissions/")
+
+
+def submission(parser: Parser, name: str = "submission", **settings: str) -> None:
+    """The folder, for a command that takes one submission, or with ``nargs`` several."""
     parser.add_argument(
-        "submission", metavar="SUBMISSION", type=Path, help=phrase("folder of a submission")
+        name, metavar="SUBMISSION", type=find_submission, help=_SUBMISSION, **settings
     )
 
 
+def find_submission(named: str, commands: Iterable[str] = ()) -> Path:
+    """Return the folder ``named``, else the one of this name in submissions/.
+
+    Raises UsageError where neither is there, but something is that was probably meant.
+    """
+    path, among = Path(named), Path("submissions")
+    if os.path.lexists(path) or path.name != named or named == "..":
+        return path
+    if os.path.isdir(among / named):  # noqa: PTH112 - False where a name is too long
+        return among / named
+    there = [each.name for each in among.iterdir() if each.is_dir()] if among.is_dir() else []
+    if meant := did_you_mean(named, [*commands, *there]):
+        nothing = phrase("{name}: no such folder or command; {meant}", name=one_line(named))
+        raise UsageError(nothing.given(meant=meant))
+    return path
+
+
+def stored_document(named: str) -> Path:
+    """Return the path of a file that is there. Raises UsageError."""
+    if not os.path.lexists(named):
+        raise UsageError(
+            phrase("{place}: {what}", place=one_line(named), what=phrase("no such file"))
+        )
+    return Path(named)
+
+
 def lab(parser: Parser, default: Message = _FIRST_LAB) -> None:
+    """default: what another lab than the course's own means."""
     help = phrase("a lab file, or one of the labs that grade labs lists (default: {default})")
-    parser.add_argument("--lab", metavar="LAB", help=help.given(default=default))
+    own = default_of("lab") if default is _FIRST_LAB else None
+    parser.add_argument(
+        "--lab", metavar="LAB", default=own, help=help.given(default=own or default)
+    )
 
 
 def device(parser: Parser, meaning: Message = _WHERE_IT_RUNS) -> None:
@@ -137,8 +184,9 @@ def device(parser: Parser, meaning: Message = _WHERE_IT_RUNS) -> None:
 
 
 def out(parser: Parser, meaning: Message = _WHERE_TO_WRITE) -> None:
-    help = _DEFAULTING.given(meaning=meaning, default="results/")
-    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("results"), help=help)
+    own = Path(default_of("out") or "results")
+    help = _DEFAULTING.given(meaning=meaning, default=f"{own}/")
+    parser.add_argument("--out", metavar="DIR", type=Path, default=own, help=help)
 
 
 def sandbox(parser: Parser, default: str = "auto") -> None:
@@ -167,6 +215,23 @@ def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
             chosen = chosen or (value if given else others[place + 1])
             del others[place : place + (1 if given else 2)]
     return chosen, others
+
+
+def detail(parser: Parser) -> None:
+    """How much of a result is shown."""
+    group = parser.add_mutually_exclusive_group()
+    for names, const, meaning in (
+        (("-v", "--verbose"), "all", phrase("show every size, kernel, GPU and idea")),
+        (("-q", "--quiet"), "verdict", phrase("show only the verdict")),
+    ):
+        group.add_argument(
+            *names,
+            dest="detail",
+            action="store_const",
+            const=const,
+            default="brief",
+            help=parser.language(meaning),
+        )
 
 
 def no_report(parser: Parser) -> None:

@@ -22,10 +22,10 @@ from grader.base import (
 from grader.build import find_toolchain
 from grader.cli import options
 from grader.cli.console import DONE, say, spoken
-from grader.cli.grading import ready
+from grader.cli.grading import check_place, ready
 from grader.cli.options import Parser
 from grader.explain import compare, find_ncu, profile_into, total
-from grader.judge import Bench, explain, prepare
+from grader.judge import GradingContext, prepare
 from grader.labs import Lab, find_lab, load_lab, load_submission
 from grader.problems import redundancy
 from grader.report import clean
@@ -66,18 +66,19 @@ def add_options(parser: Parser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
+    check_place(chosen.submission, lab, chosen.out)
     here = first_gpu_arch()
     if here is None:
         raise MachineError(phrase("no NVIDIA GPU here to profile on; grade sass needs none"))
     find_ncu()
     arch = lab.arch_on(here)
-    bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
-    ready(bench, "auto")
+    context = GradingContext(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
+    ready(context, "auto")
     sizes = [_size(lab, extent) for extent in sorted(set(chosen.size or lab.problem.profiled))]
     own = load_submission(chosen.submission, lab.problem.interface.main)
     watched = [
-        WatchedKernel(ready=prepare(own, sizes, bench, arch), name=own.student, first=False),
-        *_first_rung(lab, sizes[0], bench, arch),
+        WatchedKernel(ready=prepare(own, sizes, context, arch), name=own.student, first=False),
+        *_first_rung(lab, sizes[0], context, arch),
     ]
     for source in lab.problem.gpu_sources:  # compiled here, not under the profiler
         checks_cubin(arch, source)
@@ -94,17 +95,17 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     document = store.document_path(chosen.out, lab.id, own.student, own.sha256, "gpu")
     report = document.with_name(f"{own.sha256[:12]}.ncu-rep")
     seen = profile_into(report, jobs, own.folder, seconds=_SECONDS)
-    found = make_document(watched, seen, bench, gpu_names()[0], report.name)
+    found = make_document(watched, seen, context, gpu_names()[0], report.name)
     store.write_document(profile_path(document), found)
     for size in found.sizes:
         _show(size, found, arch, console)
-    why = explain(watched[0].ready, bench, gpus.find(gpu_names()[0]))
+    why = watched[0].ready.explain(gpus.find(gpu_names()[0]))
     _beside_the_model(why, found, console)
     say(console, phrase("for Nsight Compute: {command}", command=f"ncu-ui {report}"))
     return DONE
 
 
-def _first_rung(lab: Lab, size: Size, bench: Bench, arch: str) -> list[WatchedKernel]:
+def _first_rung(lab: Lab, size: Size, context: GradingContext, arch: str) -> list[WatchedKernel]:
     """Nothing where the lab has no ladder."""
     try:
         reference = find_reference(None, lab.id, *alike(lab))
@@ -112,7 +113,7 @@ def _first_rung(lab: Lab, size: Size, bench: Bench, arch: str) -> list[WatchedKe
         return []
     name = find_rungs(reference)[0].name
     submission = load_submission(reference / name, lab.problem.interface.main)
-    return [WatchedKernel(ready=prepare(submission, [size], bench, arch), name=name, first=True)]
+    return [WatchedKernel(ready=prepare(submission, [size], context, arch), name=name, first=True)]
 
 
 def _show(size: ProfiledSize, document: ProfileDocument, arch: str, console: Console) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.base import Rejected, Result, StoreError, SubmissionError
+from grader.base import Language, Rejected, Result, StoreError, SubmissionError
 from grader.cli import options
-from grader.cli.console import DONE, say, speak_as, spoken, status_of
+from grader.cli.console import DONE, answer, say, speak_as, spoken, status_of
 from grader.cli.options import Parser
 from grader.labs import find_lab, load_lab, load_submission, source_texts
 from grader.report import html, terminal
 from grader.results import kept_sources, store, stored_profile
-from ptxsim.message import phrase
+from ptxsim.message import Message, phrase
 
 
 def add_options(parser: Parser) -> None:
@@ -33,7 +33,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "result",
         metavar="FILE|SUBMISSION",
-        type=Path,
+        type=_file_or_folder,
         help=phrase("a stored result document, or the folder of a submission"),
     )
     options.lab(parser)
@@ -41,6 +41,12 @@ def add_options(parser: Parser) -> None:
     options.out(parser, phrase("where results are"))
     parser.add_argument("--job", metavar="ID", help=phrase("only the result of this Slurm job"))
     options.no_report(parser)
+    options.detail(parser)
+
+
+def _file_or_folder(named: str) -> Path:
+    find = options.stored_document if named.endswith(".json") else options.find_submission
+    return find(named)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -52,9 +58,10 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         other = phrase("{submission}: the stored result is not of job {job}")
         raise StoreError(other.given(submission=str(chosen.result), job=chosen.job))
     sources = sources_of(document, result)
-    console.print(terminal.render(result, sources, spoken(console)))
+    console.print(terminal.render(result, sources, spoken(console), chosen.detail))
     if not chosen.no_report:
-        write_page(document, result, sources, console)
+        page = write_page(document, result, sources, spoken(console))
+        (say if chosen.detail == "verdict" else answer)(console, page)
     return DONE if named else status_of(result)
 
 
@@ -77,12 +84,13 @@ def _find_document(chosen: argparse.Namespace, console: Console) -> Path:
     raise StoreError(none.given(submission=str(chosen.result), folder=str(chosen.out)))
 
 
-def write_page(document: Path, result: Result, sources: dict[str, str], console: Console) -> None:
-    """The student's page, beside the result document. Raises StoreError."""
+def write_page(
+    document: Path, result: Result, sources: dict[str, str], language: Language
+) -> Message:
+    """Write the student's page beside the result document; return where. Raises StoreError."""
     page = document.with_suffix(".html")
-    shown = html.render(result, sources, spoken(console), stored_profile(document))
-    store.write(page, shown.encode())
-    say(console, phrase("report: {file}", file=str(page)))
+    store.write(page, html.render(result, sources, language, stored_profile(document)).encode())
+    return phrase("report: {file}", file=str(page))
 
 
 def sources_of(document: Path, result: Result) -> dict[str, str]:

@@ -15,7 +15,7 @@ from grader.cli.console import DONE, spoken
 from grader.cli.grading import ready
 from grader.cli.options import Parser
 from grader.explain import disassemble, summarise
-from grader.judge import Bench, compile_for
+from grader.judge import GradingContext, compile_for
 from grader.labs import find_lab, load_lab, load_submission, source_texts
 from grader.report import kernels as machine
 from grader.run import first_gpu_arch, gpu_names
@@ -53,11 +53,11 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
     here = first_gpu_arch() if gpu_names() else None
     arch = chosen.arch or (here and lab.arch_on(here)) or lab.architectures[0]
-    bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
-    ready(bench, "auto")
+    context = GradingContext(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
+    ready(context, "auto")
     submission = load_submission(chosen.submission, lab.problem.interface.main)
-    cubin = compile_for(submission, bench, arch).cubin
-    functions = disassemble(cubin, bench.toolchain, bench.sandbox)
+    cubin = compile_for(submission, context, arch).cubin
+    functions = disassemble(cubin, context.toolchain, context.sandbox)
     kernels = [summarise(function) for function in functions]
     if chosen.json:
         sys.stdout.write(msgspec.json.encode(kernels).decode() + "\n")

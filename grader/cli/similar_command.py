@@ -13,7 +13,7 @@ from grader.base import Rejected, SubmissionError, UsageError, one_line
 from grader.cli import options
 from grader.cli.console import DONE, say, skipped
 from grader.cli.options import Parser
-from grader.course import Entrant, call_roll, similar
+from grader.course import Entrant, find_submissions, similar
 from grader.results import store
 from ptxsim.message import phrase
 
@@ -56,18 +56,18 @@ def add_options(parser: Parser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     mains = _mains(chosen.lab)
-    rolls = [call_roll(chosen.folder, main) for main in mains]  # the same, if not refused
+    rolls = [find_submissions(chosen.folder, main) for main in mains]  # the same, if not refused
     entrants, complaints = rolls[0]
     skipped(complaints, console)
     known = _known(chosen.known)
     handed_in = [work for entrant in entrants for work in _works(entrant, mains, console)]
-    works: list[similar.ComparedWork] = []
-    pairs: list[similar.SimilarPair] = []
+    by_lab: list[list[similar.ComparedWork]] = []
     for main in mains:  # what belongs to different labs is not compared
         own, too_long = similar.comparable([work for name, work in handed_in if name == main])
         skipped([f"{one_line(student)}: {similar.TOO_LONG}" for student in too_long], console)
-        works += own
-        pairs += similar.find_pairs(own, known, chosen.threshold / 100)
+        by_lab.append(own)
+    works = [work for own in by_lab for work in own]
+    pairs = similar.find_pairs(by_lab, known, chosen.threshold / 100)
     console.print(similar.terminal(pairs, len(works)))
     page = chosen.html or chosen.out / "similar.html"
     store.write(page, similar.html(pairs, works).encode(), mode=_PRIVATE)

@@ -12,10 +12,10 @@ from grader.base import Submission, UsageError, one_line, standing_for
 from grader.cli import console as progress
 from grader.cli import options
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
-from grader.cli.grading import open_bench
+from grader.cli.grading import check_place, open_bench
 from grader.cli.history_command import write_pictures
 from grader.cli.options import Parser
-from grader.judge import Bench
+from grader.judge import GradingContext
 from grader.labs import Lab, find_lab, load_lab, load_submission
 from grader.results import store
 from grader.run import first_gpu_uuid
@@ -70,6 +70,7 @@ def add_options(parser: Parser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = sweepable(load_lab(find_lab(chosen.lab)))
     sizes = _sizes(chosen.sizes, lab)
+    check_place(chosen.submission, lab, chosen.out)
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     values = dict(_macro(each, submission) for each in chosen.define)
     if len(values) < len(chosen.define):
@@ -80,18 +81,18 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if (points := len(sweep.variants) * len(sizes)) > _MOST_POINTS:
         many = phrase("{points} points; at most {most}: leave out values or sizes")
         raise UsageError(many.given(points=points, most=_MOST_POINTS))
-    bench = open_bench(chosen, lab, console)
+    context = open_bench(chosen, lab, console)
     with progress.stages(submission.student, console) as told:
         found = run_sweep(
             sweep,
-            bench,
+            context,
             chosen.out,
-            first_gpu_uuid() if bench.gpu_arch else None,
+            first_gpu_uuid() if context.gpu_arch else None,
             told,
             force=chosen.force,
             found=lambda point, stored: _tell(point, stored, console),
         )
-    _show(found, submission, bench, chosen, console)
+    _show(found, submission, context, chosen, console)
     return NOT_ACCEPTED if all(point.dropped for point in found) else DONE
 
 
@@ -105,16 +106,16 @@ def _tell(point: Point, stored: bool, console: Console) -> None:
 def _show(
     points: Sequence[Point],
     submission: Submission,
-    bench: Bench,
+    context: GradingContext,
     chosen: argparse.Namespace,
     console: Console,
 ) -> None:
-    arch = bench.gpu_arch or bench.lab.architectures[0]
+    arch = context.gpu_arch or context.lab.architectures[0]
     shown = render.SweepFacts(
         student=submission.student,
-        problem=bench.lab.problem.info(),
+        problem=context.lab.problem.info(),
         arch=arch,
-        card=None if bench.gpu_arch else _card(points, chosen.gpu, arch),
+        card=None if context.gpu_arch else _card(points, chosen.gpu, arch),
     )
     language = spoken(console)
     picture = render.picture(points, shown, language)
@@ -123,8 +124,8 @@ def _show(
         to_stdout(render.markdown(points, shown, file.name if file else None, language))
     else:
         console.print(render.terminal(points, shown, language))
-    device, student = "gpu" if bench.gpu_arch else "cpu", submission.student
-    document = store.document_path(chosen.out, bench.lab.id, student, submission.sha256, device)
+    device, student = "gpu" if context.gpu_arch else "cpu", submission.student
+    document = store.document_path(chosen.out, context.lab.id, student, submission.sha256, device)
     target = document.with_name(f"{document.stem}-sweep.html")
     store.write(target, render.html(points, shown, language).encode())
     say(console, phrase("page: {file}", file=str(target)))

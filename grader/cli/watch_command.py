@@ -42,13 +42,14 @@ def add_options(parser: Parser) -> None:
     options.lab(parser)
     options.device(parser)
     options.sandbox(parser)
+    options.detail(parser)
     parser.add_argument("--once", action="store_true", help=phrase("end after the first result"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
     speak_as(lab, console)
-    bench = open_bench(chosen, lab, console, explain=False)
+    context = open_bench(chosen, lab, console, explain=False)
     folder: Path = chosen.submission
     student = student_of(folder)
     graded: tuple[str, Result] | None = None  # the sources' hash, and what came of them
@@ -59,8 +60,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
             say(console, same.given(verdict=graded[1].verdict.value))
             continue
         started = time.monotonic()
-        found = grade(folder, bench, quietly)
-        console.print(terminal.render(found.result, found.sources, spoken(console)))
+        found = grade(folder, context, quietly)
+        shown = terminal.render(found.result, found.sources, spoken(console), chosen.detail)
+        console.print(shown)
         waiting = phrase("{seconds:.1f} s; waiting for {folder} to be saved", folder=str(folder))
         say(console, waiting.given(seconds=time.monotonic() - started))
         graded = sources, found.result

@@ -4,7 +4,7 @@ from . import regrade as regrade
 from . import rubric as rubric
 from . import similar as similar
 from .classes import Entrant as Entrant
-from .classes import call_roll as call_roll
+from .classes import find_submissions as find_submissions
 from .classes import read_manifest as read_manifest
 from .classes import read_part as read_part
 from .classes import write_manifest as write_manifest

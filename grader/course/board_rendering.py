@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from grader.base import ENGLISH, Language, UsageError, one_line
 from grader.course.leaderboard import Board, Row, order, ranked
@@ -63,7 +64,12 @@ def marks(row: Row) -> Message:
 def terminal(
     boards: Sequence[Board], roster: Roster | None, language: Language = ENGLISH
 ) -> RenderableType:
-    return Group(*(part for board in boards for part in (_table(board, roster, language), "")))
+    parts: list[RenderableType] = []
+    for board in boards:
+        parts += [_table(board, roster, language), ""]
+        if board.caution:
+            parts += [Text(language(board.caution), style="dim"), ""]
+    return Group(*parts)
 
 
 def _table(board: Board, roster: Roster | None, language: Language) -> LongTable:
@@ -80,7 +86,7 @@ def _table(board: Board, roster: Roster | None, language: Language) -> LongTable
     table = LongTable(
         one_line(language(board.title)),
         [(language(name), number) for name, number in columns],
-        give_way=(1, len(columns) - 2, len(columns) - 1),
+        give_way=(1, len(columns) - 1),
     )
     for row in board.rows:
         cells = [
@@ -126,7 +132,7 @@ def _spark(history: Sequence[float]) -> str:
     if len(history) < 2:
         return ""
     top = max(100.0, *history)
-    return "".join(_SPARKS[min(7, int(8 * value / top))] for value in history[-20:])
+    return "".join(_SPARKS[min(7, int(8 * value / top))] for value in history[-8:])
 
 
 # --- HTML -------------------------------------------------------------------------------------

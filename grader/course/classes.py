@@ -37,7 +37,7 @@ class Entrant(Record):
     submitted: str | None = None  # when it was handed in, ISO 8601 with a zone; null: not known
 
 
-def call_roll(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
+def find_submissions(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
     """The submissions in ``folder`` by student, and a line for each entry without a known student.
 
     main: the file that a submission holds. Raises UsageError when there are none.
@@ -67,7 +67,7 @@ def call_roll(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tuple[str, 
         raise UsageError(
             phrase("{folder}: holds neither folders nor .cu files", folder=str(folder))
         )
-    known, complaints = _told_apart(entrants)
+    known, complaints = _reject_clashes(entrants)
     if not known:
         raise UsageError(complaints[0])
     return tuple(sorted(known, key=lambda entrant: entrant.student)), tuple(complaints)
@@ -78,7 +78,7 @@ def _unreadable(place: Path, error: OSError) -> UsageError:
     return UsageError(words.given(place=str(place), why=str(error.strerror)))
 
 
-def _told_apart(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:
+def _reject_clashes(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:
     """The entrants with unique, valid names; and the reasons for leaving out the others."""
     by_student: dict[str, list[Entrant]] = {}
     for entrant in entrants:

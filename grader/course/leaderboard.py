@@ -52,6 +52,16 @@ class Board(Record):
             return phrase("{lab} · simulator", lab=self.lab)
         return verbatim(f"{self.lab} · {self.gpu or 'GPU'}")
 
+    @property
+    def caution(self) -> Message:
+        """What the ranks do not say; NOTHING where speeds were measured."""
+        if self.device == "gpu":
+            return NOTHING
+        return phrase(
+            "The ranks count the sizes that are right: the simulator cannot rank by speed, only a "
+            "GPU can."
+        )
+
 
 def make_boards(
     entries: Iterable[ResultEntry],

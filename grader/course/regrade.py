@@ -98,7 +98,7 @@ def _gain(change: Change) -> float:
 
 def terminal(found: Comparison) -> LongTable:
     columns = [("student", False), ("before", True), ("after", True), ("why", False)]
-    table = LongTable("", [("board", False), *columns], give_way=(4, 0, 1))
+    table = LongTable("", [("board", False), *columns], give_way=(1, 0), prose=4)
     for change in found.changes:
         cells = [one_line(change.board), one_line(change.student)]
         cells += [_told(change.before), _told(change.after), "; ".join(change.reasons)]

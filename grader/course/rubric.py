@@ -256,7 +256,7 @@ def student_page(
 
 def terminal(grades: Sequence[RubricGrade], weights: Weights) -> LongTable:
     columns = [("student", False), ("measured", True), ("report", True), ("grade", True)]
-    table = LongTable(ENGLISH(weights.words), [*columns, ("", False)], give_way=(0, 4))
+    table = LongTable(ENGLISH(weights.words), [*columns, ("", False)], give_way=(0,), prose=4)
     for grade in grades:
         shares = (grade.measured, grade.report)
         cells = [f"{100 * share:.1f} %" if share is not None else "" for share in shares]

@@ -12,7 +12,7 @@ import io
 import itertools
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -105,29 +105,30 @@ def _too_long(_signal: int, _frame: FrameType | None) -> None:
 
 
 def find_pairs(
-    works: Sequence[ComparedWork], known: Sequence[str], threshold: float = 0.6
+    groups: Sequence[Sequence[ComparedWork]], known: Iterable[str], threshold: float = 0.6
 ) -> tuple[SimilarPair, ...]:
-    """Pairs with a share of at least ``threshold``, the most similar first. known: code that all
-    students were given, which does not count. Raises MachineError."""
+    """Pairs within each group, with a share of at least ``threshold``, the most similar first.
+    known: code that all students were given, which does not count. Raises MachineError."""
     fingerprint, compare = _copydetect()
-    documents = [_Document(work) for work in works]
-    given = set[int]()
-    for text in known:
-        given |= fingerprint(text, ()).hashes
-    first = [fingerprint(document.text, ()) for document in documents]
-    counts = Counter(itertools.chain.from_iterable(found.hashes for found in first))
-    limit = max(_COMMON, len(first) / 5)
-    idioms = {value for value, count in counts.items() if count > limit}
-    # Remove the given code before the second pass: shares refer to the rest.
-    left_out = sorted(given | idioms)
-    prints = [fingerprint(document.text, left_out) for document in documents]
-    pairs = [
-        pair
-        for (a, one), (b, other) in itertools.combinations(zip(documents, prints, strict=True), 2)
-        if (pair := _pair(a, b, compare(one, other))) is not None
-        and pair.share >= threshold
-        and pair.characters >= LEAST
-    ]
+    groups = [works for works in groups if len(works) > 1]
+    given = {value for text in known for value in fingerprint(text, ()).hashes} if groups else set()
+    pairs = []
+    for works in groups:
+        documents = [_Document(work) for work in works]
+        first = [fingerprint(document.text, ()) for document in documents]
+        counts = Counter(itertools.chain.from_iterable(found.hashes for found in first))
+        limit = max(_COMMON, len(first) / 5)
+        idioms = {value for value, count in counts.items() if count > limit}
+        # Remove the given code before the second pass: shares refer to the rest.
+        left_out = sorted(given | idioms)
+        prints = [(each, fingerprint(each.text, left_out)) for each in documents]
+        pairs += [
+            pair
+            for (a, one), (b, other) in itertools.combinations(prints, 2)
+            if (pair := _pair(a, b, compare(one, other))) is not None
+            and pair.share >= threshold
+            and pair.characters >= LEAST
+        ]
     return tuple(sorted(pairs, key=lambda pair: (-pair.share, -pair.characters)))
 
 
@@ -219,7 +220,7 @@ def terminal(pairs: Sequence[SimilarPair], count: int) -> RenderableType:
         return Text(f"{count} submissions: no suspiciously similar pairs")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for _ in range(2):
-        table.add_column("submission", overflow="fold")
+        table.add_column("submission", no_wrap=True)
         table.add_column("shared", justify="right", no_wrap=True)
     for pair in pairs:
         one, other = pair.one, pair.other

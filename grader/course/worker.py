@@ -21,7 +21,7 @@ import msgspec
 from grader.base import GraderError, Rejected, Verdict
 from grader.build import find_toolchain
 from grader.course.classes import Entrant
-from grader.judge import Bench, compile_for, grade
+from grader.judge import GradingContext, compile_for, grade
 from grader.labs import load_lab, load_listed
 from grader.report import html
 from grader.results import Ladder, keep_sources, store, stored_profile
@@ -47,10 +47,10 @@ class Setup(Record):
     def device(self) -> Literal["cpu", "gpu"]:
         return "cpu" if self.gpu_arch is None else "gpu"
 
-    def bench(self) -> Bench:
+    def context(self) -> GradingContext:
         """Raises LabError, ToolchainError, SandboxError."""
         lab = load_lab(self.lab)
-        return Bench(
+        return GradingContext(
             lab=lab,
             toolchain=find_toolchain(self.gpu_arch or lab.architectures[0]),
             sandbox=Sandbox.open(self.sandbox),
@@ -103,7 +103,7 @@ def serve(pipe: Connection, environment: Mapping[str, str], setup: Setup, lane: 
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches all: the parent decides
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        bench = setup.bench()
+        context = setup.context()
     except GraderError as error:  # the machine has lost something since the parent checked it
         with contextlib.suppress(EOFError, ConnectionError):
             task = pipe.recv()
@@ -111,19 +111,19 @@ def serve(pipe: Connection, environment: Mapping[str, str], setup: Setup, lane: 
         return
     try:
         while True:
-            pipe.send(_answer(pipe.recv(), bench, setup))
+            pipe.send(_answer(pipe.recv(), context, setup))
     except (EOFError, ConnectionError):
         return
 
 
-def _answer(task: Task, bench: Bench, setup: Setup) -> Report:
+def _answer(task: Task, context: GradingContext, setup: Setup) -> Report:
     started = time.monotonic()
     verdict, message = None, ""
     try:
         if task.kind == "compile":
-            _compile(task, bench)
+            _compile(task, context)
         else:
-            verdict, message = _grade(task, bench, setup)
+            verdict, message = _grade(task, context, setup)
     except GraderError as error:
         verdict, message = Verdict.IE, str(error)
     except Exception as error:
@@ -134,8 +134,8 @@ def _answer(task: Task, bench: Bench, setup: Setup) -> Report:
     return Report(task=task, verdict=verdict, message=message, seconds=seconds)
 
 
-def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
-    graded = grade(task.source, bench, quietly, student=task.student, submitted=task.submitted)
+def _grade(task: Task, context: GradingContext, setup: Setup) -> tuple[Verdict, str]:
+    graded = grade(task.source, context, quietly, student=task.student, submitted=task.submitted)
     result = graded.result
     if result.verdict is Verdict.IE:
         return Verdict.IE, str(result.error or "the grader failed")
@@ -148,11 +148,11 @@ def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
     return result.verdict, ""
 
 
-def _compile(task: Task, bench: Bench) -> None:
+def _compile(task: Task, context: GradingContext) -> None:
     """Build for the GPU and for the simulator that looks on."""
-    simulated = bench.lab.architectures[0]
+    simulated = context.lab.architectures[0]
     with contextlib.suppress(Rejected):  # the grading will report it
-        submission = load_listed(task.source, task.student, bench.lab.problem.interface.main)
-        timed = bench.lab.arch_on(bench.gpu_arch) if bench.gpu_arch else simulated
+        submission = load_listed(task.source, task.student, context.lab.problem.interface.main)
+        timed = context.lab.arch_on(context.gpu_arch) if context.gpu_arch else simulated
         for arch in dict.fromkeys((timed, simulated)):
-            compile_for(submission, bench, arch)
+            compile_for(submission, context, arch)

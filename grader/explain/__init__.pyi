@@ -1,4 +1,5 @@
 from . import sass as sass
+from .advice import advice_title as advice_title
 from .advice import with_host_calls as with_host_calls
 from .comparison import compare as compare
 from .comparison import total as total
@@ -7,6 +8,7 @@ from .explanation import explanation_key as explanation_key
 from .explanation import keep as keep
 from .explanation import recall as recall
 from .explanation import unexplained as unexplained
+from .issue_model import model_library as model_library
 from .main_loop import main_loop_code as main_loop_code
 from .main_loop import summarise as summarise
 from .profiler import ProfiledJob as ProfiledJob

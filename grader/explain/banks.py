@@ -20,7 +20,7 @@ import msgspec
 
 from grader.explain.accesses import MATRICES, MATRIX_ROW, WORD, SharedAccess, distance
 from ptxsim.engine import Engine
-from ptxsim.message import Message, counted, phrase
+from ptxsim.message import Message, clauses, counted, phrase
 from ptxsim.records import Record
 
 _BANKS = 32
@@ -119,17 +119,15 @@ def _remedies(
         layouts = [(words, lambda row: _padded(row, 4)), (swizzle, lambda row: _swizzled(row, 4))]
     elif apart > max(each_step, vector):
         rows = _rows(apart, loads)
+        pad, words = 1, phrase("pad each row of the tile by 1")
         swizzle = phrase("XOR the index of the column with that of the row")
-        if vector == 1:
-            words = phrase("pad each row of the tile by 1")
-            layouts.append((words, lambda row: _padded(row, 1)))
-        else:
+        if vector > 1:
+            pad, words = 4, phrase("pad each row of the tile by 4, which keeps float4 aligned")
             swizzle = phrase(
                 "XOR the index of the column's group of {values} values with that of the row",
                 values=vector,
             )
-        words = phrase("pad each row of the tile by 4, which keeps float4 aligned")
-        layouts.append((words, lambda row: _padded(row, 4)))
+        layouts.append((words, lambda row: _padded(row, pad)))
         layouts.append((swizzle, lambda row: _swizzled(row, vector)))
     for words, layout in layouts:
         yield from _for_rows(words, layout, rows, together, engine)
@@ -170,11 +168,8 @@ def _for_rows(
     if rows and len(helps) >= len(rows) / 2:
         always = len(helps) == len(rows)
         if not always:
-            words = phrase(
-                "{remedy}, if its rows hold {shortest} or more values",
-                remedy=words,
-                shortest=rows[len(helps) - 1],
-            )
+            least = phrase("it helps if its rows hold {least} or more values")
+            words = clauses((words, least.given(least=rows[len(helps) - 1])))
         yield Remedy(words=words, kept=helps[0], always=always)
 
 

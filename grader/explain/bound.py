@@ -72,6 +72,7 @@ def bound(
         ),
         key=lambda limit: limit.speed,
     )
+    certain = all(each.complete for each in counts)
     busiest = next(limit for limit in limits if limit.resource != "waiting")
     return Bound(
         gpu=gpu.name,
@@ -81,7 +82,7 @@ def bound(
         limits=tuple(limits),
         peak=work.peak(gpu.peak_tflops(work.arithmetic), gpu.dram_gb_s),
         waiting=waiting,
-        most=Limit(resource=busiest.resource, speed=work.speed(hard)),
+        most=Limit(resource=busiest.resource, speed=work.speed(hard)) if certain else None,
     )
 
 

@@ -37,7 +37,7 @@ from grader.explain.advice import advise
 from grader.explain.banks import worst
 from grader.explain.bound import bound
 from grader.explain.facts import Facts, KernelFacts, Words
-from grader.explain.join import count, executions
+from grader.explain.join import count, executions, factors, unfounded
 from grader.explain.loop_steps import MainLoop, main_loop_steps
 from grader.explain.main_loop import main_loop_code, summarise
 from grader.explain.sass import SassFunction
@@ -91,9 +91,13 @@ def explain_speed(
                     lacks = phrase("the machine code lacks {kernel}", kernel=each.kernel)
                     raise MachineError(lacks)
                 launches.append((named[each.kernel], each))
-            counts = tuple(count(*launch, work) for launch in launches)
-            loops = tuple(main_loop_steps(*launch, work) for launch in launches)
-            if not counts:
+            samples = [each for _, each in launches]
+            by = factors(samples, work)
+            missing = unfounded(samples, by, work)
+            if not missing:
+                counts = tuple(count(*each, by[k]) for k, each in enumerate(launches))
+                loops = tuple(main_loop_steps(*each, by[k]) for k, each in enumerate(launches))
+            if not launches:
                 missing = (
                     phrase("it launches too many kinds of kernels")
                     if any(isinstance(each, Launch) for each in plan.operations)

@@ -16,7 +16,9 @@ from grader.explain.accesses import accesses, traffic
 from grader.explain.blocks import conserve, splits, warp_cycles
 from grader.explain.sass import Product, SassFunction, SassInstruction
 from grader.problems import Work
+from ptxsim.findings.names import kernel_name
 from ptxsim.findings.row_counts import RowCount
+from ptxsim.message import NOTHING, Message, clauses, phrase
 from ptxsim.sampling import LaunchSample
 
 _ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL", "LDSM", "STSM")
@@ -34,13 +36,13 @@ _TRAFFIC = {
     "bulk_stores": "UTMASTG",
     "bulk_shared": "bulk",
 }
+_ENOUGH = 0.98  # of the problem's operations
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
 
 
-def count(function: SassFunction, sample: LaunchSample, work: Work) -> KernelCounts:
-    """The counts of all launches of this kind together, scaled up from the sampled blocks."""
+def count(function: SassFunction, sample: LaunchSample, factor: float) -> KernelCounts:
+    """The counts of all launches of this kind together, ``factor`` times the sampled blocks'."""
     rows = {row.row: row for row in sample.rows}
-    factor = scale(sample, work)
     runs = executions(function, rows)
     moving = {each.item.address: each for each in accesses(function, rows, runs)}
     mix: Counter[str] = Counter()
@@ -67,9 +69,7 @@ def count(function: SassFunction, sample: LaunchSample, work: Work) -> KernelCou
         floats=round(floats * factor),
         flops=round(sample.flops * factor),
         # Of one warp; the factor adds the time that an incomplete sample lacks.
-        warp_cycles=warp_cycles(function, runs)
-        * factor
-        / (sample.warps * sample.all_blocks * sample.times),
+        warp_cycles=warp_cycles(function, runs) * factor / sample.all_warps,
         mix=tuple(
             OpcodeCount(kind=kind, count=number)
             for kind, number in sorted(mix.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -102,15 +102,43 @@ def _tensor(products: Mapping[Product, int]) -> tuple[TensorCount, ...]:
     return tuple(sorted(found, key=lambda each: -each.flops))
 
 
-def scale(sample: LaunchSample, work: Work) -> float:
-    """The factor from the sampled blocks to all launches of their kind.
+def factors(samples: Sequence[LaunchSample], work: Work) -> tuple[float, ...]:
+    """The factors from the sampled blocks to all launches of their kinds.
 
-    A sample that ran out of time is scaled by its share of the operations that the task needs, as
-    if the kernel did all of it.
+    Samples that ran out of time stand for the operations that the others leave of the task's,
+    shared by their warps.
     """
-    if not sample.complete and sample.flops and work.operations:
-        return work.operations / sample.flops
-    return sample.all_blocks * sample.times / sample.blocks
+    found = [each.all_blocks * each.times / each.blocks for each in samples]
+    done = sum(each.flops * by for each, by in zip(samples, found, strict=True) if each.complete)
+    warps = sum(each.all_warps for each in samples if each.stopped and each.flops)
+    for place, each in enumerate(samples):
+        if each.stopped and each.flops:
+            share = (work.operations - done) * each.all_warps / warps
+            found[place] = max(found[place], share / each.flops)
+    return tuple(found)
+
+
+def unfounded(samples: Sequence[LaunchSample], by: Sequence[float], work: Work) -> Message | None:
+    """Say why the counts, ``by`` these factors, are no ground for a bound or an estimate."""
+    executed = sum(each.flops * factor for each, factor in zip(samples, by, strict=True))
+    endless = (
+        each.kernel
+        for each in samples
+        if each.stopped and not (each.stopped == "time" and each.flops and work.operations)
+    )
+    if kernel := next(endless, None):
+        why = phrase(
+            "the blocks of {kernel} that were counted did not end", kernel=kernel_name(kernel)
+        )
+    elif not (executed >= _ENOUGH * work.operations):
+        why = phrase(
+            "the blocks that were counted do {share:.0f} % of the problem's operations",
+            share=100 * executed / work.operations,
+        )
+    else:
+        return None
+    mistakes = [each.mistake for each in samples if each.mistake != NOTHING]
+    return clauses([why, *mistakes[:1]])
 
 
 # --- how often the blocks run -----------------------------------------------------------------

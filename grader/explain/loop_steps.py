@@ -11,10 +11,9 @@ import msgspec
 from grader.base import Gpu
 from grader.explain.accesses import MemoryAccess, accesses, traffic
 from grader.explain.blocks import LATENCY, OTHER_LATENCY, flows
-from grader.explain.join import executions, scale
+from grader.explain.join import executions
 from grader.explain.main_loop import ffma_reads, loop_code, main_loop
 from grader.explain.sass import Loop, Product, SassFunction, SassInstruction
-from grader.problems import Work
 from ptxsim.records import Record
 from ptxsim.sampling import LaunchSample
 
@@ -133,7 +132,7 @@ class MainLoop(Record):
         return tuple(map(timed, self.steps))
 
 
-def main_loop_steps(function: SassFunction, sample: LaunchSample, work: Work) -> MainLoop | None:
+def main_loop_steps(function: SassFunction, sample: LaunchSample, factor: float) -> MainLoop | None:
     """None without a loop that computes, or when control bits are not known. What wgmma and the
     warps that wait for it do at the same time is not modelled: None."""
     rows = {row.row: row for row in sample.rows}
@@ -150,13 +149,12 @@ def main_loop_steps(function: SassFunction, sample: LaunchSample, work: Work) ->
         item.address: runs[index] for index in loop.blocks for item in function.of_block(index)
     }
     through_shared = any(item.base in ("STS", "LDGSTS", "STSM") for item in code)
-    warps = sample.warps * sample.all_blocks * sample.times
     return MainLoop(
         steps=tuple(
             _step(item, reads, moving.get(item.address), times[item.address], through_shared)
             for item, reads in zip(code, ffma_reads(code), strict=True)
         ),
-        rounds=runs[loop.head] * scale(sample, work) / warps,
+        rounds=runs[loop.head] * factor / sample.all_warps,
     )
 
 

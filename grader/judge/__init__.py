@@ -1,5 +1,8 @@
 """One submission through every stage: folder → ``Result``.
 
+``pipeline.grade`` compiles it (``program.py``), then walks a group of sizes (``walk.py``): they are
+recorded, run and ruled on. Hidden sizes are a second group, walked by the same code afterwards.
+
 The rule book: outcomes → verdicts, measurements → scores. Pure functions over records.
 
 **A submission that a stage rejects** gets that stage's verdict (``errors.Rejected``):
@@ -33,7 +36,7 @@ the worst of IE, RE, TLE, WA, AC. On a GPU, if ``rules.findings`` is ``fail``, t
 verdict replaces AC, unless it is IE. The score is 0 unless the verdict is AC (``scoring.py``).
 Speed is explained if the verdict is AC, or if time is the only fault.
 
-**A grading that cannot go on** (``rulings.of_failure``): the job's time limit → TLE, the grader's
+**A grading that cannot go on** (``rulings.from_failure``): the job's time limit → TLE, the grader's
 or the machine's failure → IE.
 """
 

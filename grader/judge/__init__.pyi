@@ -1,9 +1,8 @@
 from .pipeline import grade as grade
-from .pipeline import grade_loaded as grade_loaded
-from .program import Bench as Bench
-from .program import Prepared as Prepared
+from .program import GradingContext as GradingContext
+from .program import Program as Program
 from .program import compile_for as compile_for
-from .program import explain as explain
+from .program import explain_sizes as explain_sizes
 from .program import prepare as prepare
 from .scoring import mean_points as mean_points
 from .scoring import measures as measures

@@ -7,11 +7,13 @@ fault raises ``MachineError``. Both become a result here, so every graded folder
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -25,11 +27,10 @@ from grader.base import (
     Explanation,
     Finding,
     GpuInfo,
-    Kind,
     LabRef,
+    MachineError,
     Rejected,
     Result,
-    SizeGroup,
     SlurmInfo,
     Submission,
     SubmissionRef,
@@ -39,24 +40,15 @@ from grader.base import (
 )
 from grader.explain import sass, with_host_calls
 from grader.judge import rulings
-from grader.judge.launches import with_refused_calls
-from grader.judge.program import Bench, Explaining, Program, build_program
-from grader.judge.scoring import Yardsticks, measures
-from grader.judge.simulated import (
-    ENDINGS,
-    Group,
-    StageResults,
-    end_early,
-    grade_in_simulator,
-    record_group,
-    results_of,
-    sealed,
-    slurm_job,
-)
-from grader.judge.verdicts import broken_rule
+from grader.judge.launches import held_to_the_clock
+from grader.judge.program import Code, Explaining, GradingContext, Program, build_program
+from grader.judge.scoring import measures
+from grader.judge.verdicts import DECIDING, broken_rule
+from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
 from grader.labs import load_listed, load_submission, source_texts, student_of
 from grader.results import standing
 from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
+from ptxsim.engine import engine_digest
 from ptxsim.message import phrase
 from ptxsim.records import Launch, Record
 
@@ -75,18 +67,18 @@ class Graded(Record):
 
 
 def grade(
-    path: Path,
-    bench: Bench,
+    work: Path | Submission,
+    context: GradingContext,
     progress: Progress,
     *,
     student: str | None = None,
     submitted: str | None = None,
     gpu: GpuDevice | None = None,
 ) -> Graded:
-    """Grade the submission ``path``; calls ``progress`` for each stage.
+    """Grade a submission, which may have been read already; calls ``progress`` for each stage.
 
-    student: whose it is, if a list says so; ``path`` is then a folder or a single file. Without it,
-    ``path`` is a folder named like the student. submitted: when it was handed in (ISO 8601), if
+    student: whose it is, if a list says so; ``work`` is then a folder or a single file. Without it,
+    ``work`` is a folder named like the student. submitted: when it was handed in (ISO 8601), if
     known; it goes into the result. gpu: one that stands by already.
 
     On a GPU the simulator runs beside it at the lab's cpu sizes: the result includes its findings,
@@ -94,49 +86,34 @@ def grade(
 
     Raises SubmissionError if there is no submission to grade. Any other fault is in the result.
     """
-    main = bench.lab.problem.interface.main
-
-    def load() -> Submission:
-        return load_submission(path, main) if student is None else load_listed(path, student, main)
-
-    name = student_of(path) if student is None else student
-    return _grade(name, load, bench, progress, gpu, submitted)
-
-
-def grade_loaded(submission: Submission, bench: Bench, progress: Progress) -> Graded:
-    """Grade a submission that has been read already."""
-    return _grade(submission.student, lambda: submission, bench, progress)
-
-
-def _grade(
-    name: str,
-    load: Callable[[], Submission],
-    bench: Bench,
-    progress: Progress,
-    gpu: GpuDevice | None = None,
-    submitted: str | None = None,
-) -> Graded:
+    name = work.student if isinstance(work, Submission) else student or student_of(work)
     nothing = hashlib.sha256().hexdigest()
     reference = SubmissionRef(student=name, sha256=nothing, files=(), submitted=submitted)
     contents: Mapping[str, bytes] = {}
     slurm: SlurmInfo | None = None
-    with CpuDevice(bench.sandbox, bench.lab.limits, bench.lab.problem_ref) as device:
+    with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
-            submission = load()
+            submission = _load(work, student, context.lab.problem.interface.main)
             contents = submission.contents
             reference = msgspec.structs.replace(
                 reference, sha256=submission.sha256, files=submission.files
             )
-            if bench.gpu_arch is None:
-                made = grade_in_simulator(submission, bench, device, progress)
+            if context.gpu_arch is None:
+                made = grade_in_simulator(submission, context, device, progress)
             else:
-                gpu = gpu or GpuDevice(bench.lab.problem_ref)
-                made = grade_on_gpu(submission, bench, device, gpu, progress)
-        except ENDINGS as failure:
-            made = end_early(failure)
-    result = _result(reference, bench, made, slurm)
+                gpu = gpu or GpuDevice(context.lab.problem_ref)
+                made = grade_on_gpu(submission, context, device, gpu, progress)
+        except rulings.FATAL as failure:
+            made = rulings.from_failure(failure)
+    result = _result(reference, context, made, slurm)
     return Graded(result=result, contents=contents, printed=made.printed)
+
+
+def _load(work: Path | Submission, student: str | None, main: str) -> Submission:
+    if isinstance(work, Submission):
+        return work
+    return load_submission(work, main) if student is None else load_listed(work, student, main)
 
 
 def _summarised(case: CaseResult) -> CaseResult:
@@ -148,26 +125,27 @@ def _summarised(case: CaseResult) -> CaseResult:
 
 
 def _result(
-    reference: SubmissionRef, bench: Bench, made: StageResults, slurm: SlurmInfo | None
+    reference: SubmissionRef, context: GradingContext, made: rulings.Ruling, slurm: SlurmInfo | None
 ) -> Result:
-    problem = bench.lab.problem.info()
-    ladders = [ladder for ladder in bench.ladders if ladder.problem.like(problem)]
+    problem = context.lab.problem.info()
+    ladders = [ladder for ladder in context.ladders if ladder.problem.like(problem)]
     return Result(
         schema=SCHEMA,
         version=SCHEMA_VERSION,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        lab=LabRef(id=bench.lab.id, sha256=bench.lab.sha256),
+        lab=LabRef(id=context.lab.id, sha256=context.lab.sha256),
         problem=problem,
         submission=reference,
         environment=Environment(
             grader=grader.__version__,
-            device="cpu" if bench.gpu_arch is None else "gpu",
+            device="cpu" if context.gpu_arch is None else "gpu",
             gpu=made.gpu,
-            cuda=bench.toolchain.cuda_version,
+            cuda=context.toolchain.cuda_version,
             host=one_line(platform.node()),
             slurm=slurm,
-            sandbox=bench.sandbox.kind,
-            exposed=bench.sandbox.exposed,
+            sandbox=context.sandbox.kind,
+            exposed=context.sandbox.exposed,
+            engine=engine_digest(),
         ),
         build=made.build,
         cases=tuple(map(_summarised, made.cases)),
@@ -183,23 +161,85 @@ def _result(
     )
 
 
-# --- on a GPU ----------------------------------------------------------------------------------
+def slurm_job() -> SlurmInfo | None:
+    """The Slurm job that this process runs in, or None. Raises MachineError for invalid values."""
+    job = _variable("SLURM_JOB_ID")
+    if job is None:
+        return None
+    restarts = _variable("SLURM_RESTART_COUNT") or "0"
+    if not (restarts.isascii() and restarts.isdecimal()):
+        raise MachineError(
+            phrase("SLURM_RESTART_COUNT={restarts}: not a number; unset it", restarts=restarts)
+        )
+    return SlurmInfo(
+        job=job,
+        node=_variable("SLURMD_NODENAME") or one_line(platform.node()),
+        partition=_variable("SLURM_JOB_PARTITION") or "",
+        task=_variable("SLURM_ARRAY_TASK_ID"),
+        restarts=int(restarts[:9]),
+    )
 
-_Code = Callable[[], tuple[sass.SassFunction, ...]]  # the machine code, once it is read
+
+def _variable(name: str) -> str | None:
+    """A variable of the environment as UTF-8, which is all that a document can hold."""
+    value = os.environ.get(name)
+    return None if value is None else one_line(value)
+
+
+# --- in the simulator --------------------------------------------------------------------------
+
+
+def grade_in_simulator(
+    submission: Submission, context: GradingContext, device: CpuDevice, progress: Progress
+) -> rulings.Ruling:
+    """Grade at the lab's cpu sizes. Raises one of ``rulings.FATAL``."""
+    lab, hidden = context.lab, context.lab.hidden
+    timed = context.gpu_arch is not None  # by a GPU, so that nobody need look at these sizes here
+
+    def run(group: Group, progress: Progress) -> Ran:
+        if not group.planned:
+            return (), ()
+        return device.run(program.built, program.root, group.planned, lab, progress), ()
+
+    program = build_program(submission, context, lab.architectures[0], device, progress)
+    group = record_group(program, lab.cpu, progress, larger=() if timed else lab.performance)
+    with Explaining(program, (plan for _, plan in group.larger)) as explaining:
+        public = walk(group, run, device, progress)
+        ruling = rulings.conclude(public, lab)
+        explanation = explaining.result(device, progress) if ruling.explain else None
+        # Last of all, so that nothing said of the others can depend on them.
+        if hidden is not None:
+            secret = grade_hidden(
+                program,
+                hidden.cpu,
+                nullcontext(run),
+                device,
+                larger=() if timed else hidden.performance,
+                wanted=ruling.verdict not in DECIDING,
+            )
+            ruling = rulings.conclude(public, lab, hidden=secret)
+    return msgspec.structs.replace(ruling, explanation=explanation if ruling.explain else None)
+
+
+# --- on a GPU ----------------------------------------------------------------------------------
 
 
 def grade_on_gpu(
-    submission: Submission, bench: Bench, device: CpuDevice, gpu: GpuDevice, progress: Progress
-) -> StageResults:
+    submission: Submission,
+    context: GradingContext,
+    device: CpuDevice,
+    gpu: GpuDevice,
+    progress: Progress,
+) -> rulings.Ruling:
     """Grade on the GPU at hand; ``device`` is the simulator, which runs beside it.
 
-    Raises one of ``ENDINGS``.
+    Raises one of ``rulings.FATAL``.
     """
-    assert bench.gpu_arch is not None
-    lab = bench.lab
+    assert context.gpu_arch is not None
+    lab, hidden = context.lab, context.lab.hidden
     with (
         # The GPU has a build of its own; a second worker reads it.
-        CpuDevice(bench.sandbox, lab.limits) as reader,
+        CpuDevice(context.sandbox, lab.limits) as reader,
         ThreadPoolExecutor(max_workers=3) as pool,
         ExitStack() as ending,
         gpu,
@@ -207,8 +247,10 @@ def grade_on_gpu(
         # If this ends early, it must not wait for the simulator, nor for an explanation.
         ending.callback(device.__exit__, None, None, None)
         ending.callback(reader.__exit__, None, None, None)
-        simulation = pool.submit(_simulate, submission, bench, device)
-        program = build_program(submission, bench, lab.arch_on(bench.gpu_arch), reader, progress)
+        simulation = pool.submit(_simulate, submission, context, device)
+        program = build_program(
+            submission, context, lab.arch_on(context.gpu_arch), reader, progress
+        )
         code = pool.submit(_disassemble, program)
         group = record_group(program, (*lab.correctness, *lab.performance), progress)
         explanations: list[Future[Explanation | None]] = []
@@ -218,57 +260,65 @@ def grade_on_gpu(
             work = Explaining(program, group.plans, gpus.of(info), code.result)
             explanations.append(pool.submit(ending.enter_context(work).result, reader, quietly))
 
-        outcomes, notes = _run(program, group, gpu, reader, code.result, progress, explain)
-        progress(phrase("simulating"), phrase("beside the GPU"))
+        on_gpu = partial(_run, gpu=gpu, reader=reader, code=code.result)
+        public = walk(group, partial(on_gpu, ready=explain), reader, progress)
+        progress(phrase("simulating"), phrase("simulating beside the GPU"))
         simulated = simulation.result()
-        by = measures(lab, gpu.gpu.name, bench.ladders) if gpu.gpu else None
+        yardsticks = measures(lab, gpu.gpu.name, context.ladders) if gpu.gpu else {}
+
+        @contextmanager
+        def another_worker() -> Iterator[Run]:
+            with gpu.successor() as other:
+                progress(
+                    phrase("running on the GPU"), phrase("running the hidden sizes on the GPU")
+                )
+                yield partial(on_gpu, gpu=other, pace=public.outcomes)
+
         # Two programs that run at the same time can signal to each other through the machine's
         # load, so the hidden sizes begin when all that is public has ended.
-        hidden = _grade_hidden(program, gpu, reader, code.result, outcomes, progress, by)
-        warned = {finding.subject for each in outcomes for finding in each.findings}
-        others = (
-            finding
-            for finding in simulated.findings
-            if finding.kind is not Kind.LIBRARY
-            and not (finding.kind is Kind.REFUSED_CALL and finding.subject in warned)
-        )
-        ruling = rulings.on_gpu(
-            group.cases,
-            outcomes,
-            lab,
-            gpu=gpu.gpu,
-            simulated=simulated.verdict,
-            notes=(*notes, *group.notes, *others),
-            by=by,
-            hidden=hidden,
+        secret = None
+        if hidden is not None:
+            cases = (*hidden.correctness, *hidden.performance)
+            ended = any(each.stopped in ("time", "crash") for each in public.outcomes)
+            secret = grade_hidden(
+                program,
+                cases,
+                another_worker(),
+                reader,
+                yardsticks=yardsticks,
+                wanted=gpu.gpu is not None and not ended,
+            )
+        ruling = rulings.conclude(
+            public, lab, hidden=secret, simulated=simulated, yardsticks=yardsticks
         )
         explanation = explanations[0].result() if explanations and ruling.explain else None
+        mistakes: tuple[Finding, ...] = ()
         if explanation is not None:
+            explanation, mistakes = rulings.refute(
+                explanation, ruling.cases, gpu.gpu, lab.problem.info()
+            )
             plans = [case.plan for case in group.planned]
             explanation = with_host_calls(explanation, plans, ruling.cases)
-    return msgspec.structs.replace(
-        results_of(ruling, program, group),
-        lines=simulated.lines,
-        printed=simulated.printed,
-        gpu=gpu.gpu,
-        explanation=explanation,
-    )
+    findings = (*ruling.findings, *mistakes)
+    return msgspec.structs.replace(ruling, findings=findings, gpu=gpu.gpu, explanation=explanation)
 
 
 def _run(
-    program: Program,
     group: Group,
+    progress: Progress,
+    *,
     gpu: GpuDevice,
     reader: CpuDevice,
-    code: _Code,
-    progress: Progress,
+    code: Code,
     ready: Callable[[GpuInfo], None] = lambda _: None,
-) -> tuple[tuple[CaseOutcome, ...], tuple[Finding, ...]]:
+    pace: Sequence[CaseOutcome] = (),
+) -> Ran:
     """Run the group on the GPU. Return the outcomes and the notes on tensor cores.
 
-    Raises Rejected where the lab forbids the tensor cores that PTX or machine code show.
+    pace: outcomes of other sizes, whose times say how long untimed launches may take. Raises
+    Rejected where the lab forbids the tensor cores that PTX or machine code show.
     """
-    lab, outcomes = program.bench.lab, group.refusals
+    program, lab = group.program, group.program.context.lab
     plans = [case.plan for case in group.planned]
 
     def permitted(notes: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -277,67 +327,34 @@ def _run(
         return notes
 
     notes = permitted(reader.tensor_cores(plans))
+    outcomes: tuple[CaseOutcome, ...] = ()
     if plans:
-        outcomes += gpu.run(program.build, program.root, group.planned, lab, progress, ready)
+        outcomes = gpu.run(program.built, program.root, group.planned, lab, progress, ready)
     # PTX does not show calls through pointers. nvdisasm takes a while: the GPU does not wait.
     operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
     kernels = {o.kernel for o in operations if isinstance(o, Launch)}
     # A function that is no entry may be called by any of them.
     launched = (f for f in code() if f.name in kernels or not f.entry)
     in_code = permitted(sass.find_tensor_cores(tuple(launched)))
-    outcomes = tuple(with_refused_calls(outcomes, group.plans, lab.architectures))
-    return outcomes, notes or in_code
+    held = held_to_the_clock((*outcomes, *pace), lab.problem, gpu.gpu)
+    return held[: len(outcomes)], notes or in_code
 
 
-def _grade_hidden(
-    program: Program,
-    gpu: GpuDevice,
-    reader: CpuDevice,
-    code: _Code,
-    public: Sequence[CaseOutcome],
-    progress: Progress,
-    by: Yardsticks | None,
-) -> SizeGroup | None:
-    """Take the hidden sizes the same way, and reduce what comes out to a ``SizeGroup``.
-
-    public: the outcomes of the others; if one of them ended its worker, these do not run.
-    """
-    lab, hidden = program.bench.lab, program.bench.lab.hidden
-    if hidden is None:
-        return None
-    cases = (*hidden.correctness, *hidden.performance)
-    if not hidden.known:
-        return rulings.not_run(hidden, 0)
-    if gpu.gpu is None or any(outcome.stopped in ("time", "crash") for outcome in public):
-        return rulings.not_run(hidden, len(cases))
-    try:
-        with sealed(), gpu.successor() as other:
-            group = record_group(program, cases, quietly, located=False)
-            progress(phrase("running on the GPU"), phrase("the hidden sizes"))
-            outcomes, _ = _run(program, group, other, reader, code, quietly)
-            return rulings.hidden_on_gpu(group.cases, outcomes, public, lab, gpu=gpu.gpu, by=by)
-    except Rejected as refusal:
-        return rulings.refused(hidden, len(cases), refusal)
-
-
-def _simulate(submission: Submission, bench: Bench, device: CpuDevice) -> StageResults:
+def _simulate(submission: Submission, context: GradingContext, device: CpuDevice) -> rulings.Ruling:
     """Grade in the simulator. If it cannot grade the submission, nobody is at fault."""
     try:
         # Blocks that wait for each other need not fit more than this GPU.
-        assert bench.gpu_arch is not None
-        known = (*bench.lab.architectures, bench.gpu_arch)
-        lab = msgspec.structs.replace(bench.lab, architectures=known)
+        assert context.gpu_arch is not None
+        known = (*context.lab.architectures, context.gpu_arch)
+        lab = msgspec.structs.replace(context.lab, architectures=known)
         if lab.rules.findings == "warn":  # nothing of hidden sizes would be shown
             lab = msgspec.structs.replace(lab, hidden=None)
-        quiet = msgspec.structs.replace(bench, lab=lab, explain=False)  # the GPU's is explained
+        quiet = msgspec.structs.replace(context, lab=lab, explain=False)  # the GPU's is explained
         return grade_in_simulator(submission, quiet, device, quietly)
-    except ENDINGS as failure:
-        return end_early(failure)
+    except rulings.FATAL as failure:
+        return rulings.from_failure(failure)
 
 
 def _disassemble(program: Program) -> tuple[sass.SassFunction, ...]:
     """Return () without nvdisasm; ``grade doctor`` says how to install it."""
-    bench = program.bench
-    if bench.toolchain.nvdisasm is None:
-        return ()
-    return sass.disassemble(program.build.cubin, bench.toolchain, bench.sandbox)
+    return () if program.context.toolchain.nvdisasm is None else program.disassemble()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache
+
+import msgspec
 
 from grader.base import (
     Build,
@@ -31,8 +33,7 @@ from grader.explain import (
     recall,
     unexplained,
 )
-from grader.judge import launches as libraries
-from grader.judge.launches import too_many_kernels
+from grader.judge.launches import library_kernels, refusal, too_many_kernels
 from grader.labs import Lab
 from grader.record import record_plans
 from grader.results import Ladder
@@ -42,8 +43,10 @@ from ptxsim.frontend.interface import Interface
 from ptxsim.message import NOTHING, phrase
 from ptxsim.records import Plan, Record, Size
 
+Code = Callable[[], tuple[SassFunction, ...]]  # the machine code, once it is read
 
-class Bench(Record):
+
+class GradingContext(Record):
     """Everything that the submissions of one command share."""
 
     lab: Lab
@@ -54,24 +57,16 @@ class Bench(Record):
     ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
 
 
-class Prepared(Record):
-    """A submission, ready to be run at some sizes."""
-
-    submission: Submission
-    built: Build
-    plans: tuple[Plan, ...]
-
-
-def compile_for(submission: Submission, bench: Bench, arch: str) -> Build:
+def compile_for(submission: Submission, context: GradingContext, arch: str) -> Build:
     """Compile the submission for ``arch``, "sm_90". Raises Rejected."""
     return compile_submission(
         submission,
-        bench.lab.problem.interface,
-        bench.toolchain,
-        bench.sandbox,
+        context.lab.problem.interface,
+        context.toolchain,
+        context.sandbox,
         arch=arch,
-        compile_s=bench.lab.limits.compile_s,
-        memory_mb=bench.lab.limits.memory_mb,
+        compile_s=context.lab.limits.compile_s,
+        memory_mb=context.lab.limits.memory_mb,
     )
 
 
@@ -79,9 +74,10 @@ class Program(Record):
     """A submission that compiles, and whose PTX has been read."""
 
     submission: Submission
-    bench: Bench
-    build: Build
+    context: GradingContext
+    built: Build
     declared: Interface  # kernels and variables in the PTX
+    plans: tuple[Plan, ...] = ()  # of the sizes that ``prepare`` was asked for
 
     @property
     def root(self) -> str:
@@ -91,7 +87,7 @@ class Program(Record):
     @property
     def info(self) -> BuildInfo:
         """The build's part of the result document."""
-        built = self.build
+        built = self.built
         return BuildInfo(
             ok=True,
             command=built.command,
@@ -110,14 +106,14 @@ class Program(Record):
         Fewer plans than sizes come back after an endless loop in host code. A plan that the lab's
         rules forbid is Rejected.
         """
-        lab = self.bench.lab
+        lab = self.context.lab
         plans = record_plans(
-            self.build,
+            self.built,
             self.submission,
             lab.problem,
             sizes,
-            self.bench.toolchain,
-            self.bench.sandbox,
+            self.context.toolchain,
+            self.context.sandbox,
             declared=self.declared,
             record_s=lab.limits.record_s,
             memory_mb=lab.limits.memory_mb,
@@ -134,43 +130,71 @@ class Program(Record):
 
         Raises Rejected where the lab forbids libraries.
         """
-        lab = self.bench.lab
+        lab = self.context.lab
         launched = (plan for plan in plans if isinstance(plan, Plan))
-        notes = libraries.library_kernels(launched, self.declared, lab.problem)
-        if refusal := libraries.refusal(notes, lab.rules, self.info):
-            raise refusal
+        notes = library_kernels(launched, self.declared, lab.problem)
+        if refused := refusal(notes, lab.rules, self.info):
+            raise refused
         return notes
+
+    def disassemble(self) -> tuple[SassFunction, ...]:
+        """Read the machine code. Raises ToolchainError without nvdisasm."""
+        return disassemble(self.built.cubin, self.context.toolchain, self.context.sandbox)
+
+    def explain(self, card: Gpu | None) -> Explanation:
+        """Explain the speed at the last size prepared. card: None for a few known ones."""
+        with CpuDevice(self.context.sandbox, self.context.lab.limits) as simulator:
+            return self.explain_at(self.plans[-1], self.disassemble, simulator, card)
+
+    def explain_at(
+        self, plan: Plan, code: Code, simulator: CpuDevice, card: Gpu | None
+    ) -> Explanation:
+        """Explain the speed at the plan's size."""
+        problem = self.context.lab.problem
+        return explain_speed(self.built, self.root, plan, problem, code, simulator, gpu=card)
 
 
 def build_program(
-    submission: Submission, bench: Bench, arch: str, reader: CpuDevice, progress: Progress
+    submission: Submission,
+    context: GradingContext,
+    arch: str,
+    reader: CpuDevice,
+    progress: Progress,
 ) -> Program:
     """Compile the submission for ``arch`` and let ``reader`` read its PTX. Raises Rejected."""
     progress(phrase("compiling"), NOTHING)
-    build = compile_for(submission, bench, arch)
-    declared = reader.read(build, str(submission.folder), progress)
-    return Program(submission=submission, bench=bench, build=build, declared=declared)
+    built = compile_for(submission, context, arch)
+    declared = reader.read(built, str(submission.folder), progress)
+    return Program(submission=submission, context=context, built=built, declared=declared)
 
 
-def prepare(submission: Submission, sizes: Sequence[Size], bench: Bench, arch: str) -> Prepared:
+def prepare(
+    submission: Submission, sizes: Sequence[Size], context: GradingContext, arch: str
+) -> Program:
     """Compile, and record at all ``sizes``. Raises Rejected, also if one size is refused."""
-    with CpuDevice(bench.sandbox, bench.lab.limits) as reader:
-        program = build_program(submission, bench, arch, reader, quietly)
+    with CpuDevice(context.sandbox, context.lab.limits) as reader:
+        program = build_program(submission, context, arch, reader, quietly)
     plans = []
     for plan in program.record(sizes):
         if isinstance(plan, Rejected):
             raise plan
         plans.append(plan)
-    return Prepared(submission=submission, built=program.build, plans=tuple(plans))
+    return msgspec.structs.replace(program, plans=tuple(plans))
 
 
-def explain(ready: Prepared, bench: Bench, card: Gpu | None) -> Explanation:
-    """Explain the speed at the last size. card: None for a few known ones."""
-    code = partial(disassemble, ready.built.cubin, bench.toolchain, bench.sandbox)
-    folder = str(ready.submission.folder)
-    with CpuDevice(bench.sandbox, bench.lab.limits) as simulator:
-        plan, problem = ready.plans[-1], bench.lab.problem
-        return explain_speed(ready.built, folder, plan, problem, code, simulator, gpu=card)
+def explain_sizes(
+    submission: Submission, sizes: Sequence[Size], context: GradingContext, arch: str
+) -> Iterator[Explanation | Rejected]:
+    """Explain the speed at each size on a few known GPUs, all by one build, one recording and one
+    simulator. An endless loop in host code ends the answers early. Raises Rejected."""
+    with CpuDevice(context.sandbox, context.lab.limits) as simulator:
+        program = build_program(submission, context, arch, simulator, quietly)
+        code = cache(program.disassemble)
+        for plan in program.record(sizes):
+            if isinstance(plan, Rejected):
+                yield plan
+            else:
+                yield program.explain_at(plan, code, simulator, None)
 
 
 # --- explaining --------------------------------------------------------------------------------
@@ -188,22 +212,22 @@ class Explaining:
         program: Program,
         plans: Iterable[Plan | Rejected],
         card: Gpu | None = None,
-        code: Callable[[], tuple[SassFunction, ...]] | None = None,
+        code: Code | None = None,
     ) -> None:
         """card: graded on, if known. code: its machine code, if somebody reads it anyway."""
-        build, bench = program.build, program.bench
-        self._program, self._card, self._code = program, card, code
-        self._plan = _largest(plans, bench.lab) if bench.explain else None
+        self._program, self._card, context = program, card, program.context
+        problem = context.lab.problem
+        timed = (case.size for case in context.lab.performance)
+        size = max(timed, key=problem.amount, default=None)
+        found = (plan for plan in plans if isinstance(plan, Plan) and plan.size == size)
+        self._plan = next(found, None) if context.explain else None
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._key, self._known = "", None
         if self._plan is not None:
-            self._key = explanation_key(build, self._plan, bench.lab.problem, bench.toolchain, card)
+            self._key = explanation_key(program.built, self._plan, problem, context.toolchain, card)
             self._known = recall(self._key)
-            if self._known is None and code is None:
-                reading = self._pool.submit(
-                    disassemble, build.cubin, bench.toolchain, bench.sandbox
-                )
-                self._code = reading.result
+            if self._known is None:
+                self._code = code or self._pool.submit(program.disassemble).result
 
     def __enter__(self) -> Explaining:
         return self
@@ -213,14 +237,12 @@ class Explaining:
 
     def result(self, simulator: CpuDevice, progress: Progress) -> Explanation | None:
         """The explanation, which says in ``missing`` why it is none; None without a plan."""
-        if self._plan is None or self._known is not None:
+        plan, program = self._plan, self._program
+        if plan is None or self._known is not None:
             return self._known
-        assert self._code is not None
-        build, problem = self._program.build, self._program.bench.lab.problem
         progress(phrase("explaining"), NOTHING)
         try:
-            root, plan = self._program.root, self._plan
-            found = explain_speed(build, root, plan, problem, self._code, simulator, gpu=self._card)
+            found = program.explain_at(plan, self._code, simulator, self._card)
             if found.missing is None:
                 with suppress(OSError):
                     keep(self._key, found)
@@ -236,11 +258,4 @@ class Explaining:
             missing = phrase(
                 "a fault of the grader: {fault}", fault=f"{type(fault).__name__}: {fault}"
             )
-        return unexplained(build, problem.at(self._plan.size), missing)
-
-
-def _largest(plans: Iterable[Plan | Rejected], lab: Lab) -> Plan | None:
-    """The plan of the largest timed size."""
-    size = max((case.size for case in lab.performance), key=lab.problem.amount)
-    found = (plan for plan in plans if isinstance(plan, Plan))
-    return next((plan for plan in found if plan.size == size), None)
+        return unexplained(program.built, program.context.lab.problem.at(plan.size), missing)

@@ -1,10 +1,10 @@
-"""Public and hidden sizes as groups. A hidden group says how many sizes are right, the verdict, one
-kind of mistake and whole points: nothing else of a hidden size leaves this module.
+"""Verdict and score of a submission, from its public sizes, its hidden ones and the simulator.
 
-Code under test chooses what goes wrong at which size. A line, a message, a value or a time would
-be a channel through which it could tell the size. So would several kinds of mistakes: each would be
-a bit, and a program can make them all at once. So one kind is kept, and no count. Points are
-rounded, because code can choose how long it takes.
+A hidden group says how many sizes are right, the verdict, one kind of mistake and whole points:
+nothing else of a hidden size leaves this module. Code under test chooses what goes wrong at which
+size. A line, a message, a value or a time would be a channel through which it could tell the size.
+So would several kinds of mistakes: each would be a bit, and a program can make them all at once. So
+one kind is kept, and no count. Points are rounded, because code can choose how long it takes.
 """
 
 from __future__ import annotations
@@ -14,145 +14,160 @@ from collections.abc import Sequence
 import msgspec
 
 from grader.base import (
+    BuildInfo,
     CaseResult,
+    Explanation,
     Finding,
     GpuInfo,
-    GraderError,
+    KernelLaunch,
     Kind,
+    MachineError,
     OutOfTime,
+    ProblemInfo,
     Rejected,
     Score,
     SizeGroup,
     Verdict,
+    gpus,
+    size_text,
     weighted_mean,
 )
 from grader.judge import scoring
-from grader.judge.launches import held_to_the_clock
 from grader.judge.verdicts import (
     DECIDING,
     judge_cases,
+    line_counts,
     merge_findings,
     only_slow,
     overall,
     weightiest,
     worst,
 )
-from grader.labs import Case, Hidden, Lab, Rules
+from grader.labs import Case, Lab, Rules
 from grader.run import CaseOutcome
+from ptxsim.findings.finding import LineCount, Severity
+from ptxsim.message import Message, phrase
 from ptxsim.records import Record
-
-
-def public_group(hidden: Hidden, results: Sequence[CaseResult], score: Score | None) -> SizeGroup:
-    return SizeGroup(
-        name="public",
-        weight=hidden.public_weight,
-        sizes=len(results),
-        right=_right(results),
-        verdict=overall(results),
-        mistakes=(),
-        points=score.total if score else None,
-    )
-
-
-def hidden_group(
-    cases: Sequence[Case],
-    outcomes: Sequence[CaseOutcome],
-    lab: Lab,
-    by: scoring.Yardsticks | None = None,
-) -> SizeGroup:
-    """by: for the points of the timed cases; None where nothing is timed."""
-    assert lab.hidden is not None
-    results = judge_cases(cases, outcomes, lab.problem, lab.rules)
-    verdict = overall(results)
-    points = None
-    if by is not None:
-        score = scoring.score(verdict, lab.hidden.performance, results, lab.scoring, by)
-        points = float(round(score.total)) if score else None
-    return SizeGroup(
-        name="hidden",
-        weight=lab.hidden.weight,
-        sizes=len(cases),
-        right=_right(results),
-        verdict=verdict,
-        mistakes=_mistakes([each for outcome in outcomes for each in outcome.findings]),
-        points=points,
-    )
-
-
-def not_run(hidden: Hidden, sizes: int) -> SizeGroup:
-    """sizes: 0 where the seed is not at hand."""
-    return SizeGroup(
-        name="hidden",
-        weight=hidden.weight,
-        sizes=sizes,
-        right=0,
-        verdict=None,
-        mistakes=(),
-        points=None,
-    )
-
-
-def refused(hidden: Hidden, sizes: int, refusal: Rejected) -> SizeGroup:
-    """The group of a submission that a stage rejected for its hidden sizes."""
-    return spoilt(not_run(hidden, sizes), refusal.verdict, refusal.findings)
-
-
-def spoilt(group: SizeGroup, verdict: Verdict, findings: Sequence[Finding]) -> SizeGroup:
-    """The group after something else than its sizes' runs went wrong."""
-    points = None if group.points is None else 0.0
-    return msgspec.structs.replace(
-        group, verdict=verdict, mistakes=_mistakes(findings), points=points
-    )
-
-
-def _mistakes(findings: Sequence[Finding]) -> tuple[Kind, ...]:
-    kind = weightiest(findings)
-    return () if kind is None else (kind,)
-
-
-def combined(score: Score | None, public: SizeGroup, hidden: SizeGroup) -> Score | None:
-    """The score of both groups by their weights; the public one if nothing hidden is timed."""
-    if score is None or hidden.points is None:
-        return score
-    total = weighted_mean([(public.weight, score.total), (hidden.weight, hidden.points)])
-    return msgspec.structs.replace(score, total=round(total, 2))
-
-
-def _right(results: Sequence[CaseResult]) -> int:
-    return sum(result.verdict is Verdict.AC for result in results)
-
-
-# --- rulings -----------------------------------------------------------------------------------
 
 _NOTHING_AGAINST = (Verdict.AC, Verdict.IE)  # IE: the simulator could not run it
 
 
 class Ruling(Record):
+    """The parts of a result that the stages make, as far as they ran."""
+
     verdict: Verdict
-    cases: tuple[CaseResult, ...]
-    findings: tuple[Finding, ...]
-    score: Score | None
-    explain: bool  # whether to say why it is as fast as it is
-    groups: tuple[SizeGroup, ...] = ()  # of a lab with hidden sizes
+    outcomes: tuple[CaseOutcome, ...] = ()  # what ``cases`` are made of
+    error: Message | None = None
+    build: BuildInfo | None = None
+    cases: tuple[CaseResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    lines: tuple[LineCount, ...] = ()
+    launches: tuple[KernelLaunch, ...] = ()
+    gpu: GpuInfo | None = None
+    score: Score | None = None
+    explanation: Explanation | None = None
+    groups: tuple[SizeGroup, ...] = ()
+    printed: str = ""  # by device printf in the smallest case that printed anything
+    explain: bool = False  # whether to say why it is as fast as it is
 
 
-def in_simulator(
+# Whatever ends a grading early. An OSError is a full disk or a deleted folder.
+FATAL = (Rejected, OutOfTime, MachineError, OSError)
+
+
+def from_failure(failure: Rejected | OutOfTime | MachineError | OSError) -> Ruling:
+    """Return what is left of a grading that ``failure`` ended."""
+    if isinstance(failure, Rejected):
+        return Ruling(
+            verdict=failure.verdict,
+            error=failure.message,
+            build=failure.build,
+            findings=failure.findings,
+        )
+    if isinstance(failure, OSError):
+        failure = MachineError.of(failure)
+    late = isinstance(failure, OutOfTime)
+    return Ruling(verdict=Verdict.TLE if late else Verdict.IE, error=failure.message)
+
+
+def rule(
     cases: Sequence[Case],
     outcomes: Sequence[CaseOutcome],
     lab: Lab,
-    *,
     notes: Sequence[Finding] = (),
 ) -> Ruling:
-    """Rule on the public sizes. notes: on what the plans launch."""
+    """Rule on one group of sizes by itself. notes: on what its plans launch."""
     results = judge_cases(cases, outcomes, lab.problem, lab.rules)
-    findings = (*merge_findings(outcomes), *notes)
-    verdict = overall(results)
     return Ruling(
-        verdict=verdict,
+        verdict=overall(results),
+        outcomes=tuple(outcomes),
         cases=results,
-        findings=_worth_telling(findings, verdict, lab.rules),
-        score=None,
-        explain=verdict is Verdict.AC or only_slow(results, findings),
+        findings=(*merge_findings(outcomes), *notes),
+        lines=line_counts(outcomes, lab.problem),
+        printed=next((each.printed for each in outcomes if each.printed), ""),
+    )
+
+
+def conclude(
+    public: Ruling,
+    lab: Lab,
+    *,
+    hidden: SizeGroup | None = None,
+    simulated: Ruling | None = None,
+    yardsticks: scoring.Yardsticks | None = None,
+) -> Ruling:
+    """Rule on the submission: its public sizes, and what else counts.
+
+    simulated: the simulator's ruling, which ran beside a GPU. yardsticks: of the sizes that a GPU
+    times; None in the simulator.
+    """
+    own, rules, findings = public.verdict, lab.rules, public.findings
+    every = own if hidden is None or hidden.verdict is None else worst([own, hidden.verdict])
+    verdict, against = every, False
+    if simulated is not None:
+        against = simulated.verdict not in _NOTHING_AGAINST
+        verdict = with_the_simulator(every, simulated.verdict, rules)
+        findings += _unknown(simulated.findings, findings)
+        lines, printed = simulated.lines, simulated.printed
+        public = msgspec.structs.replace(public, lines=lines, printed=printed)
+    slow = only_slow(public.cases, findings) and not against
+    # Groups fail apart, if both are scored; a broken rule costs all.
+    apart = verdict is every and verdict not in DECIDING
+    secret = hidden.points if hidden is not None and apart else None
+    score = None
+    if yardsticks is not None:
+        counts = verdict if secret is None else own
+        score = scoring.score(counts, lab.performance, public.cases, lab.scoring, yardsticks)
+    groups: tuple[SizeGroup, ...] = ()
+    if hidden is not None:
+        groups = (_public_group(public, lab, score), hidden)
+        if score is not None and secret is not None:
+            total = weighted_mean([(groups[0].weight, score.total), (hidden.weight, secret)])
+            score = msgspec.structs.replace(score, total=round(total, 2))
+    return msgspec.structs.replace(
+        public,
+        verdict=verdict,
+        findings=_worth_telling(findings, verdict, rules),
+        score=score,
+        groups=groups,
+        explain=verdict is own and (own is Verdict.AC or slow),
+    )
+
+
+def with_the_simulator(on_gpu: Verdict, simulated: Verdict, rules: Rules) -> Verdict:
+    """The verdict of a GPU grade, once the simulator has its say."""
+    overrides = rules.findings == "fail" and simulated not in _NOTHING_AGAINST
+    return simulated if on_gpu is Verdict.AC and overrides else on_gpu
+
+
+def _unknown(found: Sequence[Finding], known: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The simulator's findings without those on launches that the GPU's grade has itself."""
+    subjects = {finding.subject for finding in known}
+    return tuple(
+        finding
+        for finding in found
+        if finding.kind is not Kind.LIBRARY
+        and not (finding.kind is Kind.REFUSED_CALL and finding.subject in subjects)
     )
 
 
@@ -165,93 +180,77 @@ def _worth_telling(
     return tuple(each for each in findings if each.kind is not Kind.TENSOR_CORE)
 
 
-def with_hidden(ruling: Ruling, lab: Lab, hidden: SizeGroup) -> Ruling:
-    """Add what the hidden sizes say in the simulator."""
-    assert lab.hidden is not None
-    verdict = ruling.verdict if hidden.verdict is None else worst([ruling.verdict, hidden.verdict])
-    return msgspec.structs.replace(
-        ruling,
-        verdict=verdict,
-        explain=ruling.explain and verdict is ruling.verdict,
-        groups=(public_group(lab.hidden, ruling.cases, None), hidden),
-    )
+# --- bounds --------------------------------------------------------------------------------------
 
 
-def at_larger_sizes(ruling: Ruling, verdict: Verdict, findings: Sequence[Finding]) -> Ruling:
-    """Add what the plans of those sizes say that only a GPU runs."""
-    return msgspec.structs.replace(
-        ruling,
-        verdict=verdict,
-        findings=(*findings, *ruling.findings),
-        explain=ruling.explain and verdict is Verdict.AC,
-    )
+def refute(
+    why: Explanation, cases: Sequence[CaseResult], info: GpuInfo | None, problem: ProblemInfo
+) -> tuple[Explanation, tuple[Finding, ...]]:
+    """Drop the counts of ``why``, and note our error, if a measured speed exceeds their bound."""
+    card = gpus.of(info) if info else None
+    speeds = [
+        case.timing.scored_speed
+        for case in cases
+        if case.size == why.size and case.timing and case.timing.runs
+    ]
+    for bound in why.bounds:
+        if not bound.most or not card or bound.gpu != card.name:
+            continue
+        if all(speed <= bound.most.speed for speed in speeds):
+            continue
+        words = phrase(
+            "{speed:.4g} {unit} were measured at {size}, and the model's bound says at most "
+            "{most:.4g}: the model is wrong here, not the submission",
+            speed=max(speeds),
+            unit=problem.unit,
+            size=size_text(why.size),
+            most=bound.most.speed,
+        )
+        kept = msgspec.structs.replace(why, counts=(), tile=None, bounds=(), advice=())
+        note = Finding(kind=Kind.BOUND_EXCEEDED, severity=Severity.NOTE, message=words)
+        return msgspec.structs.replace(kept, missing=words), (note,)
+    return why, ()
 
 
-def on_gpu(
-    cases: Sequence[Case],
-    outcomes: Sequence[CaseOutcome],
-    lab: Lab,
-    *,
-    gpu: GpuInfo | None,
-    simulated: Verdict,
-    notes: Sequence[Finding],
-    by: scoring.Yardsticks | None = None,
-    hidden: SizeGroup | None = None,
-) -> Ruling:
-    """Rule on a GPU grade.
-
-    gpu: where it ran; None if nothing did. simulated: the verdict of the simulator, which ran
-    beside it. notes: its findings, and those on tensor cores and libraries. by: of the timed cases.
-    hidden: the ruling on the hidden sizes, if the lab has some.
-    """
-    outcomes = held_to_the_clock(outcomes, lab.problem, gpu)
-    results = judge_cases(cases, outcomes, lab.problem, lab.rules)
-    own = overall(results)
-    every = own if hidden is None or hidden.verdict is None else worst([own, hidden.verdict])
-    verdict = with_the_simulator(every, simulated, lab.rules)
-    findings = (*merge_findings(outcomes), *notes)
-    slow = only_slow(results, findings) and simulated in _NOTHING_AGAINST
-    # Groups fail apart, if both are scored; a broken rule costs all.
-    apart = hidden is not None and hidden.points is not None
-    apart = apart and verdict is every and verdict not in DECIDING
-    score = scoring.score(own if apart else verdict, lab.performance, results, lab.scoring, by)
-    groups: tuple[SizeGroup, ...] = ()
-    if hidden is not None:
-        assert lab.hidden is not None
-        groups = (public_group(lab.hidden, results, score), hidden)
-        score = combined(score, *groups) if apart else score
-    return Ruling(
-        verdict=verdict,
-        cases=results,
-        findings=_worth_telling(findings, verdict, lab.rules),
-        score=score,
-        explain=verdict is Verdict.AC or (slow and verdict is own),
-        groups=groups,
-    )
+# --- groups ------------------------------------------------------------------------------------
 
 
-def hidden_on_gpu(
-    cases: Sequence[Case],
-    outcomes: Sequence[CaseOutcome],
-    public: Sequence[CaseOutcome],
-    lab: Lab,
-    *,
-    gpu: GpuInfo | None,
-    by: scoring.Yardsticks | None,
+def reduced(
+    found: Ruling | None, lab: Lab, sizes: int, yardsticks: scoring.Yardsticks | None = None
 ) -> SizeGroup:
-    """Rule on the hidden sizes. public: outcomes of the others, for the pace."""
-    held = held_to_the_clock((*outcomes, *public), lab.problem, gpu)
-    return hidden_group(cases, held[: len(outcomes)], lab, by)
+    """All that is kept of the hidden sizes.
+
+    found: None if they did not run. sizes: 0 where the seed is not at hand. yardsticks: for the
+    points of the timed cases; None where nothing is timed.
+    """
+    assert lab.hidden is not None
+    group = SizeGroup(name="hidden", weight=lab.hidden.weight, sizes=sizes)
+    if found is None:
+        return group
+    kind, score = weightiest(found.findings), None
+    if yardsticks is not None and found.cases:
+        timed = lab.hidden.performance
+        score = scoring.score(found.verdict, timed, found.cases, lab.scoring, yardsticks)
+    return msgspec.structs.replace(
+        group,
+        right=_right(found.cases),
+        verdict=found.verdict,
+        mistakes=() if kind is None else (kind,),
+        points=float(round(score.total)) if score else None,
+    )
 
 
-def with_the_simulator(on_gpu: Verdict, simulated: Verdict, rules: Rules) -> Verdict:
-    """The verdict of a GPU grade, once the simulator has its say."""
-    overrides = rules.findings == "fail" and simulated not in _NOTHING_AGAINST
-    return simulated if on_gpu is Verdict.AC and overrides else on_gpu
+def _public_group(public: Ruling, lab: Lab, score: Score | None) -> SizeGroup:
+    assert lab.hidden is not None
+    return SizeGroup(
+        name="public",
+        weight=lab.hidden.public_weight,
+        sizes=len(public.cases),
+        right=_right(public.cases),
+        verdict=overall(public.cases),
+        points=score.total if score else None,
+    )
 
 
-def of_failure(failure: GraderError) -> Verdict:
-    """The verdict when a grading ends early."""
-    if isinstance(failure, Rejected):
-        return failure.verdict
-    return Verdict.TLE if isinstance(failure, OutOfTime) else Verdict.IE
+def _right(results: Sequence[CaseResult]) -> int:
+    return sum(result.verdict is Verdict.AC for result in results)

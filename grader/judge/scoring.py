@@ -176,20 +176,22 @@ def score(
     cases: Sequence[Case],
     results: Sequence[CaseResult],
     scoring: Scoring,
-    by: Yardsticks | None = None,
+    yardsticks: Yardsticks | None = None,
 ) -> Score | None:
     """The score of sizes that everybody may see; 0 unless ``verdict``, theirs, is AC. None if no
-    case is timed. by: None for ratios to the baseline."""
+    case is timed. yardsticks: None for ratios to the baseline."""
     if not cases:
         return None
-    by = by or {case.id: beside_the_baseline(scoring) for case in cases}
-    highest = max(most(by[case.id].pieces) for case in cases)
+    yardsticks = yardsticks or {case.id: beside_the_baseline(scoring) for case in cases}
+    highest = max(most(yardsticks[case.id].pieces) for case in cases)
     shares = tuple(Share(case=case.id, weight=case.weight) for case in cases)
     if verdict is not Verdict.AC:
         return Score(total=0.0, max=highest, policy=scoring.policy, shares=shares)
     timed = {each.id: each.timing for each in results if each.timing is not None}
     curves = tuple(
-        place(timing, scoring, by[case], case) for case, timing in timed.items() if case in by
+        place(timing, scoring, yardsticks[case], case)
+        for case, timing in timed.items()
+        if case in yardsticks
     )
     earned = mean_points({curve.case: curve.points for curve in curves}, shares)
     if earned is None:
@@ -207,23 +209,23 @@ def mean_points(points: Mapping[str, float], shares: Sequence[Share]) -> float |
 
 
 def place(
-    timing: Timing, scoring: Scoring, by: Yardstick | None = None, case: str = ""
+    timing: Timing, scoring: Scoring, yardstick: Yardstick | None = None, case: str = ""
 ) -> SizeCurve:
-    """A measured size on its curve. by: None for the ratio to the baseline."""
-    by = by or beside_the_baseline(scoring)
-    if by.measure == "ms":
-        position = by.ms_at_unit_speed / timing.scored_speed
+    """A measured size on its curve. yardstick: None for the ratio to the baseline."""
+    yardstick = yardstick or beside_the_baseline(scoring)
+    if yardstick.measure == "ms":
+        position = yardstick.ms_at_unit_speed / timing.scored_speed
     elif scoring.policy == "oj":
         position = timing.scored_speed / max(run.baseline_speed for run in timing.runs)
     else:
-        position = timing.scored_ratio / by.rung_ratio
+        position = timing.scored_ratio / yardstick.rung_ratio
     return SizeCurve(
         case=case,
         position=position,
-        points=points_at(by.pieces, position),
-        measure=by.measure,
-        rung=by.rung,
-        pieces=by.pieces,
+        points=points_at(yardstick.pieces, position),
+        measure=yardstick.measure,
+        rung=yardstick.rung,
+        pieces=yardstick.pieces,
     )
 
 

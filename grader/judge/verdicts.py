@@ -199,15 +199,16 @@ def _result(
     outcome: CaseOutcome | None = None,
 ) -> CaseResult:
     """outcome: None if the case was not run."""
+    outcome = outcome or CaseOutcome(id=case.id, size=case.size)
     return CaseResult(
         id=case.id,
         size=case.size.dims,
         amount=problem.amount(case.size),
         verdict=verdict,
         message=message,
-        seconds=outcome.seconds if outcome else None,
-        error=outcome.error if outcome else None,
-        timing=outcome.timing if outcome else None,
+        seconds=outcome.seconds,
+        error=outcome.error,
+        timing=outcome.timing,
     )
 
 

@@ -34,3 +34,5 @@ from .submission import source_texts as source_texts
 from .submission import student_of as student_of
 from .submission import submissions_in as submissions_in
 from .submission import with_hint as with_hint
+from .yaml_file import did_you_mean as did_you_mean
+from .yaml_file import instead_of as instead_of

@@ -100,13 +100,9 @@ def find_lab(named: str | None) -> Path:
     if "/" in named or "." in named or Path(named).exists():
         return Path(named)
     if named not in shipped:
-        raise LabError(
-            phrase(
-                "{name}: no such lab; name a lab file, or one of: {labs}",
-                name=one_line(named),
-                labs=", ".join(shipped),
-            )
-        )
+        remedy = instead_of(named, tuple(shipped))
+        unknown = phrase("{name}: no such lab, and no such file; {remedy}", remedy=remedy)
+        raise LabError(unknown.given(name=one_line(named)))
     return shipped[named]
 
 

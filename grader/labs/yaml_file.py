@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from grader.base import LabError
-from ptxsim.message import Message, phrase, verbatim
+from ptxsim.message import NOTHING, Message, phrase, verbatim
 from ptxsim.records import Record
 
 
@@ -117,10 +117,13 @@ def wanted(words: str | Message, got: str | Message) -> Message:
 
 def instead_of(name: str, known: Sequence[str]) -> Message:
     """The known name that is like this one, or else all."""
-    close = difflib.get_close_matches(name, known, 1)
-    if close:
-        return phrase("did you mean {name}?", name=repr(close[0]))
-    return phrase("known here: {names}", names=", ".join(known))
+    return did_you_mean(name, known) or phrase("known here: {names}", names=", ".join(known))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> Message:
+    """Ask for the known name that is like this one; NOTHING where none is."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return phrase("did you mean {name}?", name=repr(close[0])) if close else NOTHING
 
 
 def show(value: object) -> str | Message:

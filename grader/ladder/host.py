@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from grader.base import MachineError, Rejected, Submission, compile_native, gpus
-from grader.judge import Bench, explain, prepare
+from grader.judge import GradingContext, prepare
 from grader.results import Ceiling, HostLoop, HostRun
 from ptxsim.message import phrase
 
@@ -69,16 +69,17 @@ def _cpu() -> str:
 _UNTIMED = ("A100 80GB PCIe", "RTX 2080 Ti")  # the lab's own; a course has one of them
 
 
-def ceilings(submission: Submission, bench: Bench) -> tuple[Ceiling, ...]:
+def ceilings(submission: Submission, context: GradingContext) -> tuple[Ceiling, ...]:
     """Ceilings at the lab's largest timed size, for each GPU that the submission compiles for."""
-    size = max((case.size for case in bench.lab.performance), key=bench.lab.problem.work)
+    size = max((case.size for case in context.lab.performance), key=context.lab.problem.work)
     found: list[Ceiling] = []
     for card in (each for each in gpus.known() if each.name in _UNTIMED):
         arch = f"sm_{card.capability}"
         with suppress(Rejected):
-            why = explain(prepare(submission, [size], bench, arch), bench, card)
+            why = prepare(submission, [size], context, arch).explain(card)
             found += (
                 Ceiling(gpu=card.name, arch=arch, size=size.dims, speed=bound.ceiling)
                 for bound in why.bounds
+                if bound.most
             )
     return tuple(found)

@@ -39,9 +39,9 @@ class OutputCheck(Record):
         return self.error.wrong == 0
 
 
-def poisoned(operand: Operand, call: int = 0) -> Array:
+def poisoned(operand: Operand, turn: int = 0) -> Array:
     """An output before the kernel: an element that is never written is wrong."""
-    words = _poison(POISONS[call % len(POISONS)], operand.bytes)
+    words = _poison(POISONS[turn % len(POISONS)], operand.bytes)
     return words.view(operand.element.dtype)[: operand.count]
 
 

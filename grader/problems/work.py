@@ -1,4 +1,4 @@
-"""The work of a problem, and in what a speed is told."""
+"""The work of a problem, and the unit in which its speed is reported."""
 
 from __future__ import annotations
 

@@ -114,10 +114,10 @@ def assembled(
         for place, operation in enumerate(o for o in operations if isinstance(o, Allocate))
     }
     same = _Comparison(recorded.allocations, made, entries)
-    unsettled = same.difference(second, third, 1)
+    calls_differ = same.difference(second, third, 1)
     operations, setup = first, Operations()
     end = _first_made(second)  # of the allocations that the plan needs
-    if unsettled:
+    if calls_differ:
         wait = (Synchronise(),) if any(each.after is not None for each in second) else ()
         operations, setup, end = third, (*first, *wait, *second), None
     elif variables or _left(first) or same.difference(first, second, 0):
@@ -130,7 +130,7 @@ def assembled(
         inputs=sum(each.role == "in" for each in given.operands),
         outputs=sum(each.role == "out" for each in given.operands),
         refused=recorded.refused[:MAX_REFUSED],
-        unsettled=unsettled,
+        calls_differ=calls_differ,
         variables=tuple(variables),
     )
 

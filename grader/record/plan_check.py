@@ -28,7 +28,7 @@ from grader.record.calls import (
 )
 from grader.record.refusals import find_refusal
 from ptxsim.frontend.interface import Interface
-from ptxsim.limits import MAX_CLUSTER, MAX_LOCAL_BYTES, REGISTER_UNIT, is_block, is_grid
+from ptxsim.limits import MAX_CLUSTER, REGISTER_UNIT, broken_limit
 from ptxsim.records import (
     Allocate,
     Allocation,
@@ -204,10 +204,8 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
         return "a kernel is not in the build"
     if len(launch.params) != entry.size:
         return "a launch's parameters have another size"
-    if not is_grid(launch.grid):
-        return "a launch's grid is impossible"
-    if not is_block(launch.block):
-        return "a launch's block is impossible"
+    if limit := broken_limit(launch):
+        return f"a launch has {limit}"
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     warps = -(-threads // _WARP)
     registers = -(-figures.registers * _WARP // REGISTER_UNIT) * REGISTER_UNIT
@@ -217,8 +215,6 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
         return "a launch asks for too much shared memory"
     if not -1 <= launch.carveout <= 100:
         return "a launch's carve-out is impossible"
-    if not 0 <= launch.stack_bytes <= MAX_LOCAL_BYTES:
-        return "a launch's stack is impossible"
     cluster = entry.cluster or launch.cluster
     own = launch.cluster in (cluster, (1, 1, 1))
     if min(cluster) < 1 or math.prod(cluster) > MAX_CLUSTER or not own:

@@ -12,7 +12,7 @@ from grader.base import (
     gpus,
     size_text,
 )
-from ptxsim.message import Message, counted, listed, phrase, verbatim
+from ptxsim.message import Message, clauses, listed, phrase, verbatim
 
 _PIPE = phrase("the arithmetic pipe")
 _RESULTS = phrase("results of arithmetic and integer pipes")
@@ -89,7 +89,9 @@ def _reasons(waiting: Waiting) -> dict[Message, float]:
 def _launches(why: Explanation) -> Message:
     """All that the bound counts: "its launch", "its 3 launches together"."""
     launches = sum(each.times for each in why.counts)
-    return counted("its launch", "its {count} launches together", launches)
+    if launches == 1:
+        return phrase("its launch")
+    return phrase("its {launches} launches together", launches=launches)
 
 
 def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
@@ -97,17 +99,30 @@ def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
     found = []
     for each in bounds:
         speed = each.most.speed if each.most else each.speed
-        of_peak = f"{speed:.4g} {unit} ({100 * speed / each.peak:.0f} %)"
-        share = phrase("about {speed}", speed=of_peak)
-        if each.most:
-            share = phrase("at most {speed}", speed=of_peak)
-            if each.resource == "waiting":
-                share = phrase("{most}, about {speed:.3g} expected", most=share, speed=each.speed)
-        found.append(share)
+        share = phrase("about {speed:.4g} {unit} ({share:.0f} %)")
+        if each.most and each.resource == "waiting":
+            share = phrase(
+                "at most {speed:.4g} {unit} ({share:.0f} %), about {expected:.3g} expected"
+            ).given(expected=each.speed)
+        elif each.most:
+            share = phrase("at most {speed:.4g} {unit} ({share:.0f} %)")
+        found.append(share.given(speed=speed, unit=unit, share=100 * speed / each.peak))
     if len(found) == 1:
         return found[0]
     pairs = zip(found, bounds, strict=True)
-    return listed(phrase("{share} on {gpu}", share=share, gpu=each.gpu) for share, each in pairs)
+    return clauses(phrase("{share} on {gpu}", share=share, gpu=each.gpu) for share, each in pairs)
+
+
+def speed_in_brief(result: Result, bound: Bound) -> Message:
+    """The expected speed beside the peak, and the limiting resource."""
+    return phrase(
+        "{gpu}: about {speed:.3g} of {peak:.4g} {unit} expected; the limit: {resource}",
+        gpu=bound.gpu,
+        speed=bound.speed,
+        peak=bound.peak,
+        unit=result.problem.unit,
+        resource=resource_name(bound.resource),
+    )
 
 
 def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
@@ -129,20 +144,14 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
         )
     resource = resource_name(hard.resource)
     words = phrase(
-        "at most {speed:.4g} of {peak}, by the counts of {launches}",
-        speed=hard.speed,
-        peak=peak,
-        launches=launches,
+        "at most {speed:.4g} of {peak}, by the counts of {launches}; the limit is {resource}"
     )
-    if bound.resource != "waiting":
-        return phrase("{bound}; the limit is {limit}", bound=words, limit=resource)
-    return phrase(
-        "{bound} ({resource}); about {speed:.3g} is expected: the limit is {limit}",
-        bound=words,
-        resource=resource,
-        speed=bound.speed,
-        limit=limit(bound),
-    )
+    if bound.resource == "waiting":
+        words = phrase(
+            "at most {speed:.4g} of {peak}, by the counts of {launches} ({resource}); about "
+            "{expected:.3g} is expected: the limit is {limit}"
+        ).given(expected=bound.speed, limit=limit(bound))
+    return words.given(speed=hard.speed, peak=peak, launches=launches, resource=resource)
 
 
 def peak_sentence(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
@@ -160,18 +169,21 @@ def peak_sentence(result: Result, why: Explanation, _counts: KernelCounts) -> Me
                 if problem.arithmetic == "f32"
                 else phrase("SMs × products of the tensor cores in a cycle × 2 × clock")
             )
-        measured = phrase("Nothing was timed here")
+        words = phrase(
+            "{formula}: {peaks} {unit}. Nothing was timed here; the counts of {launches} allow "
+            "{shares}."
+        )
         if speed is not None:
-            measured = phrase("Measured: {speed:.4g}", speed=speed)
-        return phrase(
-            "{formula}: {peaks} {unit}. {measured}; {allowed}.",
+            words = phrase(
+                "{formula}: {peaks} {unit}. Measured: {speed:.4g}; the counts of {launches} allow "
+                "{shares}."
+            ).given(speed=speed)
+        return words.given(
             formula=formula,
-            peaks=", ".join(f"{each.gpu} {each.peak:.4g}" for each in why.bounds),
+            peaks=listed(verbatim(f"{each.gpu} {each.peak:.4g}") for each in why.bounds),
             unit=problem.unit,
-            measured=measured,
-            allowed=phrase(
-                "the counts of {launches} allow {shares}", launches=launches, shares=shares
-            ),
+            launches=launches,
+            shares=shares,
         )
     kind, _, sums = problem.arithmetic.partition(".")
     products = card.tensor_rate(kind, sums) if sums else 0

@@ -13,16 +13,18 @@ from markupsafe import Markup
 
 from grader.base import (
     PEAK_UNIT,
+    Bound,
     CaseResult,
     ErrorStats,
     Language,
     ProblemInfo,
+    Result,
     Standing,
     gpus,
     size_text,
 )
+from grader.report.bounds import resource_name
 from grader.report.drawing import WIDTH, Bar, bars, line, rect, svg, text
-from ptxsim.findings.finding import LineCount
 from ptxsim.message import phrase
 
 _ROW = 52
@@ -72,14 +74,43 @@ def _size(case: CaseResult) -> str:
     return size_text(case.size)
 
 
+# --- limits -----------------------------------------------------------------------------------
+
+
+def limits(bound: Bound, speed: float | None, unit: str, language: Language) -> Markup:
+    """Draw the speed that each resource alone allows, and the kernel's: measured or expected."""
+    own = phrase("this submission") if speed else phrase("expected")
+    speed = speed or bound.speed
+    rows = [Bar(name=language(own), value=speed, words=f"{speed:.4g} {unit}", kind="own")]
+    rows += [
+        Bar(
+            name=language(resource_name(each.resource)),
+            value=min(each.speed, 2 * bound.peak),
+            words=f"{each.speed:.4g}" if each.speed < 1000 else f"{each.speed:,.0f}",
+            kind="base",
+        )
+        for each in bound.limits
+        if each.resource != "waiting"
+    ]
+    title = phrase("{unit} that each resource allows on {gpu}", unit=unit, gpu=bound.gpu)
+    return bars(rows, language(title))
+
+
 # --- roofline ---------------------------------------------------------------------------------
 
 
-def intensity(lines: Sequence[LineCount]) -> float | None:
-    """Floating-point operations per byte of the 32-byte sectors that the kernels request."""
-    moved = 32 * sum(line.global_sectors for line in lines)
-    done = sum(line.flops for line in lines)
-    return done / moved if moved and done else None
+_GLOBAL = ("global_loads", "global_stores", "global_copies", "bulk_loads", "bulk_stores")
+
+
+def intensity(result: Result) -> float | None:
+    """Floating-point operations per byte of the 32-byte sectors that the kernels request: at the
+    explained size, or, if that has no counts, at the simulated ones."""
+    lines, counts = result.lines, result.explanation.counts if result.explanation else ()
+    done = sum(each.flops for each in counts or lines)
+    sectors = sum(line.global_sectors for line in lines)
+    if counts:
+        sectors = sum(getattr(each, field).cost for each in counts for field in _GLOBAL)
+    return done / (32 * sectors) if sectors and done else None
 
 
 def roofline(
@@ -140,7 +171,7 @@ def roofline(
     parts.append(text((left + right) / 2, bottom + 34, caption, "small", "middle"))
     parts.append(text(6, top - 3, PEAK_UNIT, "small"))
     title = phrase("Roofline: attainable {unit} over arithmetic intensity", unit=PEAK_UNIT)
-    return svg(bottom + 42, parts, language(title), "; ".join(described))
+    return svg(bottom + 42, parts, language(title), "\n".join(described))
 
 
 # --- the reference ladder ---------------------------------------------------------------------

@@ -73,7 +73,7 @@ def bars(rows: Sequence[Bar], title: str) -> Markup:
         parts.append(text(_NAME - 8, y + 13, bar.name, "small", "end"))
         parts.append(rect(_NAME, y, max(length, 0.5 if bar.value else 0), _ROW - 5, bar.kind))
         parts.append(text(_NAME + length + 6, y + 13, bar.words, "small"))
-    described = "; ".join(f"{bar.name}: {bar.words}" for bar in rows)
+    described = "\n".join(f"{bar.name} {bar.words}" for bar in rows)
     return svg(len(rows) * _ROW, parts, title, described)
 
 

@@ -46,6 +46,7 @@ _NAMED = 3  # sizes with the same message that are listed
 _WRONG_ELEMENTS = {
     wrong_elements(1, 1).text: phrase("elements are wrong"),
     wrong_elements(1, 2).text: phrase("elements are wrong"),
+    "{count} of them still NaN": phrase("some of them still NaN"),
 }
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -110,15 +111,31 @@ def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
             groups.setdefault(_without_amounts(case.message), []).append(case)
     found = []
     for message, group in groups.items():
-        sizes = listed(verbatim(size_text(case.size)) for case in group[:_NAMED])
-        if len(group) > _NAMED:
-            more = len(group) - _NAMED
-            sizes = counted(
-                "{names} and {count} more size", "{names} and {count} more sizes", more, names=sizes
-            )
         words = message if len(group) > 1 else group[0].message
-        found.append(Told(sizes=sizes, message=words, first=group[0]))
+        found.append(Told(sizes=_some_sizes(group), message=words, first=group[0]))
     return tuple(found)
+
+
+def _some_sizes(cases: Sequence[CaseResult]) -> Message:
+    names = listed(verbatim(size_text(case.size)) for case in cases[:_NAMED])
+    if len(cases) <= _NAMED:
+        return names
+    return counted(
+        "{names} and {count} more size",
+        "{names} and {count} more sizes",
+        len(cases) - _NAMED,
+        names=names,
+    )
+
+
+def passing(cases: Sequence[CaseResult]) -> Message:
+    """``1×1×1, 2×3×5, 33×257×9 and 7 more sizes: right, error / tolerance at most 0.30``."""
+    sizes = _some_sizes(cases)
+    errors = [case for case in cases if case.error and case.error.max is not None]
+    if not errors:
+        return phrase("{sizes}: right", sizes=sizes)
+    worst = max((error_ratio(case) for case in errors), key=lambda ratio: float(str(ratio)))
+    return phrase("{sizes}: right, error / tolerance at most {worst}", sizes=sizes, worst=worst)
 
 
 def _without_amounts(message: Message) -> Message:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from markupsafe import Markup
+
 from grader.base import (
     ENGLISH,
     Advice,
@@ -18,6 +20,7 @@ from grader.base import (
     severity_words,
     size_text,
 )
+from grader.explain import advice_title
 from grader.report import charts, curve
 from grader.report import formatting as text
 from grader.report.drawing import Picture
@@ -28,7 +31,7 @@ from grader.report.pages import page
 from grader.report.why import advice_sentence, answers
 from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.findings.names import kernel_name
-from ptxsim.message import NOTHING, Message, counted, phrase, sentences, verbatim
+from ptxsim.message import NOTHING, Message, counted, phrase, sentences
 from ptxsim.records import Record
 
 _MAX_BYTES = 400_000
@@ -89,7 +92,7 @@ def _render(
     highlighter, groups = Highlighter(sources), neighbours(result.findings)
     gpu, standing, why = result.environment.gpu, result.standing, result.explanation
     card = gpus.of(gpu) if gpu else None
-    intensity = charts.intensity(result.lines)
+    intensity = charts.intensity(result)
     cases = result.cases[: room.cases]
 
     def cut(value: str | Message) -> str:
@@ -121,7 +124,7 @@ def _render(
         peak_name=peak_name(result.problem),
         timed=measurements(result),
         roofline=charts.roofline(intensity, card, _best(result), language) if intensity else None,
-        traffic=_traffic(result.lines) if intensity else (),
+        traffic=_traffic(result.lines) if result.lines else (),
         cases=cases,
         hidden_cases=max(0, len(result.cases) - room.cases),
         case_tone=lambda case: _tone(case.verdict),
@@ -145,6 +148,7 @@ def _render(
             for row in kernel_rows(result)[: room.kernels]
         ],
         answers=answers(result, sources, profile),
+        limits=_limits(result, language),
         unexplained=cut(why.missing or NOTHING) if why else "",
         fix_first=cut(text.fix_first(result)),
         advice=[_advised(each, highlighter, room, language) for each in why.advice] if why else [],
@@ -184,6 +188,15 @@ def _summary(result: Result, room: _Room, language: Language) -> str:
     return language(sentences([some, first]))
 
 
+def _limits(result: Result, language: Language) -> Markup | None:
+    why = result.explanation
+    if why is None or not why.bounds:
+        return None
+    timed = (case.timing for case in result.cases if case.size == why.size)
+    speed = next((timing.scored_speed for timing in timed if timing and timing.runs), None)
+    return charts.limits(why.bounds[0], speed, result.problem.unit, language)
+
+
 def _best(result: Result) -> float | None:
     """The scored TFLOPS at the largest timed size, if the problem counts operations."""
     if result.problem.counts != "operations":
@@ -212,7 +225,7 @@ def _note(
 def _advised(advice: Advice, highlighter: Highlighter, room: _Room, language: Language) -> Note:
     """A piece of advice, with the line it is about."""
     return Note(
-        kind=verbatim(advice.idea.replace("_", " ")),
+        kind=advice_title(advice.idea),
         severity=Severity.NOTE.value,
         severity_word=severity_words(Severity.NOTE),
         message=_cut(advice_sentence(advice, language), room.message),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, zip_longest
+from itertools import groupby
 
 from rich import box
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.segment import Segment
@@ -29,7 +29,7 @@ from grader.base import (
 from grader.explain import SassFunction, main_loop_code
 from grader.report import formatting as text
 from ptxsim.findings.names import kernel_name
-from ptxsim.message import NOTHING, Message, phrase, verbatim
+from ptxsim.message import NOTHING, Message, clauses, phrase, verbatim
 from ptxsim.records import Record
 
 _LIMITS = {
@@ -102,30 +102,26 @@ def loop_sentence(loop: SassLoop) -> Message:
     done, what = (loop.tensor, "HMMA") if loop.tensor else (loop.ffma, "FFMA")
     if any(entry.kind == "HGMMA" for entry in loop.mix):
         what = "HGMMA"
-    words = phrase(
-        "{instructions} instructions, {done} of them {what} ({share:.1f} %; {per:.3g} instructions "
-        "for each), {sums} sums, {steps} products for each sum",
-        instructions=loop.instructions,
-        done=done,
-        what=what,
-        share=100 * done / loop.instructions,
-        per=loop.instructions / max(done, 1),
-        sums=loop.accumulators,
-        steps=loop.unroll,
-    )
+    parts = [
+        phrase(
+            "{instructions} instructions, {done} of them {what} ({share:.1f} %; {per:.3g} "
+            "instructions for each), {sums} sums, {steps} products for each sum",
+            instructions=loop.instructions,
+            done=done,
+            what=what,
+            share=100 * done / loop.instructions,
+            per=loop.instructions / max(done, 1),
+            sums=loop.accumulators,
+            steps=loop.unroll,
+        )
+    ]
     if loop.bank_conflicts:
-        words = phrase(
-            "{loop}, {cycles} cycles of waiting for register banks",
-            loop=words,
-            cycles=loop.bank_conflicts,
-        )
+        waits = phrase("{cycles} cycles of waiting for register banks", cycles=loop.bank_conflicts)
+        parts.append(waits)
     if loop.stall_cycles is not None:
-        words = phrase(
-            "{loop}; a warp alone needs {cycles} cycles or more",
-            loop=words,
-            cycles=loop.stall_cycles,
-        )
-    return words
+        alone = phrase("a warp alone needs {cycles} cycles or more", cycles=loop.stall_cycles)
+        parts.append(alone)
+    return clauses(parts)
 
 
 # --- machine -----------------------------------------------------------------------------------
@@ -134,6 +130,15 @@ _LEGEND = phrase(
     "stall: cycles before the warp's next instruction (control code); w: result guarded by this "
     "scoreboard; ?: waits for these scoreboards"
 )
+
+
+_CLASSES = {
+    str(words): words
+    for words in (
+        *(phrase("integer"), phrase("move"), phrase("branch"), phrase("synchronise")),
+        *(phrase("float"), phrase("convert"), phrase("other")),
+    )
+}
 
 
 def render(
@@ -195,7 +200,12 @@ def _mix(loop: SassLoop, language: Language) -> Table:
     for entry in loop.mix:
         share = f"{100 * entry.count / loop.instructions:.1f} %"
         for_each = f"{entry.count / max(loop.tensor or loop.ffma, 1):.3g}"
-        table.add_row(entry.kind, str(entry.count), share, for_each)
+        table.add_row(
+            language(_CLASSES.get(entry.kind) or verbatim(entry.kind)),
+            str(entry.count),
+            share,
+            for_each,
+        )
     return table
 
 
@@ -249,33 +259,46 @@ def _listing(
 
 # --- long table --------------------------------------------------------------------------------
 
-_NARROWEST = 6  # characters of a column that gives way
+_NARROWEST = 8  # characters of a column that gives way
 _TITLE, _HEADER = Style(italic=True), Style(bold=True)
 
 
 class LongTable:
-    """columns: header, and whether numbers stand in it. give_way: the columns whose text is broken
-    into several lines, the first one first."""
+    """Columns where nothing stands are left out.
+
+    columns: header, and whether numbers stand in it. Where there is too little room, the column
+    ``prose`` goes below the rows, and those of give_way end in "…", the first one first.
+    """
 
     def __init__(
-        self, title: str, columns: Sequence[tuple[str, bool]], give_way: Sequence[int]
+        self,
+        title: str,
+        columns: Sequence[tuple[str, bool]],
+        give_way: Sequence[int],
+        prose: int | None = None,
     ) -> None:
         self._title = title
         self._columns = columns
         self._give_way = give_way
+        self._prose = prose
         self._rows: list[tuple[Sequence[str], Style | None]] = []
 
     def add(self, cells: Sequence[str], style: str = "") -> None:
         """A row; no cell holds a line break."""
         self._rows.append((cells, Style.parse(style) if style else None))
 
-    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         header = [name for name, _ in self._columns]
+        columns = list(zip(*(cells for cells, _ in self._rows), strict=True))
         widths = [
-            max(map(_width, column))
-            for column in zip(header, *(cells for cells, _ in self._rows), strict=True)
-        ]
-        over = sum(widths) + 2 * len(widths) - options.max_width
+            max(map(_width, (name, *cells))) if any(cells) else 0
+            for name, cells in zip(header, columns, strict=False)
+        ] or list(map(_width, header))
+        over = sum(widths) + 2 * sum(map(bool, widths)) - options.max_width
+        below = self._prose if over > 0 else None
+        if below is not None and widths[below]:
+            over -= widths[below] + 2
+            widths[below] = 0
         for at in self._give_way:
             less = min(max(0, over), max(0, widths[at] - _NARROWEST))
             widths[at] -= less
@@ -283,24 +306,25 @@ class LongTable:
         if self._title:
             yield Segment(f"{self._title}\n", _TITLE)
         yield Segment("\n")
-        yield from self._lines(header, widths, _HEADER)
-        yield Segment(f" {'─' * (sum(widths) + 2 * (len(widths) - 1))} \n")
+        yield self._line(header, widths, _HEADER)
+        yield Segment(f" {'─' * (sum(widths) + 2 * (sum(map(bool, widths)) - 1))} \n")
         for cells, style in self._rows:
-            yield from self._lines(cells, widths, style)
+            yield self._line(cells, widths, style)
+            if below is not None and cells[below]:
+                for line in Text(cells[below]).wrap(console, options.max_width - 4):
+                    yield Segment(f"    {line.plain.rstrip()}\n", style)
 
-    def _lines(
-        self, cells: Sequence[str], widths: Sequence[int], style: Style | None
-    ) -> RenderResult:
-        pieces = [
-            [cell] if _width(cell) <= width else chop_cells(cell, width)
-            for cell, width in zip(cells, widths, strict=True)
-        ]
-        for line in zip_longest(*pieces, fillvalue=""):
-            filled = []
-            for cell, width, (_, number) in zip(line, widths, self._columns, strict=True):
-                space = " " * (width - _width(cell))
+    def _line(self, cells: Sequence[str], widths: Sequence[int], style: Style | None) -> Segment:
+        filled = []
+        for cell, width, (_, number) in zip(cells, widths, self._columns, strict=True):
+            if _width(cell) > width:
+                short = Text(cell)
+                short.truncate(width, overflow="ellipsis")
+                cell = short.plain
+            space = " " * (width - _width(cell))
+            if width:
                 filled.append(space + cell if number else cell + space)
-            yield Segment(f" {'  '.join(filled)}".rstrip() + "\n", style)
+        return Segment(f" {'  '.join(filled)}".rstrip() + "\n", style)
 
 
 def _width(cell: str) -> int:

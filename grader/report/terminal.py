@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -12,9 +13,11 @@ from rich.text import Text
 
 from grader.base import (
     ENGLISH,
+    Advice,
     CaseResult,
     Finding,
     Language,
+    ProblemInfo,
     Result,
     Verdict,
     kind_words,
@@ -24,16 +27,17 @@ from grader.base import (
 )
 from grader.build import coloured
 from grader.report import formatting as text
-from grader.report.bounds import speed_sentence
+from grader.report.bounds import speed_in_brief, speed_sentence
 from grader.report.curve import next_sentence
 from grader.report.groups import CONTEXT, group_sentences, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
-from grader.report.why import advice_sentence
+from grader.report.why import advice_in_brief, advice_sentence, advice_shown
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import counted, phrase, verbatim
 
+Detail = Literal["verdict", "brief", "all"]
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
 _MESSAGES = 6  # about sizes
 _PICTURES = 1  # maps shown, of the largest output; more add nothing
@@ -44,27 +48,39 @@ _SEVERITIES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Seve
 
 
 def render(
-    result: Result, sources: Mapping[str, str], language: Language = ENGLISH
+    result: Result,
+    sources: Mapping[str, str],
+    language: Language = ENGLISH,
+    detail: Detail = "all",
 ) -> RenderableType:
-    """Everything a student needs to see of one result.
+    """Show one result: its verdict; or in brief what is well, in detail what is not, and the next
+    step; or all.
 
     sources: file name → text, for excerpts; may be empty.
     """
     parts: list[RenderableType] = [_headline(result, language)]
+    if detail == "verdict":
+        return parts[0]
+    whole = detail == "all"
     log = result.build.log.strip() if result.build else ""
     shown = tuple(line for line in log.split("\n") if line)
     if result.error and not str(result.error).startswith(shown):
         parts.append(_indented(Text(text.clean(language(result.error)))))
     if log:
         parts.append(_indented(_log(log, language)))
-    if result.cases:
-        parts += ["", _cases(result, language)]
-        parts += _messages(result.cases, language)
-    parts += _wrong_values(result.cases, language)
-    parts += _findings(result.findings, sources, language)
-    if result.build and result.build.kernels:
+    cases = result.cases
+    if not whole:
+        cases = tuple(case for case in cases if case.verdict is not Verdict.AC)
+        if passed := [case for case in result.cases if case.verdict is Verdict.AC]:
+            parts.append(Text(language(text.passing(passed))))
+    if any(map(text.wrong, cases)) or (whole and cases):
+        parts += ["", _cases(result.problem, cases, language)]
+    parts += _messages(cases, language)
+    parts += _wrong_values(cases, language, _MISMATCHES if whole else 1)
+    parts += _findings(result.findings, sources, language, _FINDINGS if whole else _FINDINGS // 3)
+    if whole and result.build and result.build.kernels:
         parts += ["", _kernels(kernel_rows(result), language)]
-    parts += _why(result, language)
+    parts += _why(result, language) if whole else _next_step(result, language)
     if groups := group_sentences(result):
         parts += ["", *(Text(language(each)) for each in groups)]
     if result.score:
@@ -72,7 +88,7 @@ def render(
         gpu = result.environment.gpu
         parts += [
             _indented(Text(language(sentence(m, result.problem, gpu)), style="dim"))
-            for m in measurements(result)
+            for m in (measurements(result) if whole else ())
         ]
         if ahead := next_sentence(result):
             parts.append(Text(language(ahead)))
@@ -122,10 +138,9 @@ def _log(log: str, language: Language) -> Text:
 # --- cases ------------------------------------------------------------------------------------
 
 
-def _cases(result: Result, language: Language) -> Table:
-    cases = result.cases
+def _cases(problem: ProblemInfo, cases: tuple[CaseResult, ...], language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(text.size_header(result.problem), no_wrap=True)
+    table.add_column(text.size_header(problem), no_wrap=True)
     table.add_column(language(phrase("verdict")), no_wrap=True)
     wrong = any(map(text.wrong, cases))
     if wrong:
@@ -162,19 +177,21 @@ def _messages(cases: tuple[CaseResult, ...], language: Language) -> Iterator[Ren
         yield Text(language(more))
 
 
-def _wrong_values(cases: tuple[CaseResult, ...], language: Language) -> Iterator[RenderableType]:
+def _wrong_values(
+    cases: tuple[CaseResult, ...], language: Language, most: int
+) -> Iterator[RenderableType]:
     """First mismatches, and maps of the cases whose pattern of wrong tiles is informative."""
     wrong = [case for case in cases if case.error and case.error.wrong]
     if wrong:
         yield ""
-    for case in wrong[:_MISMATCHES]:
+    for case in wrong[:most]:
         words = phrase("{size}: {what}", size=size_text(case.size), what=text.mismatch(case))
         yield Text(language(words))
-    if len(wrong) > _MISMATCHES:
+    if len(wrong) > most:
         more = counted(
             "… and {count} more size with wrong elements",
             "… and {count} more sizes with wrong elements",
-            len(wrong) - _MISMATCHES,
+            len(wrong) - most,
         )
         yield Text(language(more))
     for case, error in text.telling_maps(wrong)[:_PICTURES]:
@@ -192,10 +209,10 @@ def _wrong_values(cases: tuple[CaseResult, ...], language: Language) -> Iterator
 
 
 def _findings(
-    findings: tuple[Finding, ...], sources: Mapping[str, str], language: Language
+    findings: tuple[Finding, ...], sources: Mapping[str, str], language: Language, most: int
 ) -> Iterator[RenderableType]:
     groups = neighbours(findings)
-    for group in groups[:_FINDINGS]:
+    for group in groups[:most]:
         first = group[0]
         yield ""
         what = phrase(
@@ -210,7 +227,7 @@ def _findings(
             yield _indented(Text(text.clean(language(where)), style="dim"))
         if excerpt := _excerpt(group, sources):
             yield _indented(excerpt)
-    if hidden := sum(map(len, groups[_FINDINGS:])):
+    if hidden := sum(map(len, groups[most:])):
         more = counted(
             "… and {count} more finding in the result document",
             "… and {count} more findings in the result document",
@@ -261,12 +278,31 @@ def _why(result: Result, language: Language) -> Iterator[RenderableType]:
             language(speed_sentence(result, why, bound)),
         )
     for each in why.advice:
-        place = f"{text.clean(text.source_line(each.file, each.line))}: " if each.file else ""
-        yield Text.assemble(
-            ("\n" + language(phrase("next: ")), "bold cyan"),
-            place,
-            text.clean(advice_sentence(each, language)),
-        )
+        yield ""
+        yield from _advised(each, advice_sentence(each, language, command=False), language)
+
+
+def _next_step(result: Result, language: Language) -> Iterator[RenderableType]:
+    """What limits the kernel on the first GPU, the course's own, and the first idea."""
+    why = result.explanation
+    if why is None:
+        return
+    for bound in why.bounds[:1]:
+        yield Text(language(speed_in_brief(result, bound)))
+    for each in why.advice[:1]:
+        yield from _advised(each, advice_in_brief(each, language), language)
+    if why.advice:
+        yield _indented(Text(language(phrase("all advice: -v")), style="dim"))
+
+
+def _advised(advice: Advice, words: str, language: Language) -> Iterator[RenderableType]:
+    """One idea; its command has a line of its own, where no terminal breaks it."""
+    place = f"{text.source_line(advice.file, advice.line)}: " if advice.file else ""
+    yield Text.assemble(
+        (language(phrase("next: ")), "bold cyan"), text.clean(place), text.clean(words)
+    )
+    if shown := advice_shown(advice):
+        yield _indented(Text(language(shown)))
 
 
 # --- kernels ----------------------------------------------------------------------------------
@@ -274,7 +310,7 @@ def _why(result: Result, language: Language) -> Iterator[RenderableType]:
 
 def _kernels(rows: tuple[KernelRow, ...], language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(language(phrase("kernel")), overflow="fold")
+    table.add_column(language(phrase("kernel")), no_wrap=True)
     numbers = (phrase("block"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
     for name in numbers:
         table.add_column(language(name), justify="right")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from grader.base import (
@@ -165,11 +166,9 @@ def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Messag
 
 def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     """List divergence by line, over all launches."""
-    if any(each.splits is None for each in why.counts):
-        return NOTHING
     issued = sum(each.instructions for each in why.counts)
     lines: dict[tuple[str | None, int | None], list[float]] = {}
-    for each in (split for counts in why.counts for split in counts.splits or ()):
+    for each in (split for counts in why.counts for split in counts.splits):
         sums = lines.setdefault((each.file, each.line), [0.0, 0.0, 0.0])
         for place, value in enumerate((each.lost, each.splits, each.reached)):
             sums[place] += value
@@ -250,14 +249,27 @@ _QUESTIONS: Mapping[str, Question] = {
 }
 
 
-def advice_sentence(advice: Advice, language: Language = ENGLISH) -> str:
-    """The message, the gain that the model predicts, and the rung that shows the idea."""
+def advice_sentence(advice: Advice, language: Language = ENGLISH, *, command: bool = True) -> str:
+    """The message, the gain that the model predicts, and the command that shows the idea."""
     words = language(advice.message)
     said = [phrase("{advice}.", advice=words[:1].upper() + words[1:])]
     if advice.gain is not None:
         said.append(
             phrase("In the model the kernel becomes {gain:.3g} times as fast.", gain=advice.gain)
         )
-    if advice.rung is not None:
-        said.append(phrase("Shown in reference/{rung}.", rung=advice.rung))
-    return language(sentences(said))
+    return language(sentences([*said, advice_shown(advice)] if command and advice.rung else said))
+
+
+def advice_in_brief(advice: Advice, language: Language = ENGLISH) -> str:
+    """Return the evidence, which is the first clause; all, if no rung shows the remedy."""
+    if advice.rung is None:
+        return advice_sentence(advice, language, command=False)
+    evidence = re.split("[;；]", language(advice.message), maxsplit=1)[0]
+    return language(phrase("{advice}.", advice=evidence[:1].upper() + evidence[1:]))
+
+
+def advice_shown(advice: Advice) -> Message:
+    """The command that shows the idea in a rung; NOTHING without one."""
+    if advice.rung is None:
+        return NOTHING
+    return phrase("To see it: {command}", command=f"grade rung {advice.rung}")

@@ -24,4 +24,5 @@ from .ladders import standing as standing
 from .ladders import stored_ladders as stored_ladders
 from .rungs import alike as alike
 from .rungs import find_reference as find_reference
+from .rungs import find_rung as find_rung
 from .rungs import find_rungs as find_rungs

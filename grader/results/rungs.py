@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
-from grader.base import UsageError
-from grader.labs import REFERENCE, Lab, load_lab, provided, shipped_labs
+from grader.base import UsageError, one_line
+from grader.labs import DEFAULT_LAB, REFERENCE, Lab, instead_of, load_lab, provided, shipped_labs
 from ptxsim.message import phrase
 from ptxsim.records import Record
 
@@ -37,6 +37,22 @@ class Rung(Record):
     trap: bool  # teaches what not to do; may be slower than the rung before
     changed: str  # against the rung before
     why: str
+
+
+def find_rung(named: str) -> tuple[Path, ...]:
+    """The .cu files of the rung ``06_tile32``, or with its lab ``hgemm/04_swizzled``: of the first
+    lab, here or in the package, that has it. Raises UsageError."""
+    known: defaultdict[str, list[Path]] = defaultdict(list)
+    for place in provided(REFERENCE):
+        for lab in sorted(place.iterdir(), key=lambda each: each.name != DEFAULT_LAB.stem):
+            for rung in find_rungs(lab):
+                files = sorted((lab / rung.name).glob("*.cu"))
+                for word in (rung.name, f"{lab.name}/{rung.name}"):
+                    known[word] = known[word] or files
+    if named not in known:
+        unknown = phrase("{name}: no such rung; {remedy}", name=one_line(named))
+        raise UsageError(unknown.given(remedy=instead_of(named, tuple(known))))
+    return tuple(known[named])
 
 
 def find_reference(named: Path | None, lab: str, *alike: str) -> Path:

@@ -33,7 +33,7 @@ class Versioned(Protocol):
 
 
 _Document = TypeVar("_Document", bound=Versioned)
-_OLDEST = 7  # it lacks one field of today's, which may be missing
+_OLDEST = 7  # it lacks only fields of today's that may be missing
 FORMER = ".former"  # folder: <lab file's sha256, 12>/<name of the document>
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
 

@@ -1,4 +1,6 @@
+from .gpu.calling import CALLING as CALLING
 from .gpu.device import GpuDevice as GpuDevice
+from .gpu.host_check import KEY_STREAM as KEY_STREAM
 from .gpu.messages import Watching as Watching
 from .gpu.messages import checks_cubin as checks_cubin
 from .gpu.messages import chosen_by as chosen_by
@@ -18,6 +20,7 @@ from .protocol import quietly as quietly
 from .protocol import refused as refused
 from .simulator.device import CpuDevice as CpuDevice
 from .simulator.device import engine_library as engine_library
+from .simulator.device import portable_engine as portable_engine
 from .statistics import TARGET_HALF_WIDTH as TARGET_HALF_WIDTH
 from .statistics import Clocked as Clocked
 from .statistics import few as few

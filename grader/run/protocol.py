@@ -21,10 +21,10 @@ from ptxsim.findings.finding import LineCount
 from ptxsim.message import NOTHING, Message, verbatim
 from ptxsim.records import Plan, Record, Size
 
-Progress = Callable[[Message, Message], None]  # the stage, and how far it is
+Progress = Callable[[Message, Message], None]  # the stage, and a longer text or nothing
 
 
-def quietly(_stage: Message, _detail: Message) -> None:
+def quietly(_stage: Message, _words: Message) -> None:
     """Progress that nobody follows."""
 
 

@@ -1,5 +1,6 @@
 from . import seccomp as seccomp
 from .bubblewrap import SYSTEM as SYSTEM
+from .landlock import LAUNCHER as LAUNCHER
 from .meter import PATIENCE as PATIENCE
 from .meter import Cause as Cause
 from .meter import FellAsleep as FellAsleep

@@ -18,6 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from grader.base import MachineError
+from ptxsim.message import phrase, verbatim
+
 # --- numbers on x86-64 and on aarch64; -1 where the machine has no such call ----------------------
 
 DENIED = {
@@ -369,10 +372,10 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_char_p))
 
 
-def lock_down() -> None:
-    """Leave this process only computation, for good. Call it when everything is loaded. If the
-    kernel has no such filter, the sandbox's other protections remain. From now on the process ends
-    with the thread that started it."""
+def lock_down(*, filtered: bool) -> None:
+    """Leave this process only computation, for good. Call it when everything is loaded. From now
+    on the process ends with the thread that started it. Raises MachineError if the kernel refuses
+    the filter, unless the sandbox is not ``filtered``: then its other protections remain."""
     _take_all_pages()
     library = ctypes.CDLL(None, use_errno=True)
     library.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -382,7 +385,13 @@ def lock_down() -> None:
         return
     given = _Program(len(lines) // 8, lines)
     number = _SECCOMP[platform.machine()]
-    library.syscall(number, _SET_FILTER, _ALL_THREADS, ctypes.byref(given))
+    if library.syscall(number, _SET_FILTER, _ALL_THREADS, ctypes.byref(given)) and filtered:
+        reason = verbatim(os.strerror(ctypes.get_errno()))
+        raise MachineError(
+            phrase(
+                "the kernel refuses the simulator's filter of system calls: {reason}", reason=reason
+            )
+        )
 
 
 def _take_all_pages() -> None:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.base import ENGLISH, Language, Verdict, size_text
+from grader.explain import advice_title
 from grader.report import WIDTH, advice_sentence, clean, line, page, svg, text
 from grader.study.history import History, RungSpeed, peak_of
 from grader.study.versions import Followed, Version, markdown_table, plain
@@ -77,11 +78,11 @@ def notes(version: Version) -> Iterator[Message]:
 
 
 def _followed(followed: Followed) -> Message:
-    name = followed.idea.replace("_", " ")
+    title = advice_title(followed.idea)
     if followed.expected is None:
-        return verbatim(name)
+        return title
     return phrase(
-        "{idea} (the model said {times:.3g} times as fast)", idea=name, times=followed.expected
+        "{idea} (the model said {times:.3g} times as fast)", idea=title, times=followed.expected
     )
 
 

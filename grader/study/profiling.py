@@ -16,7 +16,7 @@ from grader.base import (
     ProfiledSize,
 )
 from grader.explain import ProfiledJob
-from grader.judge import Bench, Prepared
+from grader.judge import GradingContext, Program
 from ptxsim.message import Message, phrase
 from ptxsim.records import Record
 
@@ -26,7 +26,7 @@ Role = Literal["own", "first"]
 class WatchedKernel(Record):
     """One kernel to profile at some sizes."""
 
-    ready: Prepared
+    ready: Program
     name: str
     first: bool  # the ladder's first rung, and not the submission
 
@@ -34,7 +34,7 @@ class WatchedKernel(Record):
 def make_document(
     watched: Sequence[WatchedKernel],
     seen: Sequence[ProfiledJob],
-    bench: Bench,
+    context: GradingContext,
     gpu: str,
     report: str,
 ) -> ProfileDocument:
@@ -50,10 +50,10 @@ def make_document(
                 launches = found.baseline
                 sides.append(ProfiledSide(role="baseline", name=found.variant, launches=launches))
             known = sizes.get(str(plan.size))
-            operands = bench.lab.problem.operands(plan.size)
+            operands = context.lab.problem.operands(plan.size)
             sizes[str(plan.size)] = ProfiledSize(
                 size=plan.size.dims,
-                amount=bench.lab.problem.amount(plan.size),
+                amount=context.lab.problem.amount(plan.size),
                 inputs=sum(each.bytes for each in operands if each.role == "in"),
                 sides=(*(known.sides if known else ()), *sides),
             )
@@ -64,8 +64,8 @@ def make_document(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         student=own.student,
         sha256=own.sha256,
-        lab=LabRef(id=bench.lab.id, sha256=bench.lab.sha256),
-        problem=bench.lab.problem.info(),
+        lab=LabRef(id=context.lab.id, sha256=context.lab.sha256),
+        problem=context.lab.problem.info(),
         gpu=gpu,
         report=report,
         sizes=tuple(sizes.values()),

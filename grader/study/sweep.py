@@ -9,26 +9,41 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 import grader
-from grader.base import Dims, GpuInfo, Rejected, Result, StoreError, Submission, Verdict, size_text
-from grader.judge import Bench, explain, grade_loaded, prepare
+from grader.base import (
+    Dims,
+    Explanation,
+    GpuInfo,
+    Rejected,
+    Result,
+    StoreError,
+    Submission,
+    Verdict,
+    size_text,
+)
+from grader.judge import GradingContext, compile_for, explain_sizes, grade
 from grader.labs import Case, Lab, Scoring
 from grader.report import formatting as text
 from grader.results import store
 from grader.run import Progress
 from grader.study.versions import Kernel, main_kernel
-from ptxsim.message import NOTHING, Message, phrase, verbatim
+from ptxsim.message import NOTHING, Message, counted, phrase
 from ptxsim.records import Record, Size
 
 SCHEMA = "sgemm-grader/sweep-point"
 SCHEMA_VERSION = 1
 _FOLDER = ".sweeps"  # hidden: it holds no results
+_AT_ONCE = 4  # variants; a build and a simulation each keep one or two cores busy
 _SHARED = re.compile(r"uses too much shared data \(0x([0-9a-f]+) bytes, 0x([0-9a-f]+) max\)")
 
 
@@ -79,7 +94,7 @@ def variants_of(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], .
 
 def run_sweep(
     sweep: Sweep,
-    bench: Bench,
+    context: GradingContext,
     out: Path,
     gpu: str | None,
     progress: Progress,
@@ -91,38 +106,53 @@ def run_sweep(
 
     found: hears of every point, and whether it was stored before.
     """
+    variants = [msgspec.structs.replace(sweep.submission, defines=each) for each in sweep.variants]
+    paths = [{size: _path(v, size, context, out, gpu) for size in sweep.sizes} for v in variants]
+    known = [{} if force else _stored(each) for each in paths]
+    missing = [[size for size in sweep.sizes if size not in each] for each in known]
     points: list[Point] = []
-    for defines in sweep.variants:
-        submission = msgspec.structs.replace(sweep.submission, defines=defines)
-        paths = {size: _path(submission, size, bench, out, gpu) for size in sweep.sizes}
-        known = {} if force else {size: _stored(path) for size, path in paths.items()}
-        missing = [size for size in sweep.sizes if known.get(size) is None]
-        made = {Size(dims=p.size): p for p in _points(submission, missing, bench, progress)}
-        for size in sweep.sizes:
-            point = known.get(size) or made[size]
-            if size in made and point.verdict is not Verdict.IE:  # the machine's fault may pass
-                store.write_document(paths[size], point)
-            found(point, size not in made)
-            points.append(point)
+    with ExitStack() as ending:
+        pool = ThreadPoolExecutor(max_workers=min(_AT_ONCE, os.cpu_count() or 1))
+        ending.callback(pool.shutdown, cancel_futures=True)
+        # A GPU takes one variant after the other; meanwhile the others are compiled.
+        if context.gpu_arch:
+            for variant, sizes in zip(variants, missing, strict=True):
+                if sizes:
+                    pool.submit(
+                        compile_for, variant, context, context.lab.arch_on(context.gpu_arch)
+                    )
+        run = map if context.gpu_arch else pool.map
+        work = partial(_points, context=context, progress=progress)
+        for stored, made, files in zip(known, run(work, variants, missing), paths, strict=True):
+            for size, file in files.items():
+                point = stored.get(size) or made[size]
+                if size in made and point.verdict is not Verdict.IE:  # the machine's fault may pass
+                    store.write_document(file, point)
+                found(point, size not in made)
+                points.append(point)
     return tuple(points)
 
 
-def _path(submission: Submission, size: Size, bench: Bench, out: Path, gpu: str | None) -> Path:
+def _path(
+    submission: Submission, size: Size, context: GradingContext, out: Path, gpu: str | None
+) -> Path:
     about = [
-        *(submission.sha256, submission.defines, size, bench.lab.sha256, bench.gpu_arch, gpu),
-        *(bench.toolchain.cuda_version, grader.__version__, SCHEMA_VERSION),
+        *(submission.sha256, submission.defines, size, context.lab.sha256, context.gpu_arch, gpu),
+        *(context.toolchain.cuda_version, grader.__version__, SCHEMA_VERSION),
     ]
     key = hashlib.sha256(msgspec.json.encode(about)).hexdigest()[:24]
-    folder = store.document_path(out, bench.lab.id, submission.student, submission.sha256, "")
+    folder = store.document_path(out, context.lab.id, submission.student, submission.sha256, "")
     return folder.parent / _FOLDER / f"{key}.json"
 
 
-def _stored(path: Path) -> Point | None:
-    """None where there is none, or it is damaged: it is made again."""
-    try:
-        return store.load_document(path, Point, SCHEMA, range(SCHEMA_VERSION, SCHEMA_VERSION + 1))
-    except StoreError:
-        return None
+def _stored(paths: Mapping[Size, Path]) -> dict[Size, Point]:
+    """The points that are stored and not damaged; the others are made again."""
+    found = {}
+    versions = range(SCHEMA_VERSION, SCHEMA_VERSION + 1)
+    for size, path in paths.items():
+        with suppress(StoreError):
+            found[size] = store.load_document(path, Point, SCHEMA, versions)
+    return found
 
 
 def sweepable(lab: Lab) -> Lab:
@@ -134,20 +164,23 @@ def sweepable(lab: Lab) -> Lab:
 
 
 def _points(
-    submission: Submission, sizes: Sequence[Size], bench: Bench, progress: Progress
-) -> Iterator[Point]:
+    submission: Submission, sizes: Sequence[Size], context: GradingContext, progress: Progress
+) -> dict[Size, Point]:
     if not sizes:
-        return
+        return {}
     cases = tuple(Case(id=f"sweep-{i}", size=size) for i, size in enumerate(sizes))
     # Hidden sizes stay out: each variant would be another question about them.
-    lab = msgspec.structs.replace(bench.lab, performance=cases, hidden=None)
-    own = msgspec.structs.replace(bench, lab=lab, explain=bench.gpu_arch is None)
-    result = grade_loaded(submission, own, progress).result
-    kernel = main_kernel(result)
-    for case in cases:
-        verdict, dropped = _fate(result, case)
+    lab = msgspec.structs.replace(context.lab, performance=cases, hidden=None)
+    own = msgspec.structs.replace(context, lab=lab, explain=context.gpu_arch is None)
+    result = grade(submission, own, progress).result
+    fates = {case: _fate(result, case) for case in cases}
+    right = [case.size for case, (_, dropped) in fates.items() if not dropped]
+    estimated = _estimates(submission, right, own, result, progress) if own.explain else {}
+    points = {}
+    for case, (verdict, dropped) in fates.items():
         timing = next((each.timing for each in result.cases if each.id == case.id), None)
-        measured = None
+        measured: MeasuredPoint | None = None
+        estimates: tuple[Estimate, ...] = ()
         if not dropped and timing is not None and timing.runs:
             measured = MeasuredPoint(
                 speed=timing.scored_speed,
@@ -155,13 +188,11 @@ def _points(
                 ratio=timing.scored_ratio,
                 ratio_ci=timing.ratio_ci,
             )
-        estimates: tuple[Estimate, ...] = ()
         if not dropped and own.explain:
-            progress(phrase("explaining"), verbatim(str(case.size)))
-            estimates, dropped = _estimates(submission, case.size, own, result)
+            estimates, dropped = estimated[case.size]
         elif not dropped and measured is None:
             dropped = phrase("not timed")
-        yield Point(
+        points[case.size] = Point(
             schema=SCHEMA,
             version=SCHEMA_VERSION,
             defines=submission.defines,
@@ -169,10 +200,11 @@ def _points(
             verdict=verdict,
             dropped=dropped,
             gpu=result.environment.gpu,
-            kernel=kernel,
+            kernel=main_kernel(result),
             measured=measured,
             estimates=estimates,
         )
+    return points
 
 
 def _fate(result: Result, case: Case) -> tuple[Verdict, Message]:
@@ -204,21 +236,36 @@ def _reason(verdict: Verdict, message: Message) -> Message:
 
 
 def _estimates(
-    submission: Submission, size: Size, bench: Bench, result: Result
-) -> tuple[tuple[Estimate, ...], Message]:
+    submission: Submission,
+    sizes: Sequence[Size],
+    context: GradingContext,
+    result: Result,
+    progress: Progress,
+) -> dict[Size, tuple[tuple[Estimate, ...], Message]]:
     """For a few known GPUs, or why there are none. The largest size is explained already."""
     why = result.explanation
-    if why is None or why.size != size.dims:
-        arch = bench.lab.architectures[0]
+    found = {Size(dims=why.size): _bounds(why)} if why else {}
+    if left := [size for size in sizes if size not in found]:
+        progress(
+            phrase("explaining"),
+            counted("explaining {count} size", "explaining {count} sizes", len(left)),
+        )
         try:
-            why = explain(prepare(submission, [size], bench, arch), bench, None)
+            each = explain_sizes(submission, left, context, context.lab.architectures[0])
+            found |= zip(left, map(_bounds, each), strict=False)
         except Rejected as refusal:
-            return (), _reason(refusal.verdict, refusal.message)
-    found = tuple(
-        Estimate(gpu=each.gpu, speed=each.speed, most=each.ceiling, resource=each.resource)
-        for each in why.bounds
-    )
-    if found:
-        return found, NOTHING
+            found |= dict.fromkeys(left, _bounds(refusal))
+    late = phrase("no bound: {reason}", reason=phrase("the counts are incomplete"))
+    return {size: found.get(size, ((), late)) for size in sizes}
+
+
+def _bounds(why: Explanation | Rejected) -> tuple[tuple[Estimate, ...], Message]:
+    if isinstance(why, Rejected):
+        return (), _reason(why.verdict, why.message)
+    if why.bounds:
+        return tuple(
+            Estimate(gpu=each.gpu, speed=each.speed, most=each.ceiling, resource=each.resource)
+            for each in why.bounds
+        ), NOTHING
     missing = why.missing or phrase("the counts are incomplete")
     return (), phrase("no bound: {reason}", reason=missing)

@@ -43,6 +43,9 @@ def estimate(point: Point, card: str | None) -> Estimate | None:
     return next((each for each in point.estimates if each.gpu == card), None)
 
 
+_TIE = 0.05  # estimates this close are hardly ordered better than by chance: docs/explain.md
+
+
 def value(point: Point, shown: SweepFacts) -> float | None:
     """Return the speed to compare: the measured one, or the one expected on the card."""
     if point.measured is not None:
@@ -51,14 +54,17 @@ def value(point: Point, shown: SweepFacts) -> float | None:
     return found.speed if found else None
 
 
-def best(points: Sequence[Point], shown: SweepFacts) -> Point | None:
-    """The fastest at the largest size that any was fast at."""
-    known = [point for point in points if value(point, shown) is not None]
+def best(points: Sequence[Point], shown: SweepFacts) -> tuple[Point, ...]:
+    """Return the fastest at the largest size that any has a speed at: several where estimates are
+    too close to say which is."""
+    known = [(speed, each) for each in points if (speed := value(each, shown)) is not None]
     if not known:
-        return None
-    largest = max(known, key=lambda each: Size(dims=each.size).extents).size
-    at = [point for point in known if point.size == largest]
-    return max(at, key=lambda each: value(each, shown) or 0.0)
+        return ()
+    largest = max((each.size for _, each in known), key=lambda size: Size(dims=size).extents)
+    at = sorted(((s, each) for s, each in known if each.size == largest), key=lambda p: -p[0])
+    most, first = at[0]
+    close = most if first.measured else (1 - _TIE) * most
+    return tuple(each for speed, each in at if each is first or speed > close)
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -131,7 +137,7 @@ def terminal(
     for i, heading in enumerate(headings(points, shown)):
         table.add_column(language(heading), justify="left" if i in words(points) else "right")
     for point in _left(points):
-        style = "bold green" if point is top and len(points) > 1 else ""
+        style = "bold green" if point in top and len(points) > 1 else ""
         table.add_row(*map(language, cells(point, points, shown)), style=style)
     parts: list[RenderableType] = ["", table, ""] if table.row_count else []
     parts += [Text(_line(each, language), style="yellow") for each in dropped(points)]
@@ -147,10 +153,18 @@ def remarks(points: Sequence[Point], shown: SweepFacts) -> Iterator[Message]:
     if points and not _left(points):
         yield phrase("Nothing is left to compare: every point was dropped.")
     top = best(points, shown)
-    if top is not None and len({point.defines for point in points}) > 1:
-        yield phrase(
-            "Best at {size}: {variant}", size=size_name(top.size), variant=defines_name(top)
-        )
+    if top and len({point.defines for point in points}) > 1:
+        size, several = size_name(top[0].size), "; ".join(map(defines_name, top))
+        words = phrase("Best at {size}: {variant}", size=size, variant=several)
+        if len(top) > 1:
+            words = phrase(
+                "At {size} the model cannot tell these apart, whose estimates differ by less than "
+                "{share:.0f} %: {variants}",
+                size=size,
+                share=100 * _TIE,
+                variants=several,
+            )
+        yield words
     if any(point.estimates for point in points):
         yield phrase(
             "Nothing was timed. Registers, warps and bounds are of machine code for {arch}; "

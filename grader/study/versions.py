@@ -26,6 +26,7 @@ class VersionSpeed(Record):
     size: Dims
     value: float  # in the problem's unit
     ratio: float | None  # to the baseline; null: a bound
+    estimate: float | None = None  # beside a bound
 
 
 class Diff(Record):
@@ -119,7 +120,9 @@ def _speed(result: Result, card: str | None) -> VersionSpeed | None:
         return VersionSpeed(size=case.size, value=timing.scored_speed, ratio=timing.scored_ratio)
     bounds = result.explanation.bounds if result.explanation else ()
     bound = next((bound for bound in bounds if bound.gpu == card), None)
-    return VersionSpeed(size=bound.size, value=bound.ceiling, ratio=None) if bound else None
+    if bound is None:
+        return None
+    return VersionSpeed(size=bound.size, value=bound.ceiling, ratio=None, estimate=bound.speed)
 
 
 def _changes(
@@ -168,17 +171,19 @@ def _followed(result: Result, given: Version | None) -> tuple[Followed, ...]:
     why = result.explanation
     if given is None or why is None or why.missing or result.verdict is not Verdict.AC:
         return ()
-    left = {advice.idea for advice in why.advice}
+    left = {advice.rule or advice.idea for advice in why.advice}
     return tuple(
         Followed(idea=advice.idea, expected=advice.gain)
         for advice in given.advice
-        if advice.idea not in left
+        if (advice.rule or advice.idea) not in left
     )
 
 
 def _became(speed: VersionSpeed | None, given: Version | None) -> float | None:
     before = given.speed if given else None
-    return speed.value / before.value if speed and before and speed.size == before.size else None
+    if not speed or not before or speed.size != before.size:
+        return None
+    return (speed.estimate or speed.value) / (before.estimate or before.value)
 
 
 # --- main kernel -------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from ptxsim.engine import Engine, load_engine
@@ -23,7 +24,7 @@ from ptxsim.findings import scene
 from ptxsim.findings.finding import Finding
 from ptxsim.launching import default_engine, user_cache
 from ptxsim.outcome import SimLimits, SimOutcome
-from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
+from ptxsim.records import Allocation, Dim3, Launch, Operation, Plan, Size
 from ptxsim.simulator import Simulator
 
 FIRST_ADDRESS = 0x7F00_0000_0000
@@ -70,8 +71,48 @@ def engine() -> Engine:
     return load_engine(Path(named)) if named else default_engine()
 
 
+def kernels(name: str, /, **holes: object) -> str:
+    """Read kernels/``name`` and put ``holes`` in the place of ``$HOLES``."""
+    text = (Path(__file__).parent / "kernels" / name).read_text()
+    for hole, filling in holes.items():
+        text = text.replace(f"${hole.upper()}", str(filling))
+    return text
+
+
+def table(name: str) -> list[list[str]]:
+    """Read tables/``name``: a row a line, ¦ between its columns; # begins a comment."""
+    lines = (Path(__file__).parent / "tables" / name).read_text().splitlines()
+    return [
+        [cell.strip() for cell in line.split("¦")] for line in lines if line[:1] not in ("", "#")
+    ]
+
+
 def sentence(seen: Finding) -> str:
     return str(scene.sentence(seen))
+
+
+def allocated(*sizes: int) -> tuple[Allocation, ...]:
+    """Allocations A, B, C, … of these sizes in bytes."""
+    return tuple(
+        Allocation(name="ABCDEF"[i], address=FIRST_ADDRESS + i * SPACING, size=size)
+        for i, size in enumerate(sizes)
+    )
+
+
+def launched(kernel: str, *given: Allocation, **fields: Any) -> Launch:
+    """A launch of one warp with pointers to these allocations, unless ``fields`` say otherwise."""
+    params = b"".join(each.address.to_bytes(8, "little") for each in given)
+    shape = {"grid": (1, 1, 1), "block": (32, 1, 1), "shared_bytes": 0}
+    return Launch(**{**shape, "kernel": kernel, "params": params, "pointers": (), **fields})
+
+
+def planned(
+    allocations: tuple[Allocation, ...], *operations: Operation, inputs: int = 2, outputs: int = 1
+) -> Plan:
+    size = Size.of(m=1, n=1, k=1)
+    return Plan(
+        size=size, allocations=allocations, operations=operations, inputs=inputs, outputs=outputs
+    )
 
 
 def run(
@@ -102,7 +143,7 @@ def run_ptx(
     resident: tuple[int, ...] = (),
     stack: int = 1024,
     cooperative: bool = False,
-    backwards: bool = False,
+    turn: int = 0,
 ) -> SimOutcome:
     """Launch ``kernel``, or the first one of ``ptx``.
 
@@ -110,32 +151,15 @@ def run_ptx(
     as initialised, as A and B do.
     """
     simulator = Simulator(ptx, folder, engine())
-    names = ["A", "B", "C", *(f"workspace {i}" for i in range(1, len(arrays)))]
-    allocations = tuple(
-        Allocation(name=name, address=FIRST_ADDRESS + i * SPACING, size=array.nbytes)
-        for i, (name, array) in enumerate(zip(names, arrays, strict=False))
-    )
+    allocations = allocated(*(array.nbytes for array in arrays))
     kernels = (line.split("(")[0].split()[-1] for line in ptx.splitlines() if ".entry" in line)
-    params = struct.pack(f"<{len(arrays)}Q", *(a.address for a in allocations))
-    params += struct.pack(f"<{len(scalars)}i", *scalars)
-    launch = Launch(
-        kernel=kernel or next(kernels),
-        grid=grid,
-        block=block,
-        shared_bytes=shared,
-        params=params,
-        pointers=(),
-        stack_bytes=stack,
-        cooperative=cooperative,
-    )
+    shape = {"grid": grid, "block": block, "shared_bytes": shared, "stack_bytes": stack}
+    launch = launched(kernel or next(kernels), *allocations, cooperative=cooperative, **shape)
+    params = launch.params + struct.pack(f"<{len(scalars)}i", *scalars)
     inputs = min(2, len(arrays))
-    plan = Plan(
-        size=Size.of(m=1, n=1, k=1),
-        allocations=allocations,
-        operations=(launch,),
-        inputs=inputs,
-        outputs=min(1, len(arrays) - inputs),
-    )
+    outputs = min(1, len(arrays) - inputs)
+    launch = msgspec.structs.replace(launch, params=params)
+    plan = planned(allocations, launch, inputs=inputs, outputs=outputs)
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
     limits = SimLimits(seconds=seconds, resident=resident)
-    return simulator.run(plan, buffers, limits, backwards=backwards)
+    return simulator.run(plan, buffers, limits, turn=turn)

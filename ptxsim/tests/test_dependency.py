@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import compiled, engine, sentence
-from plans import allocated, launched, planned
+from harness import allocated, compiled, engine, launched, planned, sentence, table
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Severity
-from ptxsim.records import Allocation, Memset, Plan, Size
+from ptxsim.records import Allocation, Memset
 from ptxsim.simulator import SimLimits, SimOutcome, Simulator
 
 THREADS, BLOCKS = 64, 4
@@ -54,40 +53,9 @@ def early(outcome: SimOutcome) -> list[Finding]:
     return [each for each in outcome.findings if each.event is Event.BEFORE_GRID_WAIT]
 
 
-RIGHT = (
-    ("pack", "use"),
-    ("pack", "no_wait"),
-    ("pack", "+use"),
-    ("packs_early", "+use"),
-    ("pack", "+other_before"),
-    ("pack", "+one_waits"),
-    ("pack", "+one_lane_waits"),
-    ("pack", "+waits_at_an_mbarrier"),
-    ("pack", "+waits_for_its_cluster"),
-    ("packs_and_publishes", "+no_wait"),
-    ("counts", "+adds"),
-    ("raises", "+looks_at_the_flag"),
-    ("pack", "+use", "+use"),
-    ("pack", "+waits", "+no_wait"),
-    ("pack", "+waits_then_triggers", "+no_wait"),
-    ("pack", "+nothing", "no_wait"),
-    ("pack", "+nothing", "+use"),
-)
-WRONG = (
-    ("pack", "+no_wait"),
-    ("packs_early", "+no_wait"),
-    ("publishes_half", "+no_wait"),
-    ("publishes_too_soon", "+no_wait"),
-    ("pack", "+writes_before"),
-    ("reads_out", "+writes_out_before"),
-    ("pack", "+one_waits_without_barrier"),
-    ("pack", "+half_of_the_blocks"),
-    ("pack", "+copies"),
-    ("counts", "+resets"),
-    ("pack", "+nothing", "+no_wait"),
-    ("pack", "+triggers_then_waits", "+no_wait"),
-    ("pack", "+use", "+reads_out_before"),
-)
+LAUNCHES = [(says, tuple(kernels.split())) for says, kernels in table("dependency.txt")]
+RIGHT = [kernels for says, kernels in LAUNCHES if says == "right"]
+WRONG = [kernels for says, kernels in LAUNCHES if says == "wrong"]
 
 
 @pytest.mark.parametrize("kernels", RIGHT, ids=" ".join)
@@ -116,12 +84,6 @@ def test_the_time_limit_holds_between_launches() -> None:
     array = np.zeros(1 << 20, np.uint8)
     memory = Allocation(name="a", address=1 << 32, size=array.nbytes)
     fill = Memset(allocation=0, delta=0, value=1, size=array.nbytes)
-    plan = Plan(
-        size=Size.of(m=1, n=1, k=1),
-        allocations=(memory,),
-        operations=(fill,) * 100_000,
-        inputs=1,
-        outputs=0,
-    )
+    plan = planned((memory,), *(fill,) * 100_000, inputs=1, outputs=0)
     outcome = simulator().run(plan, {0: array}, SimLimits(seconds=0.2))
     assert outcome.stopped == "time"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import compiled, engine
-from plans import allocated, launched, planned
+from harness import allocated, compiled, engine, launched, planned
 from ptxsim.records import Place
 from ptxsim.sampling import LaunchSample, Sampler
 
@@ -108,3 +107,11 @@ def test_a_switch_splits_a_warp_too() -> None:
 @pytest.mark.parametrize("name", ["tree", "nested", "rounds", "leaves", "chosen"])
 def test_no_more_lanes_than_there_are(name: str) -> None:
     assert all(row.active <= 32 * row.warps for row in sampled(name).rows)
+
+
+def test_polling_is_no_work() -> None:
+    """Three warps look at a word while the first one computes for several of their turns."""
+    found, text = sampled("waits_for_a_warp"), compiled(SOURCE)[0].splitlines()
+    (polls,) = (row for row in found.rows if "ld.volatile.shared" in text[row.row - 1])
+
+    assert found.complete and 3 <= polls.warps == polls.requests <= 9

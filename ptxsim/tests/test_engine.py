@@ -12,44 +12,39 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness import FIRST_ADDRESS, engine, run, run_ptx
-from plans import allocated, launched, planned
+from harness import (
+    FIRST_ADDRESS,
+    allocated,
+    engine,
+    kernels,
+    launched,
+    planned,
+    run,
+    run_ptx,
+    table,
+)
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
 from ptxsim.frontend import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
-from ptxsim.records import Allocation, Copy, Memset, Plan, SymbolWrite, Write
+from ptxsim.records import (
+    POISONS,
+    Allocate,
+    Allocation,
+    Copy,
+    Memset,
+    Operation,
+    Plan,
+    SymbolWrite,
+    Write,
+)
 from ptxsim.simulator import Simulator
-
-MODULE = """
-.version 8.0
-.target sm_80
-.address_size 64
-.global .align 4 .b8 kept[16];
-.visible .entry k(.param .u64 a, .param .u64 b)
-{{
-  .reg .pred %p<9>;
-  .reg .b16 %rs<9>;
-  .reg .b32 %r<9>;
-  .reg .f32 %f<9>;
-  .reg .b64 %rd<9>;
-  .shared .align 16 .b8 s[256];
-  .local .align 16 .b8 own[64];
-  ld.param.u64 %rd1, [a];
-  ld.param.u64 %rd2, [b];
-  mov.u32 %r1, %tid.x;
-  mul.wide.u32 %rd3, %r1, 4;
-  add.u64 %rd4, %rd2, %rd3;
-  {body}
-  ret;
-}}
-"""
 
 
 def run_body(body: str) -> tuple[SimOutcome, np.ndarray]:
     a, b = np.arange(64, dtype=np.int32), np.full(64, -1, np.int32)
-    return run_ptx(MODULE.format(body=body), [a, b]), b
+    return run_ptx(kernels("engine.ptx", body=body), [a, b]), b
 
 
 # --- what Python and C++ share
@@ -69,58 +64,7 @@ def test_an_engine_compiled_with_another_header_is_not_loaded() -> None:
 # --- operands
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "add.s32 %r2, %p1, 1;",
-        "add.s32 %p1, %r1, 1;",
-        "add.s32 5, %r1, 1;",
-        "mov.u32 %tid.x, %r1;",
-        "and.pred %p1, %r1, %p2;",
-        "@%r1 bra END; END:",
-        "mul.wide.u32 %r2, %r1, 4;",
-        "add.u64 %r2, %rd1, 1;",
-        "add.s32 %r2, %r1;",
-        "add.s32 %r2, %r1, 1, 2;",
-        "add.s32 %r2, !%p1, 1;",
-        "ld.global.u32 %p1, [%rd1];",
-        "ld.global.u64 %r2, [%rd1];",
-        "ld.global.u32 %r2, [%p1];",
-        "ld.global.v4.u32 {%r2, %r3, %r4}, [%rd1];",
-        "ld.global.u32 %r2, [%rd1+99999999999999999999];",
-        "st.const.u32 [%rd1], %r1;",
-        "st.global.u32 [%rd1], %p1;",
-        "st.global.v2.u32 [%rd1], {%r1, %rd1};",
-        "atom.local.add.u32 %r2, [own], 1;",
-        "atom.global.cas.b32 %r2, [%rd1], 1;",
-        "selp.b32 %r2, 1, 2, %r1;",
-        "setp.eq.s32 %r2, %r1, 1;",
-        "lop3.b32 %r2, %r1, %r1, 1;",
-        "bar.sync 1000000000;",
-        "bra NOWHERE;",
-        "shfl.sync.idx.b32 %r2, %p1, 0, 31, -1;",
-        "vote.sync.all.pred %r1, %p1, -1;",
-        "cp.async.ca.shared.global [s], [%rd1], 1000;",
-        "cp.async.wait_group -5;",
-        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2}, [s];",
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3}, {%r4},"
-        " {%f1,%f2,%f3,%f4};",
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%p1}, {%r4},"
-        " {%f1,%f2,%f3,%f4};",
-        "mbarrier.init.shared.b64 [s], %p1;",
-        "cvt.u32.u64 %p1, %rd1;",
-        "elect.sync _|%r1, -1;",
-        "add.u32 %r2, %tid.x, 1;",
-        "st.global.u32 [%rd1], %tid.x;",
-        "st.global.v2.u32 [%rd1], {%p1, 1};",
-        "setp.eq.s32 %p1, %r1, !%p2;",
-        "selp.b32 %r2, 1, [s], %p1;",
-        "bra %r1;",
-        "shfl.sync.idx.b32 %r2, %tid.x, 0, 31, -1;",
-        "red.global.add.u32 [%rd1], 1, 2;",
-        "cvt.u32.u64 %r2, [s];",
-    ],
-)
+@pytest.mark.parametrize("body", [body for (body,) in table("refused_operands.txt")])
 def test_an_operand_that_its_instruction_does_not_take_is_refused(body: str):
     opcode = body.split()[1 if body[0] == "@" else 0].rstrip(";").split(".")[0]
     with pytest.raises(RefusedProgram) as refused:
@@ -175,37 +119,14 @@ def test_no_address_wraps_into_bounds(body: str, space: str, address: int):
 
 def test_one_lane_far_off_is_seen_after_many_in_bounds():
     """The engine remembers how far apart the lanes of an access are; 2^32 is not 0."""
-    outcome, _ = run_body("""
-  mov.u32 %r3, 0;
-  mov.u64 %rd5, s;
-  add.u64 %rd5, %rd5, %rd3;
-LOOP:
-  st.shared.u32 [%rd5], %r1;
-  ld.shared.u32 %r4, [%rd5];
-  setp.eq.s32 %p1, %r3, 3;
-  setp.eq.and.s32 %p2, %r1, 7, %p1;
-  @%p2 add.u64 %rd5, %rd5, 4294967296;
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p3, %r3, 6;
-  @%p3 bra LOOP;
-""")
+    outcome, _ = run_body(kernels("far_lane.ptx"))
     assert {f.kind for f in outcome.findings} == {"out-of-bounds"}
     assert {f.thread for f in outcome.findings} == {(7, 0, 0)}
 
 
 @pytest.mark.parametrize("second", ["mov.u64 %rd5, 160;", "cvta.local.u64 %rd5, own;"])
 def test_what_was_in_bounds_in_one_space_is_not_in_another(second: str):
-    outcome, _ = run_body(f"""
-  mov.u32 %r3, 0;
-  cvta.shared.u64 %rd5, s;
-  st.shared.u32 [s], %r3;
-LOOP:
-  ld.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd5+128];
-  {second}
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p3, %r3, 3;
-  @%p3 bra LOOP;
-""")
+    outcome, _ = run_body(kernels("two_spaces.ptx", second=second))
     assert "out-of-bounds" in {f.kind for f in outcome.findings}
 
 
@@ -262,15 +183,7 @@ def printed() -> list[str]:
     """What each of the calls above prints; they are compiled together."""
     calls = [call for call, _ in FORMATS] + list(LONG)
     body = "\n".join(f"{call} printf(between);" for call in calls)
-    source = f"""
-#include <cstdio>
-extern "C" __global__ void k(float* a, float* b) {{
-  volatile int seven = 7;
-  const char* between = "\\n--\\n";
-  {body}
-  for (int i = 0; i < 100000; ++i) printf("%500d", i);
-}}
-"""
+    source = kernels("prints.cu", body=body)
     arrays = [np.ones(4, np.float32), np.ones(4, np.float32)]
     return run(source, arrays, block=(1, 1, 1)).printed.split("\n--\n")
 
@@ -318,83 +231,81 @@ def a_plan(**changes: Any) -> Plan:
     return msgspec.structs.replace(planned(memory, launch), **changes)
 
 
+@pytest.mark.parametrize("turn", [0, 1, 2])
+def test_what_cuda_leaves_undefined_differs_from_call_to_call(turn: int):
+    loads = ("global.u32 %r2, [%rd1]", "shared.u32 %r3, [s]", "local.u32 %r4, [own]")
+    stores = (f"st.global.u32 [%rd2+{4 * i}], %r{2 + i};" for i in range(3))
+    text = kernels("engine.ptx", body=" ".join([*(f"ld.{each};" for each in loads), *stores]))
+    _, given, own = allocated(256, 256, 256)
+    plan = a_plan(operations=(Allocate(allocation=2), launched("k", own, given)))
+    b = np.zeros(64, np.uint32)
+    calls = Simulator(text, Path("/nowhere"), engine()).calls(
+        plan, {1: b.view(np.uint8)}, SimLimits(), turn=turn
+    )
+    for number in range(turn, turn + 4):
+        next(calls)
+        assert b[:3].tolist() == [POISONS[number % 3]] * 3
+    calls.close()
+
+
 def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
     more = [Allocation(name=s, address=at, size=size, symbol=s) for s, at, size in symbols]
     return {"allocations": (*a_plan().allocations, *more)}
 
 
+def doing(operation: Operation) -> dict[str, Any]:
+    return {"operations": (operation,)}
+
+
+def more(address: int, size: int) -> dict[str, Any]:
+    return {
+        "allocations": (*a_plan().allocations, Allocation(name="w", address=address, size=size))
+    }
+
+
 def rows(size: int, count: int, read: int, written: int) -> dict[str, Any]:
     """A copy with these pitches between two allocations of 256 bytes."""
-    copy = Copy(
-        source=0,
-        source_delta=0,
-        target=1,
-        target_delta=0,
-        size=size,
-        rows=count,
-        source_pitch=read,
-        target_pitch=written,
-    )
-    return {"operations": (copy,)}
+    shape = {"size": size, "rows": count, "source_pitch": read, "target_pitch": written}
+    return doing(Copy(source=0, source_delta=0, target=1, target_delta=0, **shape))
 
 
 def carry_out(plan: Plan) -> SimOutcome:
-    text = MODULE.format(body="st.global.u32 [%rd4], %r1;")
+    text = kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;")
     return Simulator(text, Path("/nowhere"), engine()).run(plan, {}, SimLimits(bytes=1 << 30))
 
 
 FORGED = {
-    "symbol beyond": {"operations": (SymbolWrite(symbol="kept", delta=8, data=b"x" * 16),)},
-    "symbol far beyond": {"operations": (SymbolWrite(symbol="kept", delta=1 << 62, data=b"x"),)},
-    "symbol below": {"operations": (SymbolWrite(symbol="kept", delta=-1, data=b"x"),)},
-    "no symbol": {"operations": (SymbolWrite(symbol="A", delta=0, data=b"x"),)},
+    "symbol beyond": doing(SymbolWrite(symbol="kept", delta=8, data=b"x" * 16)),
+    "symbol far beyond": doing(SymbolWrite(symbol="kept", delta=1 << 62, data=b"x")),
+    "symbol below": doing(SymbolWrite(symbol="kept", delta=-1, data=b"x")),
+    "no symbol": doing(SymbolWrite(symbol="A", delta=0, data=b"x")),
     "symbol twice": memory(("kept", 0x5000_0000_0000, 16), ("kept", 0x5100_0000_0000, 16)),
     "symbol of another size": memory(("kept", 0x5000_0000_0000, 1 << 20)),
     "symbol over an array": memory(("kept", FIRST_ADDRESS + 128, 16)),
-    "memset beyond": {"operations": (Memset(allocation=0, delta=255, value=0, size=2),)},
-    "memset of nothing there": {"operations": (Memset(allocation=9, delta=0, value=0, size=0),)},
-    "memset from the end": {"operations": (Memset(allocation=-1, delta=0, value=0, size=4),)},
-    "memset of no byte": {"operations": (Memset(allocation=0, delta=0, value=256, size=4),)},
-    "memset backwards": {"operations": (Memset(allocation=0, delta=8, value=0, size=-8),)},
-    "copy beyond": {
-        "operations": (Copy(source=0, source_delta=1, target=1, target_delta=0, size=256),)
-    },
+    "memset beyond": doing(Memset(allocation=0, delta=255, value=0, size=2)),
+    "memset of nothing there": doing(Memset(allocation=9, delta=0, value=0, size=0)),
+    "memset from the end": doing(Memset(allocation=-1, delta=0, value=0, size=4)),
+    "memset of no byte": doing(Memset(allocation=0, delta=0, value=256, size=4)),
+    "memset backwards": doing(Memset(allocation=0, delta=8, value=0, size=-8)),
+    "copy beyond": doing(Copy(source=0, source_delta=1, target=1, target_delta=0, size=256)),
     "one row, a pitch beyond 64 bits": rows(4, 1, 1 << 70, 0),
     "one row, a pitch below 0": rows(4, 1, 0, -(1 << 70)),
     "rows beyond": rows(4, 8, 4, 40),
     "rows that overlap": rows(4, 2, 4, 3),
     "no end of rows": rows(0, 1 << 40, 0, 0),
-    "written beyond": {"operations": (Write(allocation=0, delta=255, data=b"xy"),)},
-    "written nowhere": {"operations": (Write(allocation=9, delta=0, data=b"x"),)},
+    "written beyond": doing(Write(allocation=0, delta=255, data=b"xy")),
+    "written nowhere": doing(Write(allocation=9, delta=0, data=b"x")),
     "parameters missing": {"launch": {"params": b""}},
     "parameters too many": {"launch": {"params": bytes(1 << 16)}},
     "no kernel": {"launch": {"kernel": "kept"}},
-    "no threads": {"launch": {"block": (0, 1, 1)}},
-    "too many threads": {"launch": {"block": (1024, 2, 1)}},
-    "endless threads": {"launch": {"block": (1 << 31, 1 << 31, 4)}},
-    "no blocks": {"launch": {"grid": (1, 0, 1)}},
-    "too many blocks": {"launch": {"grid": (1, 1 << 20, 1)}},
     "too many blocks together": {"launch": {"grid": ((1 << 16) + 1, 1, 1), "cooperative": True}},
-    "shared below zero": {"launch": {"shared_bytes": -1}},
-    "gigantic shared": {"launch": {"shared_bytes": 1 << 32}},
-    "address below zero": {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=-4096, size=8))
-    },
-    "address in a window": {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=1 << 56, size=8))
-    },
-    "size below zero": {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=4096, size=-8))
-    },
+    "address below zero": more(-4096, 8),
+    "address in a window": more(1 << 56, 8),
+    "size below zero": more(4096, -8),
     "inputs below zero": {"inputs": -1, "outputs": 1},
     "more inputs than there are": {"inputs": 1 << 57},
     "more outputs than there are": {"outputs": 1 << 64},
-    "one in another": {
-        "allocations": (
-            *a_plan().allocations,
-            Allocation(name="w", address=FIRST_ADDRESS + 8, size=8),
-        )
-    },
+    "one in another": more(FIRST_ADDRESS + 8, 8),
 }
 
 
@@ -402,6 +313,25 @@ FORGED = {
 def test_a_forged_plan_is_refused(changes: dict[str, Any]):
     with pytest.raises(RefusedProgram) as refused:
         carry_out(a_plan(**dict(changes)))
+    assert refused.value.reason is Reason.WRONG_PLAN
+
+
+LIMITS = {
+    "0 blocks in x; CUDA allows 1 to 2147483647": {"grid": (0, 1, 1)},
+    "65536 blocks in y; CUDA allows 1 to 65535": {"grid": (1, 65536, 1)},
+    "2048 threads in a block; CUDA allows 1 to 1024": {"block": (1024, 2, 1)},
+    "9223372036854775808 threads in a block": {"block": (1 << 31, 1 << 31, 2)},
+    "1024 threads in z; CUDA allows 1 to 64": {"block": (1, 1, 1024)},
+    "-1 bytes of dynamic shared memory": {"shared_bytes": -1},
+    "4294967296 bytes of dynamic shared memory; at most 1048576": {"shared_bytes": 1 << 32},
+    "524289 bytes of stack for a thread; at most 524288": {"stack_bytes": (512 << 10) + 1},
+}
+
+
+@pytest.mark.parametrize("says", LIMITS)
+def test_a_launch_beyond_a_limit_names_it(says: str):
+    with pytest.raises(RefusedProgram, match=f"kernel k cannot be launched: {says}") as refused:
+        carry_out(a_plan(launch=LIMITS[says]))
     assert refused.value.reason is Reason.WRONG_PLAN
 
 
@@ -421,30 +351,11 @@ def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
 # --- programs
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "value"),
-    [
-        ("add.u64", "o", 1 << 20),
-        ("add.u64", "o", -1),
-        ("st", "o", 1 << 30),
-        ("st", "space", 4),
-        ("st", "space", 77),
-        ("st", "width", 3),
-        ("st", "vec", 200),
-        ("st", "dwidth", 5),
-        ("st", "guard", 999),
-        ("ret", "guard", -2),
-        ("block", "imm", 1 << 40),
-        ("block", "imm", -1),
-        ("exit", "operation", 1 << 20),
-        ("exit", "operation", -1),
-        ("add.u64", "pool", 1 << 29),
-        ("add.u64", "pool", -7),
-    ],
-)
-def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, value: int):
+@pytest.mark.parametrize(("name", "field", "number"), table("malformed.txt"))
+def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, number: str):
     """Whatever Python's side let pass: the engine trusts nobody who packed a program."""
-    module = read_module(MODULE.format(body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
+    value = int(number, 0)
+    module = read_module(kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
     program = Builder(module, {"kept": 1 << 40}, engine(), 4, 4).build("k")
     code = program.keep[0]
     at = next(k for k, row in enumerate(code) if row["operation"] == engine().operations[name])

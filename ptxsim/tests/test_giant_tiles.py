@@ -7,30 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine, sentence
+from harness import engine, kernels, sentence
 from ptxsim.findings.event_table import Event
 from ptxsim.launching import launch
 from ptxsim.tensor_maps import DataType, TensorMap
 
-PTX = """\
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry moves(.param .align 64 .b8 map[128]) {{
-  .shared .align 128 .b8 tile[128];
-  .shared .align 8 .b64 full;
-  .reg .b64 %rd<3>;
-  .reg .b32 %r<4>;
-  mov.u32 %r1, tile;
-  mov.u32 %r2, full;
-  mov.u32 %r3, 0;
-  mbarrier.init.shared.b64 [%r2], 1;
-  mov.b64 %rd1, map;
-  cvta.param.u64 %rd2, %rd1;
-  {moves}
-  ret;
-}}
-"""
 LOAD = (
     "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
     "[%r1], [%rd2, {%r3, %r3, %r3, %r3}], [%r2];"
@@ -44,7 +25,7 @@ def test_a_tile_that_no_block_has_room_for(
     moves: str, access: str, box: tuple[int, ...], tmp_path: Path
 ) -> None:
     ptx = tmp_path / "moves.ptx"
-    ptx.write_text(PTX.format(moves=moves))
+    ptx.write_text(kernels("giant_tiles.ptx", moves=moves))
     array = np.zeros(1 << 20, np.uint8)
     tensor = TensorMap(array, DataType.UINT8, (256, 256, 256, 256), (256, 1 << 16, 1 << 16), box)
     outcome = launch(ptx, "moves", 1, 1, [tensor], engine=engine())

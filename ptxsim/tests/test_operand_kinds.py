@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 import subprocess
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -13,13 +12,13 @@ import numpy as np
 import pytest
 
 from float_forms import FLOAT_FORMS
-from harness import cuda_tool, engine
+from harness import cuda_tool, engine, launched, planned
 from integer_forms import INTEGER_FORMS
 from memory_lines import MEMORY, VARIABLES, memory_lines
 from operand_lines import COUNT, GLOBAL_AT, OLD, REGISTERS, Line, lines, predicate
 from ptx_form import LANES
 from ptxsim.outcome import RefusedProgram, SimLimits
-from ptxsim.records import Allocation, Launch, Plan, Size
+from ptxsim.records import Allocation
 from ptxsim.simulator import Simulator
 from video_forms import VIDEO_FORMS
 from warp_lines import warp_lines
@@ -137,23 +136,11 @@ def run(text: str, count: int) -> np.ndarray:
     given, results = inputs(), np.zeros((count, LANES), np.uint64)
     places = (("A", INPUTS_AT, given.nbytes, None), ("B", RESULTS_AT, results.nbytes, None))
     glob = ("glob", GLOBAL_AT, 64, "glob")
-    launch = Launch(
-        kernel="k",
-        grid=(1, 1, 1),
-        block=(LANES, 1, 1),
-        shared_bytes=0,
-        params=struct.pack("<2Q", INPUTS_AT, RESULTS_AT),
-        pointers=(),
+    memory = tuple(
+        Allocation(name=name, address=at, size=size, symbol=symbol)
+        for name, at, size, symbol in (*places, glob)
     )
-    plan = Plan(
-        size=Size.of(m=1, n=1, k=1),
-        allocations=tuple(
-            Allocation(name=name, address=at, size=size, symbol=symbol)
-            for name, at, size, symbol in (*places, glob)
-        ),
-        operations=(launch,),
-        inputs=2,
-    )
+    plan = planned(memory, launched("k", *memory[:2]), outputs=0)
     buffers = {i: a.reshape(-1).view(np.uint8) for i, a in enumerate((given, results))}
     outcome = Simulator(text, Path("/nowhere"), engine()).run(plan, buffers, SimLimits(seconds=60))
     assert outcome.findings == ()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fragments.generate import COUNT, VARIABLES, program
-from harness import cuda_tool, engine
+from harness import cuda_tool, engine, kernels
 from ptxsim.launching import launch
 from ptxsim.outcome import RefusedProgram, SimLimits
 from ptxsim.tensor_maps import Output
@@ -23,49 +23,7 @@ from ptxsim.tensor_maps import Output
 FRAGMENTS = Path(__file__).parent / "fragments"
 NEAREST, DIRECTED = range(60), range(100, 120)  # seeds
 LIMITS = SimLimits(seconds=30)
-TILES = [(1, 1, 8), (2, 1, 4), (3, 2, 5), (4, 4, 8), (1, 8, 16)]  # TM, TN, BK
-
-# Every thread makes TM × TN elements, strided by the block; tiles lie in dynamic shared memory.
-GEMM = """
-extern __shared__ float memory[];
-
-template <int TM, int TN, int BK>
-__device__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
-  const int bm = blockDim.x * TM, bn = blockDim.y * TN, threads = blockDim.x * blockDim.y;
-  const int row0 = blockIdx.x * bm, col0 = blockIdx.y * bn;
-  const int t = threadIdx.y * blockDim.x + threadIdx.x;
-  float *As = memory, *Bs = memory + bm * BK;
-  float acc[TN][TM] = {};
-  for (int p0 = 0; p0 < k; p0 += BK) {
-    for (int e = t; e < bm * BK; e += threads) {
-      const int i = row0 + e / BK, p = p0 + e % BK;
-      As[e] = i < m && p < k ? A[i * k + p] : 0.0f;
-    }
-    for (int e = t; e < bn * BK; e += threads) {
-      const int j = col0 + e / BK, p = p0 + e % BK;
-      Bs[e] = j < n && p < k ? B[p + j * k] : 0.0f;
-    }
-    __syncthreads();
-    for (int q = 0; q < BK; ++q)
-      for (int y = 0; y < TN; ++y)
-        for (int x = 0; x < TM; ++x)
-          acc[y][x] += As[(threadIdx.x + x * blockDim.x) * BK + q] *
-                       Bs[(threadIdx.y + y * blockDim.y) * BK + q];
-    __syncthreads();
-  }
-  for (int y = 0; y < TN; ++y)
-    for (int x = 0; x < TM; ++x) {
-      const int i = row0 + threadIdx.x + x * blockDim.x, j = col0 + threadIdx.y + y * blockDim.y;
-      if (i < m && j < n) C[i + j * m] = acc[y][x];
-    }
-}
-"""
-GEMM_KERNEL = """
-extern "C" __global__ void gemm_{0}_{1}_{2}(const float* A, const float* B, float* C, int m, int n,
-                                            int k) {{
-  gemm<{0}, {1}, {2}>(A, B, C, m, n, k);
-}}
-"""
+TILES = [(1, 1, 8), (2, 1, 4), (3, 2, 5), (4, 4, 8), (1, 8, 16)]  # TM, TN, BK in gemm.cu
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +45,7 @@ def compiled(folder: Path, name: str, source: str, *flags: str) -> Path:
 
 @pytest.fixture(scope="module")
 def gemm(folder: Path) -> Path:
-    kernels = "".join(GEMM_KERNEL.format(*tile) for tile in TILES)
-    return compiled(folder, "gemm", GEMM + kernels)
+    return compiled(folder, "gemm", kernels("gemm.cu"))
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,17 +9,16 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from harness import cuda_tool, engine
-from plans import allocated, launched, planned
-from ptx_oddities import ODDITIES, Odd
+from harness import allocated, cuda_tool, engine, kernels, launched, planned
 from ptxsim.frontend import PtxError, parse, read_module
 from ptxsim.frontend.interface import interface
 from ptxsim.lowering.memory_layout import initial_bytes
@@ -30,25 +29,40 @@ from ptxsim.simulator import Simulator
 NOWHERE = Path("/nowhere")
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 POISON = 0xDEADBEEF
+
+
+class Odd(NamedTuple):
+    """A row of ptx_oddities.txt, which explains its columns."""
+
+    name: str
+    body: str
+    says: int | str
+    before: str = ""
+    calls: str = ""
+
+
+def oddities() -> Iterator[Odd]:
+    """Read the table. A row that starts with a dollar sign names a text of the others."""
+    texts: dict[str, str] = {}
+    for number, line in enumerate(Path(__file__).with_name("ptx_oddities.txt").open()):
+        name, *columns = line.rstrip("\n").split(" ¦ ")
+        for known, text in texts.items():
+            columns = [each.replace(known, text) for each in columns]
+        if name.startswith("$"):
+            (texts[name],) = columns
+        elif columns:
+            columns = [each.replace("m#", f"m{number}") for each in columns]
+            body, says, *more = (each.encode().decode("unicode_escape") for each in columns)
+            yield Odd(name, body, int(says, 0) if re.fullmatch(r"\d\w*", says) else says, *more)
+
+
+ODDITIES = list(oddities())
 READ = [odd for odd in ODDITIES if isinstance(odd.says, int)]
 REFUSED = [odd for odd in ODDITIES if isinstance(odd.says, str)]
 
 
 def kernel(odd: Odd, name: str) -> str:
-    return f"""
-{odd.before}
-.visible .entry {name}(.param .u64 p)
-{{
-.reg .b64 %rd<3>;
-.reg .b32 %r<9>;
-.reg .pred %q<3>;
-ld.param.u64 %rd1, [p];
-mov.u32 %r1, 1;
-{odd.body}
-st.global.u32 [%rd1], %r1;
-ret;
-}}
-"""
+    return kernels("odd.ptx", before=odd.before, name=name, body=odd.body)
 
 
 @cache
@@ -307,19 +321,7 @@ def test_what_nvcc_wrote_and_cannot_be_read_is_no_fault_of_the_submission() -> N
 
 
 def test_the_interface_of_a_module() -> None:
-    found = interface(
-        read_module(
-            """
-        .global .align 8 .v4 .f32 table[3];
-        .const .b16 small = 5;
-        .extern .shared .align 16 .b8 dynamic[];
-        .visible .global .u64 open[] = {1, 2, generic(table) + 8};
-        .func helper(.param .b32 a) { ret; }
-        .entry k(.param .u8 a, .param .align 8 .b8 b[12], .param .f64 c) .reqntid 8, 4 { ret; }
-        """,
-            NOWHERE,
-        )
-    )
+    found = interface(read_module(kernels("interface.ptx"), NOWHERE))
     assert {
         name: (symbol.space, symbol.size, symbol.align) for name, symbol in found.symbols.items()
     } == {"table": ("global", 48, 16), "small": ("const", 2, 2), "open": ("global", 24, 8)}

@@ -1,6 +1,6 @@
 """Where shared arrays lie, and that one array's overrun is found though another follows at once.
 
-tests/ptx_oddities.py compares the addresses with ptxas's.
+ptx_oddities.txt compares the addresses with ptxas's.
 """
 
 from __future__ import annotations
@@ -10,39 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine, sentence
+from harness import engine, kernels, sentence, table
 from ptxsim.findings.finding import Kind
 from ptxsim.launching import Output, launch
 from ptxsim.outcome import SimOutcome
 
-# Two arrays of 64 words and the dynamic one, 64 words, right behind; a word of each is written.
-PTX = """\
-.version 8.0
-.target {target}
-.address_size 64
-.extern .shared .align 16 .b8 dyn[];
-.visible .entry k(.param .u64 out, .param .u32 n)
-{{
-  .shared .align 4 .b8 first[256];
-  .shared .align 4 .b8 second[256];
-  .reg .b32 %r<9>;
-  .reg .b64 %rd<9>;
-  .reg .pred %p<3>;
-  ld.param.u64 %rd1, [out];
-  ld.param.u32 %r1, [n];
-  mov.u32 %r2, first;
-  mov.u32 %r3, second;
-  mov.u32 %r4, dyn;
-  {body}
-  ret;
-}}
-"""
-AT = "shl.b32 %r5, %r1, 2;"  # n words on
-
 
 def run(body: str, tmp_path: Path, n: int = 0, target: str = "sm_80") -> tuple[SimOutcome, int]:
     path = tmp_path / "shared.ptx"
-    path.write_text(PTX.format(body=body, target=target))
+    path.write_text(kernels("shared_arrays.ptx", body=body, target=target))
     out = np.zeros(1, np.uint32)
     outcome = launch(path, "k", 1, 1, [Output(out), n], shared_bytes=256, engine=engine())
     return outcome, int(out[0])
@@ -57,44 +33,13 @@ def test_the_first_bytes_belong_to_the_system_from_hopper_on(
         assert (address, outcome.findings) == (at, ())
 
 
-@pytest.mark.parametrize(
-    ("body", "n", "says"),
-    [
-        (f"{AT} add.u32 %r6, %r2, %r5; st.shared.u32 [%r6], 1;", 63, ""),
-        (f"{AT} add.u32 %r6, %r2, %r5; st.shared.u32 [%r6], 1;", 64,
-         "0 bytes past the end of the 256-byte array first"),
-        (f"{AT} add.u32 %r6, %r2, %r5; st.shared.u32 [%r6], 1;", -1,
-         "4 bytes before the start of the 256-byte array first"),
-        (f"{AT} add.u32 %r6, %r3, %r5; st.shared.u32 [%r6], 1;", -1,
-         "4 bytes before the start of the 256-byte array second"),
-        (f"{AT} add.u32 %r6, %r3, %r5; st.shared.u32 [%r6], 1;", 100,
-         "144 bytes past the end of the 256-byte array second"),
-        (f"{AT} add.u32 %r6, %r4, %r5; st.shared.u32 [%r6], 1;", 64,
-         "0 bytes past the end of the 256-byte array dyn"),
-        ("st.shared.u32 [first+256], 1;", 0, "0 bytes past the end of the 256-byte array first"),
-        ("st.shared.v2.u32 [first+252], {%r2, %r3};", 0, "not a multiple of 8"),
-        # by generic addresses
-        (f"{AT} add.u32 %r6, %r2, %r5; cvt.u64.u32 %rd2, %r6; cvta.shared.u64 %rd2, %rd2;"
-         "st.u32 [%rd2], 1;", 64, "0 bytes past the end of the 256-byte array first"),
-        ("cvt.u64.u32 %rd2, %r2; cvta.shared.u64 %rd2, %rd2; st.u32 [%rd2+-4], 1;", 0,
-         "4 bytes before the start of the 256-byte array first"),
-        # one of several
-        ("setp.eq.u32 %p1, %r1, 0; selp.b32 %r6, %r2, %r3, %p1; st.shared.u32 [%r6+256], 1;", 1,
-         "0 bytes past the end of the 256-byte array second"),
-        ("setp.eq.u32 %p1, %r1, 0; selp.b32 %r6, %r2, %r3, %p1; st.shared.u32 [%r6], 1;", 1, ""),
-        ("sub.u32 %r6, %r3, %r2; add.u32 %r6, %r2, %r6; st.shared.u32 [%r6], 1;", 0, ""),
-        # pointers that went through memory, and numbers
-        ("st.shared.u32 [first], %r3; ld.shared.u32 %r6, [first]; st.shared.u32 [%r6], 1;", 0, ""),
-        ("st.shared.u32 [first], 4; ld.shared.u32 %r6, [first]; add.u32 %r6, %r6, %r2;"
-         "st.shared.u32 [%r6], 1;", 0, ""),
-        ("mov.u32 %r6, 300; st.shared.u32 [%r6], 1;", 0, ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("n", "body", "says"), table("overruns.txt"))
 def test_an_overrun_is_found_by_where_the_address_comes_from(
-    body: str, n: int, says: str, tmp_path: Path
+    n: str, body: str, says: str, tmp_path: Path
 ) -> None:
-    every = "st.shared.u32 [first+4], 1; st.shared.u32 [second+4], 1; st.shared.u32 [dyn], 1;"
-    found = run(every + body, tmp_path, n)[0].findings
+    every = "shl.b32 %r5, %r1, 2;"
+    every += "st.shared.u32 [first+4], 1; st.shared.u32 [second+4], 1; st.shared.u32 [dyn], 1;"
+    found = run(every + body, tmp_path, int(n))[0].findings
     assert [each.kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED) for each in found] == [True] * bool(
         says
     )
@@ -105,9 +50,31 @@ def test_an_overrun_is_found_by_where_the_address_comes_from(
 def test_a_program_that_computes_with_an_address_is_told_so(
     target: str, first: int, tmp_path: Path
 ) -> None:
-    body = "xor.b32 %r6, %r2, 128; st.shared.u32 [%r6], 1; xor.b32 %r5, %r1, 3;"
+    body = "xor.b32 %r6, %r2, %r1; st.shared.u32 [%r6], 1; xor.b32 %r5, %r1, 3;"
     outcome, _ = run(body, tmp_path, target=target)
     assert outcome.findings == ()
     (hint,) = outcome.hints
     assert f"is {first} here" in sentence(hint)
     assert not run("xor.b32 %r5, %r1, 3; st.shared.u32 [first], 1;", tmp_path)[0].hints
+
+
+@pytest.mark.parametrize(
+    ("code", "depends"),
+    [
+        ("xor.b32 %r5, %r2, %r1;", True),
+        ("xor.b32 %r5, %r2, 64;", False),
+        ("and.b32 %r5, %r2, 8064;", True),
+        ("and.b32 %r5, %r2, -128;", False),  # rounded down to a line of banks
+        ("and.b32 %r5, %r2, 262143;", False),  # every address
+        ("or.b32 %r5, %r2, 4096;", True),
+        ("or.b32 %r5, %r2, 16;", False),
+        ("bfe.u32 %r5, %r2, 7, 4;", True),
+        ("bfe.u32 %r5, %r2, 7, 3;", False),
+        ("add.u32 %r5, %r2, %r1;", False),
+    ],
+)
+def test_what_depends_on_the_first_address_is_a_hint(
+    code: str, depends: bool, tmp_path: Path
+) -> None:
+    outcome, _ = run(f"{code} st.global.u32 [%rd1], %r5;", tmp_path)
+    assert [hint.kind for hint in outcome.hints] == [Kind.HINT] * depends

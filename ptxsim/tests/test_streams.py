@@ -44,7 +44,10 @@ def test_what_is_unordered(operations: tuple[Operation, ...], rivals: list[int])
     assert unordered(operations) == rivals
 
 
-def launch(*cells: int) -> Use:
+STRONG = WRITTEN_STRONGLY
+
+
+def used(*cells: int) -> Use:
     use = launch_use(0, np.array(cells, np.uint8), CELL)
     assert use is not None
     return use
@@ -55,37 +58,32 @@ def rows(start: int, end: int, count: int, pitch: int) -> Use:
 
 
 RACES = [
-    ("a read and a write", launch(READ), launch(WRITTEN), True),
-    ("two reads", launch(READ), launch(READ), False),
-    ("two writes", launch(WRITTEN), launch(WRITTEN), True),
-    ("neighbours", launch(WRITTEN, 0, WRITTEN), launch(0, WRITTEN), False),
-    ("the last of several", launch(0, READ, 0, READ), launch(0, 0, 0, WRITTEN), True),
-    ("atomics", launch(WRITTEN_STRONGLY), launch(WRITTEN_STRONGLY), False),
+    ("a read and a write", used(READ), used(WRITTEN), True),
+    ("two reads", used(READ), used(READ), False),
+    ("two writes", used(WRITTEN), used(WRITTEN), True),
+    ("neighbours", used(WRITTEN, 0, WRITTEN), used(0, WRITTEN), False),
+    ("the last of several", used(0, READ, 0, READ), used(0, 0, 0, WRITTEN), True),
+    ("atomics", used(STRONG), used(STRONG), False),
     (
         "atomics whose results nobody reads, and a race",
-        launch(WRITTEN_STRONGLY, WRITTEN),
-        launch(WRITTEN_STRONGLY, READ),
+        used(STRONG, WRITTEN),
+        used(STRONG, READ),
         True,
     ),
     (
         "atomics that may order the rest",
-        launch(WRITTEN_STRONGLY, WRITTEN),
-        launch(WRITTEN_STRONGLY | READ_STRONGLY, READ),
+        used(STRONG, WRITTEN),
+        used(STRONG | READ_STRONGLY, READ),
         False,
     ),
-    ("an atomic and a read", launch(WRITTEN_STRONGLY), launch(READ), True),
-    (
-        "a flag that may order the rest",
-        launch(WRITTEN_STRONGLY, WRITTEN),
-        launch(READ_STRONGLY, READ),
-        False,
-    ),
-    ("a memset of a part", launch(0, READ), Use(0, 5, 9, True), True),
-    ("a memset of the rest", launch(READ, 0, READ), Use(0, 4, 8, True), False),
-    ("a memset and atomics", launch(WRITTEN_STRONGLY), Use(0, 0, 4, True), True),
-    ("a copy that reads", launch(READ), Use(0, 0, 4, False), False),
-    ("rows between", launch(WRITTEN, 0, 0, WRITTEN), rows(4, 8, 3, 12), False),
-    ("rows that meet", launch(0, 0, WRITTEN), rows(4, 9, 3, 12), True),
+    ("an atomic and a read", used(STRONG), used(READ), True),
+    ("a flag that may order the rest", used(STRONG, WRITTEN), used(READ_STRONGLY, READ), False),
+    ("a memset of a part", used(0, READ), Use(0, 5, 9, True), True),
+    ("a memset of the rest", used(READ, 0, READ), Use(0, 4, 8, True), False),
+    ("a memset and atomics", used(STRONG), Use(0, 0, 4, True), True),
+    ("a copy that reads", used(READ), Use(0, 0, 4, False), False),
+    ("rows between", used(WRITTEN, 0, 0, WRITTEN), rows(4, 8, 3, 12), False),
+    ("rows that meet", used(0, 0, WRITTEN), rows(4, 9, 3, 12), True),
     ("rows beside each other", rows(0, 5, 3, 12), rows(8, 10, 3, 12), False),
     ("rows over each other", rows(0, 8, 3, 12), rows(18, 20, 1, 12), True),
     ("two memsets", Use(0, 0, 6, True), Use(0, 6, 9, True), False),

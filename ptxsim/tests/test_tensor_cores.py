@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import compiled, engine, sentence
+from harness import compiled, engine, sentence, table
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind, Severity
 from ptxsim.launching import launch
@@ -167,65 +167,7 @@ def test_right_kernels(ptx: Path, kernel: str) -> None:
 
 
 HANG = Event.MBARRIER_NEVER_COMPLETES
-WRONG = {
-    "wgmma_without_fence": (Event.WGMMA_NOT_FENCED, "no wgmma.fence"),
-    "wgmma_without_proxy_fence": (Event.PROXY_FENCE_MISSING, "no fence.proxy.async"),
-    "wgmma_fence_by_one_thread": (Event.PROXY_FENCE_MISSING, "no fence.proxy.async"),
-    "wgmma_not_waited_for": (Event.WGMMA_NOT_WAITED_FOR, "may still be under way"),
-    "wgmma_waits_for_too_few": (Event.WGMMA_NOT_WAITED_FOR, "may still be under way"),
-    "wgmma_not_committed": (Event.WGMMA_NOT_WAITED_FOR, "wgmma.commit_group"),
-    "wgmma_without_barrier": (Event.WARPS_NOT_ORDERED, "no barrier between them"),
-    "tile_overwritten": (Event.OPERAND_OVERWRITTEN, "may still read it"),
-    "tile_overwritten_before_its_group_ends": (Event.OPERAND_OVERWRITTEN, "may still read it"),
-    "registers_set_after_fence": (Event.WGMMA_REGISTERS_SET, "after the last wgmma.fence"),
-    "wgmma_by_three_warps": (Event.DEADLOCK, "96 of 128 threads"),
-    "descriptor_past_the_end": (Event.OUT_OF_BOUNDS, "shared read"),
-    "tile_never_written": (Event.UNDEFINED_STORE, "was never written"),
-    "half_a_warp_multiplies": (Event.PART_OF_A_WARP, "lanes 16-31 do not"),
-    "half_a_warp_loads": (Event.PART_OF_A_WARP, "lanes 0-7 do not"),
-    "ldmatrix_misaligned": (Event.MISALIGNED, "not a multiple of 16"),
-    "ldmatrix_out_of_bounds": (Event.OUT_OF_BOUNDS, "past the end"),
-    "ldmatrix_without_sync": (Event.RACE, "no __syncthreads()"),
-    "last_fragment_unused": (Event.UNUSED_RACE, "nothing uses what was read"),
-    "last_fragment_multiplied": (Event.RACE, "no __syncthreads()"),
-    "wmma_pitch_of_ten": (Event.MISALIGNED, "not a multiple of 16"),
-    "wmma_past_the_end": (Event.OUT_OF_BOUNDS, "past the end"),
-    "wmma_never_filled": (Event.UNDEFINED_STORE, "was never written"),
-    "tile_not_waited_for": (Event.BULK_COPY_RACE, "wait for the phase"),
-    "issuer_does_not_wait": (Event.BULK_COPY_RACE, "wait for the phase"),
-    "expects_too_few": (HANG, ": 1024 bytes more than it expects"),
-    "expects_too_many": (HANG, "still expects 2048 bytes"),
-    "expects_too_many_by_the_clock": (HANG, "2064 bytes and copies brought 2048 bytes"),
-    "expects_too_many_ahead": (HANG, "still expects 16 bytes"),
-    "nobody_arrives": (HANG, "0 of 1 arrivals came"),
-    "too_many_arrivals_wanted": (HANG, "64 of 128 arrivals came"),
-    "waits_for_the_wrong_parity": (HANG, "waits at"),
-    "tile_out_of_bounds": (Event.OUT_OF_BOUNDS, "across the end"),
-    "tile_misaligned": (Event.MISALIGNED, "not a multiple of 128"),
-    "tile_at_an_odd_column": (Event.TILE_MISALIGNED, "comes to 54 bytes"),
-    "tile_stored_before_the_first_column": (Event.TILE_MISALIGNED, "comes to -8 bytes"),
-    "tile_stored_before_the_first_row": (Event.TILE_BEFORE_TENSOR, "has -1 as coordinate 1"),
-    "tile_multicast_from_column_33": (Event.TILE_MISALIGNED, "comes to 66 bytes"),
-    "barrier_never_initialised": (Event.BARRIER_UNINITIALISED, "never initialised"),
-    "store_without_proxy_fence": (Event.PROXY_FENCE_MISSING, "no fence.proxy.async"),
-    "stored_tile_overwritten": (Event.OPERAND_OVERWRITTEN, "may still read it"),
-    "peer_has_ended": (Event.PEER_EXITED, "which may have ended"),
-    "peer_may_have_ended": (Event.PEER_EXITED, "which may have ended"),
-    "peer_has_not_started": (Event.PEER_NOT_STARTED, "which may not have started"),
-    "multicasts_at_once": (Event.PEER_NOT_STARTED, "which may not have started"),
-    "overwrites_what_a_peer_reads": (Event.RACE, "shared memory of a cluster"),
-    "sent_and_not_waited_for": (Event.RACE, "shared memory of a cluster"),
-    "arrives_before_the_barrier_is_there": (Event.RACE, "shared memory of a cluster"),
-    "arrives_relaxed": (Event.RACE, "in shared memory thread"),
-    "waits_relaxed": (Event.NO_FENCE_AFTER_FLAG, "relaxed wait"),
-    "exchanges_by_a_relaxed_barrier": (Event.RACE, "shared memory of a cluster"),
-    "pairs_not_waited_for": (Event.BULK_COPY_RACE, "(or st.async)"),
-    "expects_too_few_pairs": (Event.BULK_COPY_RACE, "(or st.async)"),
-    "pairs_misaligned": (Event.MISALIGNED, "not a multiple of 8"),
-    "pairs_to_another_blocks_barrier": (Event.BARRIER_UNINITIALISED, "never initialised"),
-    "stores_what_a_peer_wrote_unfenced": (Event.PROXY_FENCE_MISSING, "of block (0,0,0) through"),
-    "refills_without_asking_the_peer": (Event.BULK_COPY_RACE, "wait for the phase"),
-}
+WRONG = {kernel: (Event[event], says) for kernel, event, says in table("wrong_tensor_cores.txt")}
 ALSO_HANGS = {"refills_without_asking_the_peer"}  # with two tiles in one phase
 LEGAL = {Event.UNUSED_RACE, Event.WARPS_NOT_ORDERED, Event.WGMMA_REGISTERS_SET}
 
@@ -290,7 +232,7 @@ def test_tensor_maps_that_lie(ptx: Path) -> None:
     short = TensorMap(array[:40], DataType.FLOAT16, (64, 64), (128,), (32, 32))
     (found,) = seen(launch(ptx, "copies_a_tile", 1, 128, [short, halves(2048)], engine=engine()))
     assert found.event is Event.OUT_OF_BOUNDS and "past the end" in sentence(found)
-    for bad, says in ((bytes(128), "is none"), (None, "of 1 dimensions")):
+    for bad, says in ((bytes(128), "invalid tensor map"), (None, "of 1 dimensions")):
         line = TensorMap(array, DataType.FLOAT16, (4096,), (), (32,))
         given = line if bad is None else bad
         outcome = launch(ptx, "copies_a_tile", 1, 128, [given, halves(2048)], engine=engine())

@@ -11,84 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import engine, sentence
+from harness import engine, kernels, sentence
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Kind, Severity
 from ptxsim.launching import launch
 from ptxsim.tensor_maps import DataType, Output, Swizzle, TensorMap
 
-# Both kernels: the tensor map, then the tile as it lies in shared memory, in words.
-PTX = """\
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry brings(.param .align 64 .b8 map[128], .param .u64 words) {{
-  .shared .align 1024 .b8 tile[{room}];
-  .shared .align 8 .b64 full;
-  .reg .pred %p<4>;
-  .reg .b32 %r<8>;
-  .reg .b64 %rd<8>;
-  mov.u32 %r1, tile;
-  mov.u32 %r2, full;
-  mov.b64 %rd1, map;
-  cvta.param.u64 %rd2, %rd1;
-  mov.u32 %r3, %tid.x;
-  setp.ne.u32 %p1, %r3, 0;
-  @%p1 bra STARTED;
-  mbarrier.init.shared.b64 [%r2], 1;
-  fence.mbarrier_init.release.cluster;
-  mbarrier.arrive.expect_tx.shared.b64 %rd3, [%r2], {bytes};
-  cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes
-      [%r1], [%rd2, {{{at}}}], [%r2];
-STARTED:
-  bar.sync 0;
-WAIT:
-  mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
-  @!%p2 bra WAIT;
-  ld.param.u64 %rd4, [words];
-  shl.b32 %r4, %r3, 2;
-COPY:
-  add.u32 %r5, %r1, %r4;
-  ld.shared.u32 %r6, [%r5];
-  cvt.u64.u32 %rd5, %r4;
-  add.u64 %rd6, %rd4, %rd5;
-  st.global.u32 [%rd6], %r6;
-  add.u32 %r4, %r4, 128;
-  setp.lt.u32 %p3, %r4, {words};
-  @%p3 bra COPY;
-  ret;
-}}
-.visible .entry takes(.param .align 64 .b8 map[128], .param .u64 words) {{
-  .shared .align 1024 .b8 tile[{room}];
-  .reg .pred %p<4>;
-  .reg .b32 %r<8>;
-  .reg .b64 %rd<8>;
-  mov.u32 %r1, tile;
-  mov.b64 %rd1, map;
-  cvta.param.u64 %rd2, %rd1;
-  mov.u32 %r3, %tid.x;
-  ld.param.u64 %rd4, [words];
-  shl.b32 %r4, %r3, 2;
-COPY:
-  cvt.u64.u32 %rd5, %r4;
-  add.u64 %rd6, %rd4, %rd5;
-  ld.global.u32 %r6, [%rd6];
-  add.u32 %r5, %r1, %r4;
-  st.shared.u32 [%r5], %r6;
-  add.u32 %r4, %r4, 128;
-  setp.lt.u32 %p3, %r4, {words};
-  @%p3 bra COPY;
-  fence.proxy.async.shared::cta;
-  bar.sync 0;
-  setp.ne.u32 %p1, %r3, 0;
-  @%p1 bra DONE;
-  cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [%rd2, {{{at}}}], [%r1];
-  cp.async.bulk.commit_group;
-  cp.async.bulk.wait_group 0;
-DONE:
-  ret;
-}}
-"""
 # Extents, box and the tile's first coordinates, the innermost dimension first. Tiles reach beyond
 # the tensor on both sides, and one lies beyond it altogether.
 TILES = [
@@ -153,7 +81,9 @@ def ptx_for(
     words = 4 * words or size
     first = ", ".join(map(str, at))
     path.write_text(
-        PTX.format(bytes=size, words=words, room=room or words, rank=len(box), at=first)
+        kernels(
+            "tensor_tiles.ptx", bytes=size, words=words, room=room or words, rank=len(box), at=first
+        )
     )
     return path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 from babel.messages.catalog import Message as Entry
 
+from grader.base.language import FOLDER, language
+from grader.explain.advice import advice_title
 from tests.support.catalogues import catalogues, extracted, read, updated
+from tests.support.chinese import oddities
 from tests.support.places import ROOT
 
 _PLACE = re.compile(r"\{[a-z_][a-z0-9_]*(?::[^{}]*)?\}|%\([a-z_0-9]+\)[a-z]")
@@ -51,6 +55,23 @@ def test_a_plural_has_all_its_forms(path: Path) -> None:
     for entry in entries(path):
         assert isinstance(entry.id, tuple) == isinstance(entry.string, tuple)
         assert not isinstance(entry.string, tuple) or len(entry.string) == forms, entry.id
+
+
+@pytest.mark.parametrize("path", catalogues(), ids=lambda path: path.stem)
+def test_every_idea_of_the_advice_has_a_title(path: Path) -> None:
+    rules = (ROOT / "grader" / "explain" / "advice").glob("*.py")
+    text = "".join(each.read_text() for each in rules)
+    ideas = set(
+        re.findall(r'advice\(\w+, "(\w+)"|idea ?= ?"(\w+)"(?: if .* else f?"(\w+)")?', text)
+    )
+    for idea in filter(None, itertools.chain.from_iterable(ideas)):
+        assert (title := advice_title(idea)).text != "{words}", idea
+        assert language(path.stem)(title) != str(title)
+
+
+def test_chinese_has_its_own_spaces_and_punctuation() -> None:
+    strings = [text for entry in entries(FOLDER / "zh_CN.po") for text in texts(entry.string)]
+    assert [odd for text in strings for odd in oddities(text)] == []
 
 
 def test_babel_finds_every_text() -> None:

@@ -11,51 +11,15 @@ from grader.build.entry import with_brought_headers
 from grader.build.toolchain import find_toolchain
 from grader.labs.submission import load_submission
 from tests.support.bench import built
+from tests.support.files import table
 from tests.support.places import ROOT
 from tests.support.product import GEMM, MAIN
 
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 
-# By the header that brings them where a submission needs it; "" for what is always there.
-NAMES = {
-    "": """
-        uint8_t uint16_t uint32_t uint64_t int32_t int64_t intptr_t uintptr_t size_t ptrdiff_t
-        std::uint32_t std::int64_t std::size_t std::ptrdiff_t std::nullptr_t std::max_align_t
-        std::vector std::array std::pair std::tuple std::tie std::make_tuple std::get
-        std::min std::max std::swap std::move std::forward std::make_pair std::exchange std::declval
-        std::fill std::copy std::equal
-        std::plus std::less std::multiplies std::hash
-        std::numeric_limits std::is_same std::is_same_v std::enable_if_t std::conditional_t
-        std::integral_constant std::true_type std::index_sequence std::make_index_sequence
-        std::initializer_list std::begin std::end std::next std::distance std::back_inserter
-        std::reverse_iterator std::exception std::bad_alloc
-        std::sqrt std::abs std::fabs std::ceil std::floor std::round std::log2 std::pow std::fma
-        std::isnan std::isfinite sqrtf fabsf fmaf fmaxf fminf ceilf roundf min max
-        std::printf std::fprintf printf fprintf snprintf puts fflush stderr! stdout!
-        std::exit std::abort exit abort malloc free getenv atoi rand
-        std::memcpy std::memset std::strcmp memcpy memset strcmp strlen isdigit
-        assert! FLT_MAX! FLT_EPSILON! DBL_MAX! INT_MAX! UINT_MAX! INT_MIN! CHAR_BIT! UINT32_MAX!
-        INT32_MAX! SIZE_MAX! NULL! INFINITY! M_PI!
-        float2 float4 int4 dim3 make_float4 cudaMalloc cudaStream_t
-        thrust::device_vector thrust::device_ptr thrust::raw_pointer_cast
-        """,
-    "atomic": "std::atomic std::atomic_int std::memory_order_relaxed std::atomic_thread_fence",
-    "chrono": "std::chrono::steady_clock std::chrono::high_resolution_clock",
-    "iostream": "std::cout std::cerr std::endl std::ostream",
-    "memory": "std::unique_ptr std::shared_ptr std::make_unique std::make_shared std::allocator",
-    "optional": "std::optional std::nullopt",
-    "stdexcept": "std::runtime_error std::invalid_argument std::logic_error std::out_of_range",
-    "string": "std::string std::to_string std::stoi",
-    "string_view": "std::string_view",
-    "cooperative_groups.h": "cooperative_groups::this_thread_block",
-    "cuda_bf16.h": "__nv_bfloat16 __float2bfloat16",
-    "cuda_fp16.h": "__half __half2 __float2half __half2float",
-    "cuda_pipeline.h": "__pipeline_memcpy_async __pipeline_commit __pipeline_wait_prior",
-    "cuda/std/tuple": "cuda::std::tuple cuda::std::get",
-    "cuda/std/limits": "cuda::std::numeric_limits",
-    "cuda/std/type_traits": "cuda::std::is_same cuda::std::enable_if_t",
-    "cuda/std/utility": "cuda::std::move cuda::std::pair",
-}
+NAMES: dict[str, str] = {}
+for header, names in table(__file__, "names.txt"):
+    NAMES[header] = f"{NAMES.get(header, '')} {names}"
 OF_THE_LAB = {  # not of Thrust: the lab's own gemm.cuh includes <cute/tensor.hpp>
     "cute/tensor.hpp": "cute::Tensor cute::Layout cute::make_tensor cute::local_tile cute::gemm",
 }

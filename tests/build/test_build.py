@@ -21,53 +21,20 @@ from grader.build import cache as build_cache
 from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import coloured, first_error, readable
 from grader.build.entry import ENTRY, INCLUDE
-from grader.build.steps import Workshop, link
+from grader.build.steps import BuildSettings, link
 from grader.build.toolchain import Toolchain, find_toolchain
 from grader.sandbox.running import Limits, Sandbox
 from ptxsim.frontend import read_module
 from ptxsim.outcome import Reason, RefusedProgram
 from tests.support.bench import built
+from tests.support.files import beside
 from tests.support.places import ROOT
 from tests.support.product import GEMM
 
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 KERNEL_ONLY = STARTER[: STARTER.index("template <>")]
 
-# As files for the original lab are written: its headers, short names, careless macros.
-ORIGINAL = """
-#include "gemm.cuh"
-#include <cooperative_groups.h>
-#include <cuda_pipeline.h>
-#include <thrust/device_vector.h>
-#include <thrust/host_vector.h>
-#include "tile/size.cuh"
-#define m(x) x
-#define A(i, j) A[i]
-#define fill nothing
-using namespace thrust;
-namespace cg = cooperative_groups;
-
-template <typename T>
-__global__ void kernel(const T* a, const T* b, T* c, int rows, int n, int k) {
-  __shared__ T tile[TILE];
-  auto block = cg::this_thread_block();
-  const float* first = a;
-  __pipeline_memcpy_async(&tile[threadIdx.x], &first[threadIdx.x], sizeof(T));
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
-  block.sync();
-  c[threadIdx.x] = tile[threadIdx.x] + b[n + k];
-}
-
-template <typename T>
-void run_custom(thrust::device_vector<T>& d_A, thrust::device_vector<T>& d_B,
-                thrust::device_vector<T>& d_C, const int rows, const int n, const int k) {
-  T* A = thrust::raw_pointer_cast(d_A.data());
-  T* B = raw_pointer_cast(&d_B[0]);
-  device_vector<T> workspace(d_C.size());
-  kernel<T><<<1, TILE>>>(A, B, d_C.data().get(), rows, n, k);
-}
-"""
+ORIGINAL = beside(__file__, "original.cu")
 
 
 @pytest.fixture(autouse=True)
@@ -292,34 +259,7 @@ def test_cute_is_missing(compiled: Compile) -> None:
 
 # --- whose words these are ---------------------------------------------------------------------
 
-SPILLING = """
-#include "gemm.cuh"
-__global__ void __launch_bounds__(1024, 2) spills(float* p) {
-  float a[40];
-#pragma unroll
-  for (int i = 0; i < 40; i++) a[i] = p[i * 32 + threadIdx.x];
-  __syncthreads();
-#pragma unroll
-  for (int i = 0; i < 40; i += 13)
-#pragma unroll
-    for (int j = 0; j < 40; j++) a[j] = a[j] * a[i] + a[(j + 7) % 40];
-#pragma unroll
-  for (int i = 0; i < 40; i++) p[i * 32 + threadIdx.x] = a[i];
-}
-__global__ void local_array(float* p, int n) {
-  float a[40];
-  for (int i = 0; i < 40; i++) a[i] = p[i * n];
-  for (int i = 0; i < n; i++) a[(i * 7) % 40] += a[i % 40];
-  for (int i = 0; i < 40; i++) p[i] = a[i];
-}
-__global__ void shares(float* p) {
-  __shared__ float s[100];
-  extern __shared__ float more[];
-  s[threadIdx.x] = more[threadIdx.x] = p[0];
-  __syncthreads();
-  p[1] = s[3] + more[5];
-}
-"""
+SPILLING = beside(__file__, "spilling.cu")
 _FIGURES = re.compile(
     r"Compiling entry function '(?P<name>\w+)'.*?(?P<stores>\d+) bytes spill stores, "
     r"(?P<loads>\d+) bytes spill loads.*?Used (?P<registers>\d+) registers"
@@ -459,25 +399,11 @@ def test_a_machine_that_cannot_compile_is_no_fault_of_the_submission(
         compiled(STARTER, tools)
 
 
-PRINTING = """\
-#include <cassert>
-#include <cstdio>
-#include "gemm.cuh"
-%s
-__global__ void talk(const float* a) {
-  assert(a != nullptr);
-  printf("%%f", a[threadIdx.x]);
-}
-template <>
-void run_custom<float>(thrust::device_vector<float>& a, thrust::device_vector<float>&,
-                       thrust::device_vector<float>&, const int, const int, const int) {
-  talk<<<1, 1>>>(a.data().get());
-}
-"""
+PRINTING = beside(__file__, "printing.cu")
 
 
 def test_the_driver_formats_nothing_that_a_kernel_prints(compiled: Compile) -> None:
-    made = Elf(compiled(PRINTING % "").cubin.read_bytes())
+    made = Elf(compiled(PRINTING).cubin.read_bytes())
     assert {symbol.name for _, symbol in made.symbols(undefined=True)} <= {
         "",
         ".nv.reservedSmem.offset0",
@@ -511,14 +437,14 @@ def test_options_in_sections_mean_nothing_to_the_linker(tmp_path: Path) -> None:
     if not written.exists():
         pytest.skip("this g++ has no plugin for link-time optimisation")
     written.unlink()
-    shop = Workshop(
+    settings = BuildSettings(
         toolchain=find_toolchain(),
         sandbox=Sandbox.open("off"),
         arch="sm_80",
         limits=Limits(cpu_s=60),
         interface=GEMM.interface,
     )
-    assert link(shop, host_object.read_bytes()).files["host.so"].startswith(b"\x7fELF")
+    assert link(settings, host_object.read_bytes()).files["host.so"].startswith(b"\x7fELF")
     assert not written.exists()
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from grader.base import native
 from grader.base.errors import ToolchainError
+from tests.support.processes import living, until
 
 
 @pytest.fixture
@@ -60,7 +63,18 @@ def test_flags_are_part_of_the_key(cache: Path, sources: list[Path]) -> None:
     assert plain != tuned
 
 
-def test_two_at_once(cache: Path, sources: list[Path]) -> None:
+def test_two_at_once_after_a_build_that_was_killed(cache: Path, sources: list[Path]) -> None:
+    slow, seconds = sources[0].with_name("slow"), f"999.{os.getpid()}"
+    slow.write_text(f"#!/bin/sh\n[ $1 != --version ] || exec g++ $1\nexec sleep {seconds}\n")
+    slow.chmod(0o755)
+    build = "import sys, pathlib; from grader.base import compile_native as c\n"
+    build += "c('p', list(map(pathlib.Path, sys.argv[1:])), shared=False)"
+    environment = {**os.environ, "NVCC_CCBIN": str(slow)}
+    with subprocess.Popen([sys.executable, "-c", build, *sources], env=environment) as killed:
+        until(lambda: living("sleep", seconds))
+        killed.kill()
+    until(lambda: not living("sleep", seconds))
+    assert list((cache / "native").glob("p-*.scratch"))
     with ThreadPoolExecutor(4) as pool:
         jobs = [pool.submit(native.compile_native, "p", sources, shared=False) for _ in range(4)]
         paths = {job.result() for job in jobs}
@@ -68,6 +82,21 @@ def test_two_at_once(cache: Path, sources: list[Path]) -> None:
     assert subprocess.run([paths.pop()], check=False).returncode == 42
     left = {path.suffix for path in (cache / "native").iterdir()}
     assert left == {"", ".lock", ".warnings"}, "scratch folders must be gone"
+
+
+def test_what_was_prepared_is_taken_unless_a_stranger_could_have_made_it(
+    cache: Path, sources: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = native.compile_native("p", sources, shared=False)
+    ready = tmp_path / "ready" / "native" / made.name
+    ready.parent.mkdir(parents=True)
+    made.rename(ready)
+    monkeypatch.setenv(native.PREPARED_VARIABLE, str(tmp_path / "ready"))
+    assert native.compile_native("p", sources, shared=False) == ready
+    assert not made.exists()
+    ready.chmod(0o777)
+    with pytest.raises(ToolchainError, match="ready: it is another user's: unset SGEMM_GRADER_PRE"):
+        native.compile_native("p", sources, shared=False)
 
 
 def test_compile_error_is_one_line(cache: Path, sources: list[Path]) -> None:

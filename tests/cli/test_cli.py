@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,26 @@ import msgspec
 import pytest
 
 from grader.base.records import Verdict
+from grader.base.result import LabRef
+from grader.cli.doctor_command import MachineCheck
 from grader.cli.entry import main, unsupported
 from grader.results import store
-from ptxsim.message import Message
-from tests.support import commands
+from ptxsim.message import Message, verbatim
+from tests.support import boards, commands
 from tests.support.chinese import assert_chinese
 from tests.support.commands import Processes, environment
 from tests.support.places import ROOT
 from tests.support.results import RACE, WRONG, make_result
 
+HIDDEN = """\
+groups:
+  public: {weight: 60}
+  hidden:
+    weight: 40
+    seed_file: hidden.seed
+    cpu: [{ranges: [5, 7, [1, 9]]}]
+    performance: [{ranges: [9, 9, [1, 9]]}]
+"""
 GRADE = (sys.executable, "-m", "grader.cli")
 NAIVE = ROOT / "starter"
 LAB = """\
@@ -46,6 +58,18 @@ def place(tmp_path: Path) -> Path:
     """A folder to work in, with a small lab file."""
     (tmp_path / "lab.yaml").write_text(LAB)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which alice has been graded by the small lab; tests share it."""
+    place = tmp_path_factory.mktemp("graded")
+    (place / "lab.yaml").write_text(LAB)
+    submission(place, "alice")
+    assert (
+        run("submissions/alice", "--lab", "lab.yaml", "--device", "cpu", cwd=place).returncode == 0
+    )
+    return place
 
 
 def submission(place: Path, name: str, text: str | None = None) -> Path:
@@ -70,11 +94,9 @@ def test_an_accepted_submission(place: Path) -> None:
     submission(place, "alice")
     done = run("submissions/alice", "--lab", "lab.yaml", cwd=place)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    assert "alice: AC accepted" in done.stderr
-    assert "33×17×20" in done.stderr
-    for words in ("No performance score", "compiling", "recording", "simulating"):
-        assert words in done.stderr
+    assert "alice: AC accepted" in done.stdout and "result: results/" in done.stdout
+    for words in ("compiling", "recording", "simulating"):
+        assert words in done.stderr and words not in done.stdout
     (document,) = (place / "results").rglob("*.json")
     result = store.load(document)
     assert result.verdict is Verdict.AC
@@ -82,6 +104,22 @@ def test_an_accepted_submission(place: Path) -> None:
     assert [case.verdict for case in result.cases] == [Verdict.AC] * 3
     assert result.build is not None and result.build.kernels[0].registers > 0
     assert result.lines and result.environment.device == "cpu"
+
+
+def test_an_accepted_grade_fits_one_screen(place: Path) -> None:
+    """alice's own kernel by the default lab: at most 120 words, progress included."""
+    shutil.copytree(ROOT / "submissions" / "alice", place / "submissions" / "alice")
+    done = run("alice", "--device", "cpu", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert len((done.stdout + done.stderr).split()) <= 120, done.stdout
+    for words in ("7 more sizes: right", "H200: about", "next: sgemm.cu:", "report: results/"):
+        assert words in done.stdout
+    assert "A100" not in done.stdout
+    whole = run("report", "alice", "-v", "--no-report", cwd=place).stdout
+    for words in ("256×128×64", "warps on an SM", "A100", "by the counts of its launch"):
+        assert words in whole
+    verdict = run("report", "alice", "-q", cwd=place).stdout
+    assert verdict.startswith("alice: AC accepted") and verdict.count("\n") == 1
 
 
 def test_json_is_the_document_and_nothing_else(place: Path) -> None:
@@ -132,10 +170,10 @@ def test_what_is_wrong_has_its_place(old: str, new: str, words: Sequence[str], p
     done = run(submission(place, "bob", text), "--lab", "lab.yaml", cwd=place)
     assert done.returncode == 1
     verdict, *others = words
-    assert f"bob: {verdict}" in done.stderr
+    assert f"bob: {verdict}" in done.stdout
     for each in others:
-        assert each.replace("{line}", str(line)) in done.stderr
-    assert ("No performance score" in done.stderr) == (verdict[:2] != "CE")
+        assert each.replace("{line}", str(line)) in done.stdout
+    assert ("No performance score" in done.stdout) == (verdict[:2] != "CE")
 
 
 def test_several_submissions_give_the_worst_status(place: Path) -> None:
@@ -151,16 +189,29 @@ def test_several_submissions_give_the_worst_status(place: Path) -> None:
     assert "grade: nowhere: no such folder" in done.stderr
 
 
-def test_closed_stdout_is_no_traceback(place: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["labs"], ""),
+        (["submissions/alice", "--lab", "lab.yaml", "--device", "cpu"], "alice: simulating"),
+        (["submissions/alice", "--lab", "lab.yaml", "--json"], "alice: AC accepted"),
+    ],
+)
+def test_a_reader_that_leaves_ends_a_command_quietly(
+    arguments: Sequence[str], said: str, place: Path
+) -> None:
+    """``grade … | head``; a result is stored nevertheless."""
     submission(place, "alice")
-    command = [*GRADE, "--json", "--lab", "lab.yaml", "submissions/alice"]
     pipes: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    command = [*GRADE, *arguments]
     with subprocess.Popen(command, cwd=place, env=environment(), text=True, **pipes) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         words = process.stderr.read()
+    assert process.returncode == 141
     assert "Traceback" not in words and "BrokenPipe" not in words
-    assert "alice: AC accepted" in words
+    assert said in words if said else not words
+    assert bool(list(place.glob("results/*/alice/*.json"))) == bool(said)
 
 
 # --- Ctrl-C ------------------------------------------------------------------------------------
@@ -199,16 +250,28 @@ def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Pat
 
 # --- usage -------------------------------------------------------------------------------------
 
+CHECKED = MachineCheck(name=verbatim("a part"), ok=True, needed=True, found=())
 USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
-    "no argument": ([], 2, "the following arguments are required: SUBMISSION"),
+    "no argument": (["sass"], 2, "the following arguments are required: SUBMISSION"),
     "no folder": (["nowhere"], 2, "grade: nowhere: no such folder"),
     "a file": (["lab.yaml"], 2, "grade: lab.yaml: not a folder"),
     "no lab": (["x", "--lab", "none.yaml"], 2, "grade: none.yaml: no such lab file"),
     "bad lab": (["x", "--lab", "bad.yaml"], 2, "grade: bad.yaml: cpu: missing; expected a list"),
     "odd option": (["x", "--device", "tpu"], 2, "invalid choice: 'tpu'"),
-    "no document": (["report", "none.json"], 3, "grade: none.json: cannot be read"),
-    "no such name": (["new", "../x"], 2, "is not allowed as a name"),
-    "hidden name": (["new", ".x"], 2, "is not allowed as a name"),
+    "no document": (["report", "none.json"], 2, "grade: none.json: no such file"),
+    "no such file to export": (["export", "csoj", "x.json"], 2, "grade: x.json: no such file"),
+    "no results": (["history", "bobby"], 2, "grade: bobby: no results in results; grade it first"),
+    "mistyped command": (["docter"], 2, "no such folder or command; did you mean 'doctor'?"),
+    "mistyped name": (["watch", "alcie"], 2, "no such folder or command; did you mean 'alice'?"),
+    "mistyped option": (["sass", "x", "--lsting"], 2, "--lsting; did you mean '--listing'?"),
+    "of a subcommand": (["export", "csv", "--rooster", "x"], 2, "did you mean '--roster'?"),
+    "mistyped lab": (["alice", "--lab", "sgemv"], 2, "no such file; did you mean 'sgemm'?"),
+    "no such rung": (["rung", "06_tile3"], 2, "no such rung; did you mean '06_tile32'?"),
+    "mistyped rung": (["ladder", "--only", "01_naiv"], 2, "did you mean '01_naive'?"),
+    **{
+        f"name {name!r}": (["new", name], 2, "is not allowed as a name")
+        for name in ("../x", ".x", "a\tb", "a\u202eb", "李 四", "四" * 65, "")
+    },
 }
 
 
@@ -218,6 +281,7 @@ USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
 def test_usage_errors_are_one_line(
     arguments: Sequence[str], status: int, words: str, place: Path
 ) -> None:
+    (place / "submissions" / "alice").mkdir(parents=True)
     (place / "bad.yaml").write_text(
         "id: x\ncorrectness: [[1, 1, 1]]\nperformance: [{mnk: [1, 1, 1]}]\n"
     )
@@ -227,25 +291,29 @@ def test_usage_errors_are_one_line(
     assert done.stdout == "" and "Traceback" not in done.stderr
 
 
-def test_the_folder_of_all_is_no_submission(place: Path) -> None:
+STORING = ([], ["--json"], ["--format", "csoj"], ["sweep"], ["profile"])
+
+
+@pytest.mark.parametrize("words", STORING, ids=" ".join)
+def test_the_folder_of_all_is_no_submission(words: Sequence[str], place: Path) -> None:
     for name in ("alice", "bob"):
         submission(place, name)
-    done = run("submissions", "--lab", "lab.yaml", "--device", "cpu", cwd=place)
-    assert done.returncode == 2
-    assert done.stderr == (
+    done = run(*words, "submissions", "--lab", "lab.yaml", cwd=place)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(
         "grade: submissions: holds submissions (alice, bob) and is none; grade one of them, or all "
         "with: grade class submissions\n"
     )
     assert not (place / "results").exists()
 
 
-@pytest.mark.parametrize("options", [(), ("--out", "more/results"), ("--json",)])
-def test_results_do_not_go_into_a_submission(options: Sequence[str], place: Path) -> None:
+@pytest.mark.parametrize("words", [*STORING, ["--out", "more/results"]], ids=" ".join)
+def test_results_do_not_go_into_a_submission(words: Sequence[str], place: Path) -> None:
     folder = submission(place, "alice")
     before = set(folder.rglob("*"))
-    done = run(".", "--lab", place / "lab.yaml", "--device", "cpu", *options, cwd=folder)
+    done = run(*words, ".", "--lab", place / "lab.yaml", cwd=folder)
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and "name one with --out" in done.stderr
+    assert done.stderr.endswith("name one with --out\n")
     assert done.stdout == "" and set(folder.rglob("*")) == before
 
 
@@ -266,18 +334,41 @@ def test_auto_says_that_it_simulates(place: Path) -> None:
 # --- the other commands ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "answer"),
+    [
+        ("", 2, r"(?s)grade SUBMISSION….*  new .*  watch .*  hidden "),
+        ("help", 0, r"usage: grade \[-h\]"),
+        ("help sass", 0, "usage: grade sass"),
+        ("version", 0, r"grade 0\."),
+        ("-V", 0, r"grade 0\."),
+        ("alice --lab lab.yaml --device cpu", 0, "alice: AC accepted"),
+        ("sass alice --lab lab.yaml", 0, "sgemm"),
+        ("leaderboard", 0, r"(?s).*quick · simulator.*alice .*simulator cannot rank by speed"),
+        ("leaderboard --html board.html", 0, r"(?s).*alice .*cannot rank by speed"),
+        ("rung 06_tile32", 0, "// Rung 6: "),
+        ("rung hgemm/01_wmma_global --language zh", 0, "// Rung 1: "),
+        ("report alice --lab lab.yaml --no-report", 0, "alice: AC accepted"),
+    ],
+)
+def test_an_answer_goes_to_stdout(words: str, status: int, answer: str, graded: Path) -> None:
+    done = run(*words.split(), cwd=graded)
+    assert done.returncode == status, done.stderr
+    assert re.match(answer, done.stdout), done.stdout
+    assert not re.search(answer, done.stderr)
+
+
 COMMANDS = sorted(
     path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
 )
 STUDENTS = {"grade", "doctor", "history", "labs", "new", "profile", "report", "sass"}
-STUDENTS |= {"sweep", "watch"}
+STUDENTS |= {"completion", "rung", "sweep", "watch"}
 
 
 def test_help_lists_every_command(place: Path) -> None:
     done = run("--help", cwd=place)
     listed = re.findall(r"^    ([a-z]+)  ", done.stdout, re.MULTILINE)
     assert sorted([*listed, "grade"]) == COMMANDS
-    assert run("--version", cwd=place).stdout.startswith("grade 0.")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -328,10 +419,63 @@ def test_help_loads_only_what_it_needs(place: Path) -> None:
     assert commands.run([sys.executable, "-c", look], place).stdout == "False\n"
 
 
+def test_a_course_has_defaults_of_its_own(
+    graded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Paths in its file are relative to it; a variable goes before the file, an option before
+    both."""
+
+    def answers(words: str) -> str:
+        main(words.split())
+        return "".join(capsys.readouterr())
+
+    (graded / "grade.toml").write_text('lab = "lab.yaml"\nout = "results"\nlanguage = "zh"\n')
+    (graded / "below" / "submissions").mkdir(parents=True)
+    (graded / "below" / "submissions" / "alice").symlink_to(graded / "submissions" / "alice")
+    monkeypatch.chdir(graded / "below")
+    assert "alice: AC 通过" in answers(f"report {graded}/submissions/alice -q")
+    assert "alice: AC accepted" in answers(f"report {graded}/submissions/alice -q --language en")
+    monkeypatch.setenv("GRADE_OUT", "elsewhere")
+    assert "no result of these files in elsewhere" in answers(
+        f"report {graded}/submissions/alice --language en"
+    )
+    monkeypatch.setattr("grader.cli.doctor_command._attempt", lambda *_: CHECKED)
+    for words in ("--lab ../lab.yaml (../grade.toml)", "--out elsewhere (GRADE_OUT)"):
+        assert words in answers("doctor")
+    for text, mistake in (
+        ('labb = "x"', "../grade.toml: labb: unknown key; known here: lab, out, language; did you"),
+        ("lab = 3", "../grade.toml: lab: expected a text, such as lab = "),
+        ("lab", "../grade.toml: cannot be read: "),
+    ):
+        (graded / "grade.toml").write_text(text)
+        assert mistake in answers("labs")
+    (graded / "grade.toml").unlink()
+
+
+def test_shells_complete_commands_options_and_folders(graded: Path) -> None:
+    typed = {
+        "grade doc": "doctor",
+        "grade sub": "submissions",
+        "grade sass --li": "--listing",
+        "grade watch sub": "submissions",
+        "grade export canv": "canvas",
+    }
+    press = (
+        'eval "$(grade completion bash)"\n'
+        'f=$(complete -p grade | sed "s/.*-F \\([^ ]*\\).*/\\1/")\n'
+        'press() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); $f; '
+        'echo "${COMPREPLY[*]}"; }\n'
+    ) + "\n".join(f"press {words}" for words in typed)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = commands.run(["bash", "-c", press], graded, PATH=path)
+    assert done.stdout.splitlines() == list(typed.values()), done.stderr
+    assert run("completion", "zsh", cwd=graded).stdout.startswith("#compdef grade")
+
+
 def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     done = run("new", "frank", cwd=place)
     assert done.returncode == 0, done.stderr
-    assert "submissions/frank/sgemm.cu" in done.stderr
+    assert "submissions/frank/sgemm.cu" in done.stdout
     folder = place / "submissions" / "frank"
     names = {"README.md", "compile_flags.txt", "gemm.cuh", "sgemm.cu"}
     assert {path.name for path in folder.iterdir()} == names
@@ -341,6 +485,17 @@ def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     assert "already exists" in done.stderr
     assert (folder / "sgemm.cu").read_text() == "mine"
     assert [p.name for p in folder.parent.iterdir()] == ["frank"]
+
+
+@pytest.mark.parametrize("name", ["李四", "Zoe\u0308", "नमस्ते", "Łukasz-2"])
+def test_a_name_is_of_any_script(
+    name: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    composed = unicodedata.normalize("NFC", name)
+    assert main(["new", name]) == 0
+    assert f"then: grade submissions/{composed}\n" in capsys.readouterr().out
+    assert (place / "submissions" / composed / "sgemm.cu").is_file()
 
 
 def test_editors_understand_a_new_submission(place: Path) -> None:
@@ -367,9 +522,9 @@ def test_report_shows_a_stored_result_again(place: Path) -> None:
     path = store.save(place / "results", result)
     done = run("report", path, cwd=place)
     assert done.returncode == 0
-    assert "alice: WA wrong answer" in done.stderr
-    assert "race: two threads touch tile[3]" in done.stderr
-    assert "report: " in done.stderr and path.with_suffix(".html").exists()
+    assert "alice: WA wrong answer" in done.stdout
+    assert "race: two threads touch tile[3]" in done.stdout
+    assert "report: " in done.stdout and path.with_suffix(".html").exists()
 
 
 def test_report_finds_the_result_of_a_submission(place: Path) -> None:
@@ -379,7 +534,7 @@ def test_report_finds_the_result_of_a_submission(place: Path) -> None:
     graded = run("submissions/alice", "--no-report", cwd=place)
     (path,) = (place / "results").glob("*/alice/*.json")
     done = run("result", "submissions/alice", cwd=place)
-    assert (done.returncode, "alice: AC" in done.stderr) == (graded.returncode, True)
+    assert (done.returncode, "alice: AC" in done.stdout) == (graded.returncode, True)
     assert not path.with_suffix(".html").exists()
     assert run("report", "submissions/alice", "--job", "7", cwd=place).returncode == 3
     assert run("report", "submissions/alice", cwd=place).returncode == graded.returncode
@@ -390,27 +545,27 @@ def test_doctor_lists_what_it_looked_at_and_names_remedies(place: Path) -> None:
     done = run("doctor", cwd=place)
     assert done.returncode == 0, done.stderr
     for word in ("Python", "C++ compiler", "nvcc", "recorder", "simulator", "sandbox", "nvdisasm"):
-        assert word in done.stderr
+        assert word in done.stdout
     done = run("doctor", cwd=place, NVCC_CCBIN="/nowhere/g++")
     assert done.returncode == 3
-    assert "apt-get install g++" in done.stderr
+    assert "apt-get install g++" in done.stdout
 
 
 def test_labs_are_known_by_name(place: Path) -> None:
     done = run("labs", cwd=place)
     assert done.returncode == 0
-    rows = done.stderr.splitlines()
+    rows = done.stdout.splitlines()
     assert rows[2].startswith("sgemm (default)") and "TFLOPS, beside cuBLAS" in rows[2]
     assert any(row.startswith("sgemm-row ") and "all row-major" in row for row in rows)
 
     done = run("new", "grace", "--lab", "sgemm-row", cwd=place)
-    assert "then: grade submissions/grace --lab sgemm-row" in " ".join(done.stderr.split())
+    assert "then: grade submissions/grace --lab sgemm-row\n" in done.stdout
     header = (place / "submissions" / "grace" / "gemm.cuh").read_text()
     assert "B  k×n, row-major" in header
 
     done = run("new", "henry", "--lab", "sgemv", cwd=place)
     assert done.returncode == 2
-    assert done.stderr.startswith("grade: sgemv: no such lab; name a lab file, or one of: ")
+    assert done.stderr.startswith("grade: sgemv: no such lab, and no such file; did you mean ")
 
 
 # --- where it cannot work ----------------------------------------------------------------------
@@ -442,3 +597,45 @@ def test_other_processes_start_before_a_command_has_loaded_everything(
     """The GPU's worker, and the process that a class's workers are forked from."""
     code = f"import sys, grader.cli.{command}; sys.exit({heavy!r} in sys.modules)"
     assert commands.run([sys.executable, "-c", code], ROOT).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("leaderboard", "student_of_a_long_"),
+        ("course regrade", "student_of_a_"),
+        ("similar class", "student_of_a_"),
+        ("kit github --to kit", "written: kit/.github/workflows/classroom.yml"),
+        ("export csv --to results/a_folder_with_a_long_name/and_one_more/board.csv", ""),
+        ("hidden --lab hidden.yaml", "×"),
+    ],
+)
+def test_eighty_columns(
+    words: str,
+    shown: str,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Twelve students take twelve lines, and a message one line, however long its path is."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "80")
+    kernel = (ROOT / "tests" / "fixtures" / "correct" / "tiled_template" / "sgemm.cu").read_text()
+    for number in range(12):
+        name = f"student_of_a_long_name_{number}_in_a_group_of_four"
+        for lab, points in (("a" * 64, 90.0), ("b" * 64, 80.0 - number)):
+            boards.keep(place / "results", name, points, lab=LabRef(id="sgemm", sha256=lab))
+        (place / "class" / name).mkdir(parents=True)
+        (place / "class" / name / "sgemm.cu").write_text(kernel if number < 2 else commands.STARTER)
+    (place / "results" / "a_folder_with_a_long_name" / "and_one_more").mkdir(parents=True)
+    (place / "hidden.seed").write_text("5" * 64)
+    (place / "hidden.yaml").write_text(LAB + HIDDEN)
+    assert main(words.split()) == 0
+    told = capsys.readouterr()
+    assert shown in told.out
+    table = told.out.splitlines()
+    if words.startswith(("leaderboard", "course")):
+        assert sum("student_" in line for line in table) == 12
+        assert max(map(len, table)) <= 80 and len(table) < 60
+    if words.startswith("export"):
+        assert told.err == f"written: {words.split()[-1]}\n"

@@ -23,7 +23,9 @@ class Watching:
         self._log = place / "said"
         command = grade("watch", "alice", "--device", "cpu")
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(command, cwd=place, env=environment(), stderr=log)
+            self.process = subprocess.Popen(
+                command, cwd=place, env=environment(), stdout=log, stderr=log
+            )
         self._read = 0
 
     def until(self, words: str) -> str:

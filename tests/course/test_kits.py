@@ -171,7 +171,7 @@ def autograder(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     image.bring_compiled()
     made = image.set_up()
     assert made.returncode == 0, made.stderr
-    assert "AC accepted" in made.stderr
+    assert "AC accepted" in made.stdout
     yield image
 
 

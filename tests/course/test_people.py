@@ -25,24 +25,13 @@ from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.results import store
 from grader.results.entries import read_entries, read_index
 from tests.support.boards import grade, keep, rows_of
+from tests.support.files import beside
 from tests.support.formats import check_gradescope
 from tests.support.pages import gpu_result
 from tests.support.results import SHA, WRONG
 
-RUBRIC = """\
-questions:
-  - {id: q1, points: 10, text: "How many operations?"}
-  - {id: q2, points: 30, text: "What limits it, and <why>?"}
-weights: {measured: 60, report: 40}
-"""
-ROSTER = """\
-student,name,group
-ada,Ada,
-ben,Ben,team
-cy,Cy,team
-=eq,Eq,
-gone,Gone,
-"""
+RUBRIC = beside(__file__, "rubric.yaml")
+ROSTER = beside(__file__, "roster.csv")
 
 
 @pytest.fixture
@@ -153,7 +142,7 @@ def test_from_sheet_to_grades(place: Path) -> None:
     exports = ("--csv", "grades.csv", "--gradescope", "scope")
     done = grade(*OPTIONS, "--marks", made, *exports, "--points", "20", cwd=place)
     assert done.returncode == 0, done.stderr
-    assert "60 % measured, 40 % report" in done.stderr and "2 grades, 2 without one" in done.stderr
+    assert "60 % measured, 40 % report" in done.stdout and "2 grades, 2 without one" in done.stdout
     rows = rows_of((place / "grades.csv").read_text("utf-8"))
     grades = {row["student"]: (row["grade"], row["missing"]) for row in rows}
     team = 60 * 0.7 + 40 * 20.5 / 40
@@ -172,7 +161,7 @@ def test_from_sheet_to_grades(place: Path) -> None:
     page = (place / "made" / "team.html").read_text()
     assert "15.5 of 30 points" in page and "&lt;b&gt;no&lt;/b&gt;, why?" in page
     done = grade(*OPTIONS, "--marks", made, "--weights", "measured=1,report=0", cwd=place)
-    assert "3 grades, 1 without one" in done.stderr  # what counts nothing may be missing
+    assert "3 grades, 1 without one" in done.stdout  # what counts nothing may be missing
 
 
 def test_grades_for_canvas(place: Path) -> None:
@@ -306,10 +295,10 @@ def test_a_regrade_keeps_what_it_replaces_and_says_why(tmp_path: Path) -> None:
     assert "verdict AC → WA at 4×6×5, a size that the lab did not have" in rows["broken"]["reasons"]
     assert "timed again at 8192×8192×8192: 80.0 % → 60.0 % of cuBLAS" in rows["slower"]["reasons"]
     assert rows["waiting"]["reasons"] == "no result with the new lab file yet"
-    shown = grade("course", "regrade", cwd=tmp_path).stderr
+    shown = grade("course", "regrade", cwd=tmp_path).stdout
     assert "5 changed, 1 did not" in shown and "lab file ffffffffffff: 5 results" in shown
     back = grade("course", "regrade", "--before", "fff", "--after", SHA[:8], cwd=tmp_path)
-    assert "scoring linear → oj" in " ".join(back.stderr.split())
+    assert "scoring linear → oj" in " ".join(back.stdout.split())
     wrong = grade("course", "regrade", "--before", "abc", cwd=tmp_path)
     assert wrong.returncode == 2 and "abc: no results by this lab file" in wrong.stderr
 

@@ -18,6 +18,7 @@ from grader.labs.course_rules import Late, TimeRules, due_rule, lateness
 from grader.labs.lab import load_lab
 from grader.results.entries import read_entries
 from tests.support.boards import grade, keep, rows_of
+from tests.support.files import beside, table
 
 WHEN = "2026-01-02T12:00:00+00:00"
 DUE = moment(WHEN)
@@ -124,17 +125,7 @@ def test_a_students_own_date_goes_before_the_labs(tmp_path: Path) -> None:
 
 # --- the lab file and --due -------------------------------------------------------------------
 
-LAB = """\
-id: sgemm
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[1, 1, 1]]
-time:
-  due: 2026-01-02T12:00:00+00:00
-  grace_minutes: 15
-  late: {percent: 5, per: day, started: hour, most: 40}
-  attempts: last-before-deadline
-"""
+LAB = beside(__file__, "late.yaml")
 
 
 def load(place: Path, text: str = LAB) -> TimeRules:
@@ -165,24 +156,7 @@ def test_another_date_is_not_another_lab(tmp_path: Path) -> None:
     assert load_lab(tmp_path / "lab.yaml").sha256 != first
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("due: 2026-01-02T12:00:00+00:00", "due: soon", "time.due: expected a time with its zone"),
-        ("12:00:00+00:00", "12:00:00", "time.due: '2026-01-02T12:00:00' has no zone; write it as"),
-        ("due: 2026-01-02T12:00:00+00:00", "due: 2026", "time.due: expected a time with its zone"),
-        ("minutes: 15", "minutes: -1", "time.grace_minutes: expected a number ≥ 0, got -1"),
-        ("percent: 5,", "", "time.late: expected either percent or points, and not both"),
-        ("percent: 5", "percent: 5, points: 2", "time.late: expected either percent or points"),
-        ("percent: 5", "percent: 500", "time.late.percent: expected at most 100, got 500"),
-        ("most: 40", "most: 400", "time.late.most: expected at most 100 percent, got 400"),
-        ("per: day", "per: week", "time.late.per: expected 'hour' or 'day', got 'week'"),
-        ("started: hour", "started: week", "late.started: expected 'hour' or 'day', got 'week'"),
-        ("per: day, started: hour", "per: hour, started: day", "late.started: a day is longer"),
-        ("last-before-deadline", "first", "time.attempts: expected 'best' or 'latest' or 'last-b"),
-        ("attempts", "attempt", "time.attempt: unknown key; did you mean 'attempts'?"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "words"), table(__file__, "time_mistakes.txt"))
 def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert old in LAB
     with pytest.raises(LabError) as caught:

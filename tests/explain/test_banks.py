@@ -6,7 +6,7 @@ import pytest
 
 from grader.explain.accesses import SharedAccess, side_by_side
 from grader.explain.banks import Conflict, worst
-from tests.support.kernels import engine
+from tests.support.bench import engine
 
 
 def access(*words: int, width: int = 4, **changes: object) -> SharedAccess:
@@ -74,6 +74,8 @@ def test_nothing_is_advised_that_does_not_help() -> None:
 
     assert "by 1" in advised(access(*(16 * lane for lane in range(32)), wavefronts=16.0))
     assert blamed(column, vectors).remedy is None
+    scalars = access(*(lane % 4 * 127 + lane // 4 * 8 for lane in range(32)))
+    assert "float4" not in advised(scalars)  # there is none that 4 would keep aligned
 
 
 def test_the_line_with_the_most_extra_wavefronts_is_blamed() -> None:

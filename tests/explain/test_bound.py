@@ -13,34 +13,13 @@ from grader.base.records import KernelInfo
 from grader.explain.bound import bound
 from ptxsim.records import Size
 from tests.support.explained import built, counts, loops, rung
+from tests.support.files import table
 from tests.support.places import ALICE, FIXTURES
 from tests.support.product import flops, work
 
 SIZE = Size.of(m=8192, n=8192, k=8192)
 H200 = next(card for card in gpus.known() if card.name == "H200")
-# TFLOPS at 8192³ on an H200: docs/measurements/2026-11-21-h200-ladder.txt and -bound.txt.
-MEASURED = {
-    "naive": 0.92,
-    "coalesced": 0.50,
-    "tile32_conflicts": 0.50,
-    "tile32": 6.33,
-    "unrolled": 7.14,
-    "strided_2x2": 13.27,
-    "column_per_thread": 12.79,
-    "zero_padded": 12.59,
-    "register_4x4": 26.83,
-    "register_8x8": 32.72,
-    "float4": 30.09,
-    "transposed": 34.85,
-    "warp_tile": 37.55,
-    "register_prefetch": 48.16,
-    "double_buffer": 47.31,
-    "alice": 32.41,
-    "multistage": 49.57,
-    "shared_tail": 58.32,
-    "cp_async_ptx": 13.47,
-    "cp_async_intrinsic": 8.29,
-}
+MEASURED = {name: float(speed) for name, speed in table(__file__, "measured.txt")}
 NO_RUNGS = {
     "alice": ALICE,
     "cp_async_ptx": FIXTURES / "correct" / "cp_async_ptx",

@@ -15,7 +15,6 @@ from markupsafe import escape
 from benchmarks.bound_corpus import Pattern, patterns
 from grader.base import gpus
 from grader.base.errors import MachineError
-from grader.base.explanation import Explanation
 from grader.base.records import Build, Verdict
 from grader.base.result import CaseResult, Run, Timing
 from grader.explain import advice
@@ -33,10 +32,11 @@ from grader.run.protocol import CaseOutcome, PlannedCase, Progress, quietly
 from grader.run.simulator.device import CpuDevice
 from ptxsim.records import Allocate, Free, Operation, Place, Plan, Size, Synchronise
 from tests.support.bench import bench
-from tests.support.explained import LARGE, at, explained, functions, roomy, rung
+from tests.support.explained import LARGE, at, explained, functions, rung
+from tests.support.files import table
 from tests.support.pages import printed
 from tests.support.places import ALICE, FIXTURES, ROOT
-from tests.support.results import RIGHT
+from tests.support.results import NOTHING_KNOWN, RIGHT
 
 RUNGS = sorted(file.parent for file in ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu"))
 LAST_WITH_ADVICE = "multistage"  # above it the evidence is in what the model leaves out
@@ -79,23 +79,7 @@ def test_a_rung_is_advised_toward_a_later_one(folder: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("idea", "first"),
-    [
-        ("naive", "tile32"),
-        ("one_block", "tile32"),
-        ("tile32_conflicts", "tile32"),
-        ("tile32", "unrolled"),
-        ("unrolled", "strided_2x2"),
-        ("strided_2x2", "register_4x4"),
-        ("register_4x4", "register_8x8"),
-        ("register_8x8", "float4"),
-        ("float4", "transposed"),
-        ("warp_tile", "register_prefetch"),
-        ("register_prefetch", "double_buffer"),
-        ("double_buffer", "multistage"),
-    ],
-)
+@pytest.mark.parametrize(("idea", "first"), table(__file__, "first_advice.txt"))
 def test_the_first_advice_is_the_next_idea(idea: str, first: str) -> None:
     assert explained(rung(idea)).advice[0].idea == first
 
@@ -108,6 +92,7 @@ def test_advice_carries_its_evidence() -> None:
 
     assert naive.line is not None and "A[" in text[naive.line - 1]
     assert "9 lines of 128 bytes" in str(naive.message)
+    assert "rows padded by 1" in str(naive.message)
     assert "32 wavefronts where 1 would do" in str(conflicts.message)
     assert "lanes 0 and 1 access words 32 apart" in str(conflicts.message)
     assert "pad each row of the tile by 1 " in str(conflicts.message)
@@ -149,7 +134,7 @@ def test_advice_about_waiting_cites_the_issue_model() -> None:
 def test_what_needs_ampere_is_not_advised_for_turing() -> None:
     folder = rung("double_buffer")
     ready = at(folder, "sm_75", LARGE)
-    found = program.explain(ready, roomy(), gpus.find("RTX 2080 Ti"))
+    found = ready.explain(gpus.find("RTX 2080 Ti"))
 
     assert "multistage" not in [each.idea for each in found.advice]
 
@@ -259,7 +244,7 @@ def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
         good = grade(ALICE, explaining, quietly).result
     took = time.monotonic() - started - plain
     stages: list[str] = []
-    again = grade(ALICE, explaining, lambda stage, _detail: stages.append(stage)).result
+    again = grade(ALICE, explaining, lambda stage, _words: stages.append(stage)).result
     bad = grade(FIXTURES / "broken" / "missing_second_sync", explaining, quietly).result
 
     assert good.verdict is Verdict.AC and good.explanation is not None
@@ -301,10 +286,6 @@ def test_a_pattern_is_right_at_multiples_of_128(pattern: Pattern, tmp_path: Path
 # --- host calls ----------------------------------------------------------------------------------
 
 SIZE = Size.of(m=1024, n=1024, k=1024)
-NOTHING_KNOWN = Explanation(
-    arch="sm_90", size=SIZE.dims, operations=2, bytes=12, kernels=(), counts=(), tile=None,
-    bounds=(), advice=(), missing=None,
-)  # fmt: skip
 AT = Place(file="sgemm.cu", line=12)
 WORKSPACE = (
     Allocate(allocation=3, place=AT),
@@ -344,7 +325,7 @@ def test_advice_says_what_keeping_the_workspace_brings() -> None:
 def test_who_only_waits_is_not_told_to_keep_memory() -> None:
     ((_, words),) = said((Synchronise(place=AT),), host_ms=1.0)
     assert words.startswith("every call waits for the device 1×, which takes 1 ms")
-    assert "leave the waiting to the caller" in words and "memory" not in words
+    assert "remove the synchronization; the caller waits" in words and "memory" not in words
 
 
 @pytest.mark.parametrize("host_ms", [None, 0.0, 0.03])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from benchmarks import counters_h200
@@ -14,9 +15,12 @@ from grader.base.explanation import KernelCounts
 from grader.build.toolchain import find_toolchain
 from grader.explain.blocks import conserve
 from grader.explain.comparison import Compared, compare, total
+from grader.explain.join import factors, unfounded
 from grader.explain.sass import BasicBlock, Loop, SassFunction
-from tests.support.explained import built, counts, functions, rung
+from ptxsim.records import Size
+from tests.support.explained import built, counts, functions, rung, samples
 from tests.support.places import ALICE, FIXTURES, ROOT
+from tests.support.product import work
 
 N = 512
 NCU = counters_h200.load(ROOT / "docs/measurements/2026-11-21-h200-counters.json")
@@ -101,6 +105,31 @@ def test_a_block_that_takes_too_long_is_scaled_up() -> None:
     assert not kernel.complete
     assert kernel.flops == 2 * 4096**3
     assert 32 * of_kind(kernel, "FFMA") == pytest.approx(4096**3, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("stops", "operations", "scaled", "why"),
+    [
+        ((None,), 1, (1,), ""),
+        ((None,), 1.03, (1,), "the blocks that were counted do 97 % of the problem's operations"),
+        ((None, "time", "time"), 5, (1, 2, 2), ""),  # both share what the first one leaves
+        ((None, "time"), 1, (1, 1), ""),
+        (("deadlock",), 1, (1,), "the blocks of k that were counted did not end"),
+        (("time",), 0, (1,), "the blocks of k that were counted did not end"),
+    ],
+)
+def test_what_samples_are_a_ground_for(
+    stops: tuple[str | None, ...], operations: float, scaled: tuple[float, ...], why: str
+) -> None:
+    (whole,) = samples(rung("naive"), "sm_80", N)
+    found = [msgspec.structs.replace(whole, kernel="k", stopped=stop) for stop in stops]
+    task = work(Size.of(m=N, n=N, k=N))
+    once = task.operations / whole.flops
+    task = msgspec.structs.replace(task, operations=round(operations * task.operations))
+    by = factors(found, task)
+
+    assert by == pytest.approx([once * factor for factor in scaled])
+    assert str(unfounded(found, by, task) or "") == why
 
 
 def test_what_leads_to_a_loop_that_never_runs_does_not_run_either() -> None:

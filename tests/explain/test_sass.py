@@ -12,32 +12,12 @@ from grader.base.explanation import KernelSass, SassLoop
 from grader.cli.entry import main
 from grader.explain.main_loop import main_loop_code, summarise
 from grader.explain.sass import find_tensor_cores, parse
+from tests.support.chinese import assert_chinese
 from tests.support.explained import functions, rung
+from tests.support.files import beside
 from tests.support.places import ALICE, FIXTURES
 
-LISTING = """\
-\t.target\tsm_80
-
-//--------------------- .text.k                      --------------------------
-\t.section\t.text.k,"ax",@progbits
-k:
-.text.k:
-\t//## File "part.cuh", line 3 inlined at "/tmp/y", line 9
-\t//## File "sgemm.cu", line 9
-\t//## File ".nv_debug_ptx_txt", line 40
-        /*0000*/                   LDS.128 R4, [R2] ;        /* 0x0000000002047984 */
-                                                             /* 0x000fe20000000c00 */
-.L_x_1:
-\t//## File "/usr/include/cuda.h", line 4
-        /*0010*/                   FFMA R8, R4, R6.reuse, R10 ;  /* 0x0000000604087223 */
-                                                             /* 0x004fe4000000000a */
-        /*0020*/                   FFMA R9, R12, R6, R14 ;   /* 0x000000060c097223 */
-                                                             /* 0x000fe4000000000e */
-        /*0030*/              @P0 BRA `(.L_x_1) ;            /* 0xfffffffc00fc0947 */
-                                                             /* 0x001fea000383ffff */
-        /*0040*/                   EXIT ;                    /* 0x000000000000794d */
-                                                             /* 0x000fea0003800000 */
-"""
+LISTING = beside(__file__, "listing.sass")
 
 
 @cache
@@ -185,9 +165,13 @@ def test_tensor_cores_are_seen_in_the_machine_code() -> None:
 
 def test_grade_sass_prints_what_it_saw(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sass", str(ALICE), "--arch", "sm_80", "--listing"]) == 0
-    shown = capsys.readouterr().err
+    shown = capsys.readouterr().out
     assert "512 of them FFMA" in " ".join(shown.split())
     assert "acc[" in shown and "LDS.128" in shown
+    assert main(["sass", str(ALICE), "--arch", "sm_80", "--language", "zh"]) == 0
+    shown = "".join(capsys.readouterr())
+    assert "数据搬移" in shown and "每次迭代各累加" in shown
+    assert_chinese(shown)
 
     assert main(["sass", str(ALICE), "--arch", "sm_80", "--json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)

@@ -13,13 +13,14 @@ from grader.base.explanation import Explanation, TensorCount
 from grader.explain.comparison import compare
 from grader.explain.sass import Product, SassInstruction
 from grader.judge import program
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report.why import answers
 from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.explained import rung
+from tests.support.places import FIXTURES
 from tests.support.results import make_result
 
 N = 4096
@@ -43,7 +44,7 @@ LADDER = [
 
 
 @cache
-def lab_bench() -> Bench:
+def lab_bench() -> GradingContext:
     lab = load_lab(find_lab("hgemm"))
     limits = msgspec.structs.replace(lab.limits, compile_s=300, record_s=20)
     return msgspec.structs.replace(bench(), lab=msgspec.structs.replace(lab, limits=limits))
@@ -53,7 +54,7 @@ def lab_bench() -> Bench:
 def explained(folder: Path, arch: str) -> Explanation:
     size = Size.of(m=N, n=N, k=N)
     ready = program.prepare(load_submission(folder, "hgemm.cu"), [size], lab_bench(), arch)
-    found = program.explain(ready, lab_bench(), gpus.find(CARDS[arch]))
+    found = ready.explain(gpus.find(CARDS[arch]))
     assert found.missing is None
     return found
 
@@ -80,7 +81,8 @@ def test_a_rung_computes_the_product_once_and_is_advised_the_next(
         assert each.rung is not None and number(each.rung) > here, each
         assert each.gain is None or each.gain > 1
         assert each.file is not None and each.line is not None
-        assert (folder / each.file).read_text().splitlines()[each.line - 1].strip()
+        line = (folder / each.file).read_text().splitlines()[each.line - 1].strip()
+        assert "blockIdx" in line if each.idea == "rasterised" else line
     (bound,) = found.bounds
     assert bound.most is not None and bound.most.resource == resource
     assert bound.most.speed < bound.peak
@@ -183,6 +185,41 @@ def test_what_a_good_kernel_would_lose(name: str, tmp_path: Path) -> None:
     assert words in str(told.message) and told.line is not None
     before = [each for each in of_rung("cp_async", "sm_80").advice if each.idea == idea]
     assert not before or str(before[0].message) != str(told.message)
+
+
+# --- tensor maps in memory, and warps that poll
+
+
+RING = FIXTURES / "hopper" / "ring"
+
+
+def ring(place: Path, *change: str) -> Explanation:
+    """What explains the fixture, one of whose lines changed."""
+    (place / "hgemm.cu").write_text((RING / "hgemm.cu").read_text().replace(*change))
+    size = Size.of(m=N, n=N, k=N)
+    ready = program.prepare(load_submission(place, "hgemm.cu"), [size], lab_bench(), "sm_90a")
+    return ready.explain(gpus.find("H200"))
+
+
+@pytest.mark.parametrize("maps", range(4))
+def test_tensor_maps_that_the_host_writes_are_there_when_blocks_are_counted(
+    maps: int, tmp_path: Path
+) -> None:
+    """In each call, in the first, to a __device__ variable, to a __constant__ one."""
+    found = ring(tmp_path, "#define MAPS 0", f"#define MAPS {maps}")
+    (counts,), (bound,) = found.counts, found.bounds
+
+    assert found.missing is None and counts.flops == found.operations
+    assert bound.most is not None and bound.most.resource == "shared memory"
+    assert bound.most.speed == pytest.approx(197.7, abs=0.1)
+
+
+def test_blocks_that_never_end_are_no_ground_for_a_bound(tmp_path: Path) -> None:
+    found = ring(tmp_path, '"r"(3 * TILE', '"r"(4 * TILE')
+
+    assert not found.bounds and not found.counts and not found.advice
+    assert "the blocks of hgemm that were counted did not end; block (" in str(found.missing)
+    assert "it still expects 8192 bytes that no copy brings" in str(found.missing)
 
 
 # --- by hand

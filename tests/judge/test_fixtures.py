@@ -19,7 +19,7 @@ from grader.base.records import Verdict
 from grader.base.result import Result
 from grader.explain import sass
 from grader.judge.pipeline import Graded, grade
-from grader.judge.program import Bench, compile_for
+from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report import formatting as text
@@ -89,7 +89,7 @@ def rendered(graded: Graded) -> str:
     return console.file.getvalue()
 
 
-def bench_for(want: Fixture) -> Bench:
+def bench_for(want: Fixture) -> GradingContext:
     lab = msgspec.structs.replace(bench().lab, architectures=(want.architecture,))
     return msgspec.structs.replace(bench(), lab=lab)
 

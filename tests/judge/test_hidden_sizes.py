@@ -16,8 +16,7 @@ import sys
 import threading
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,9 +32,8 @@ from grader.cli.console import WRONG_USAGE
 from grader.cli.entry import main
 from grader.cli.export_command import RENDERERS
 from grader.cli.grading import ready
-from grader.judge import pipeline, rulings, scoring, simulated
-from grader.judge.rulings import Ruling, hidden_group, not_run
-from grader.judge.simulated import StageResults
+from grader.judge import pipeline, rulings, scoring, walk
+from grader.judge.rulings import Ruling, reduced
 from grader.labs.lab import Case, Hidden, Lab, load_lab, with_hidden
 from grader.labs.submission import load_submission
 from grader.report import html, terminal
@@ -43,7 +41,7 @@ from grader.results import store
 from grader.results.entries import keep_sources
 from grader.run.gpu.device import GpuDevice
 from grader.run.gpu.messages import Ready
-from grader.run.protocol import CaseOutcome, quietly, refused
+from grader.run.protocol import CaseOutcome, Progress, quietly, refused
 from grader.sandbox.running import Sandbox
 from grader.study.sweep import Sweep, run_sweep
 from ptxsim.findings.finding import Severity
@@ -52,59 +50,14 @@ from ptxsim.records import Size
 from tests.support import outcomes
 from tests.support.bench import bench
 from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
+from tests.support.files import beside
 from tests.support.pages import H200, timed
 from tests.support.product import MAIN
 from tests.support.sandboxes import needs_landlock
 
-LAB = """\
-id: sealed
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[1, 1, 1], [33, 17, 20]]
-limits: {simulate_s: 3, record_s: 1}
-groups:
-  public: {weight: 60}
-  hidden:
-    weight: 40
-    seed_file: hidden.seed
-    cpu: [{ranges: [[211, 241], [131, 161], [11, 29]], count: 2}]
-    performance: [{ranges: [[2001, 9999], [2001, 9999], [2001, 9999]], count: 2}]
-"""
+LAB = beside(__file__, "hidden.yaml")
 SECRETS = ("the secret of one course", "that of the year after it")
 
-# It is right where M ≤ 33, and elsewhere tells M, N and K in every way it can: by what
-# it prints, by lines, values, addresses, blocks and threads, and by what it keeps between calls.
-TELLTALE = """\
-#include "gemm.cuh"
-#include <cstdio>
-static int last = 0;
-__device__ int kept = 0;
-__global__ void sgemm(const float* A, const float* B, float* C, int m, int n, int k, int before) {
-  const int i = blockIdx.x * 16 + threadIdx.x, j = blockIdx.y * 16 + threadIdx.y;
-  if (i == 0 && j == 0) printf("now %d %d %d, before %d %d\\n", m, n, k, before, kept);
-  if (i >= m || j >= n) return;
-  float sum = 0.0f;
-  for (int p = 0; p < k; ++p) sum += A[i * size_t(k) + p] * B[p + j * size_t(k)];
-  if (m > 33) {
-    if (m & 1) sum += A[size_t(m) * k + i];
-    else sum += A[size_t(m) * k + 2 * i];
-    if (i == m % 16 && j == n % 16) C[size_t(m) * n + k] = m;
-    sum += 1000.0f * m + n;
-    if (i == 0 && j == 0) kept = m;
-  }
-  C[i + j * size_t(m)] = sum;
-}
-template <>
-void run_custom<float>(thrust::device_vector<float>& A, thrust::device_vector<float>& B,
-                       thrust::device_vector<float>& C, const int m, const int n, const int k) {
-  std::printf("host %d %d %d\\n", m, n, k);
-  std::fprintf(stderr, "host %d %d %d\\n", m, n, k);
-  const dim3 block(16, 16), grid((m + 15) / 16, (n + 15) / 16);
-  HOST
-  sgemm<<<grid, block>>>(A.data().get(), B.data().get(), C.data().get(), m, n, k, last);
-  last = m;
-}
-"""
 HOST = {
     "values": "",
     "exit": "if (m > 33) std::exit(m % 100 + 1);",
@@ -129,8 +82,7 @@ def hidden_of(lab: Lab) -> Hidden:
 
 
 def telltale(host: str) -> str:
-    text = TELLTALE.replace("HOST", host).replace("<cstdio>", "<cstdio>\n#include <stdexcept>")
-    return text.replace("<cstdio>", "<cstdio>\n#include <cstdlib>\n#include <string>")
+    return beside(__file__, "telltale.cu", host=host)
 
 
 def submit(place: Path, host: str) -> subprocess.CompletedProcess[str]:
@@ -239,7 +191,8 @@ def test_two_secrets_tell_the_same(
             assert str(case.size) not in words
         m = {str(case.size["m"]) for case in hidden_of(lab).cpu}
         document = str(everything["document"]) + str(everything["terminal"])
-        assert m.isdisjoint(re.findall(r"\d+", document))
+        hashes = r"\b[0-9a-f]{64}\b"  # whose digits are anybody's
+        assert m.isdisjoint(re.findall(r"\d+", re.sub(hashes, "", document)))
         seen.append(everything)
     first, second = seen
     assert hidden_of(lab_in(tmp_path / "0", SECRETS[0])) != hidden_of(lab)
@@ -247,56 +200,6 @@ def test_two_secrets_tell_the_same(
         assert first[name] == second[name], name
     assert "Hidden sizes: 0 of 2 right" in first["terminal"]
     assert "Hidden sizes: 0 of 2 right" in first["page"]
-
-
-# It writes each hidden size into the page cache: of a large file, it reads a page for each set bit.
-# At a public size it asks which pages are there, and says what it finds in an exception.
-LEAK = """\
-#include <fcntl.h>
-#include <sys/uio.h>
-#include <unistd.h>
-#include <stdexcept>
-#include <string>
-#include "gemm.cuh"
-constexpr long SIGN = 0x2d5, STEP = 16 * 4096, BITS = 52;  // ten of the sign, fourteen each
-static bool is_there(int file, int bit) {
-  char byte;
-  const iovec one = {&byte, 1};
-  return preadv2(file, &one, 1, bit * STEP, RWF_NOWAIT) == 1;
-}
-static long read_word(int file) {
-  long word = 0;
-  for (int bit = 0; bit < BITS; ++bit) word |= long(is_there(file, bit)) << bit;
-  return word;
-}
-static void write_word(int file, long word) {
-  char byte;
-  posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-  posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
-  for (int bit = 0; bit < BITS; ++bit)
-    if (word >> bit & 1) (void)!pread(file, &byte, 1, bit * STEP);
-}
-__global__ void sgemm(const float* A, const float* B, float* C, int m, int n, int k) {
-  const int i = blockIdx.x * 16 + threadIdx.x, j = blockIdx.y * 16 + threadIdx.y;
-  if (i >= m || j >= n) return;
-  float sum = 0.0f;
-  for (int p = 0; p < k; ++p) sum += A[i * size_t(k) + p] * B[p + j * size_t(k)];
-  C[i + j * size_t(m)] = sum;
-}
-template <>
-void run_custom<float>(thrust::device_vector<float>& A, thrust::device_vector<float>& B,
-                       thrust::device_vector<float>& C, const int m, const int n, const int k) {
-  const int file = open("FILE", O_RDONLY);
-  const long word = read_word(file);
-  if (m > 33) write_word(file, SIGN << 42 | long(m) << 28 | long(n) << 14 | k);
-  else if (word >> 42 == SIGN)
-    throw std::runtime_error("seen " + std::to_string(word >> 28 & 16383) + " and more");
-  else write_word(file, 0);
-  close(file);
-  sgemm<<<dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(A.data().get(), B.data().get(),
-                                                             C.data().get(), m, n, k);
-}
-"""
 
 
 @pytest.mark.sampled
@@ -309,7 +212,7 @@ def test_a_hand_in_learns_nothing_from_the_one_before(tmp_path: Path, sandbox: s
         pytest.skip("no libstdc++.a of 3 MB here, whose pages nobody else reads")
     for student in ("ann", "eve"):
         (tmp_path / student).mkdir()
-        (tmp_path / student / MAIN).write_text(LEAK.replace("FILE", large))
+        (tmp_path / student / MAIN).write_text(beside(__file__, "leak.cu", file=large))
         options = ("--lab", "lab.yaml", "--device", "cpu", "--sandbox", sandbox)
         done = run(grade(student, *options, "--json"), tmp_path)
         assert done.returncode == 0, done.stdout  # else it says what it has seen
@@ -336,14 +239,14 @@ def test_the_instructor_sees_them_and_nobody_else(tmp_path: Path) -> None:
     lab = lab_in(tmp_path, SECRETS[0])
     listed = run(grade("hidden", "--lab", "lab.yaml"), tmp_path)
     every = (*hidden_of(lab).cpu, *hidden_of(lab).performance)
-    assert all(str(case.size) in listed.stderr + listed.stdout for case in every)
+    assert all(str(case.size) in listed.stdout for case in every)
 
     (tmp_path / "eve").mkdir()
     wrong = STARTER.replace("] = sum;", "] = m > 33 ? 7.0f * m : sum;")
     (tmp_path / "eve" / "sgemm.cu").write_text(wrong)
     shown = run(grade("eve", "--lab", "lab.yaml", "--device", "cpu", "--reveal"), tmp_path)
     assert shown.returncode == 1
-    assert all(str(case.size) in shown.stderr for case in hidden_of(lab).cpu)
+    assert all(str(case.size) in shown.stdout for case in hidden_of(lab).cpu)
     assert not (tmp_path / "results").exists()  # where students' pages lie
 
 
@@ -423,10 +326,10 @@ def judged(public: tuple[float, int], secret: tuple[float, int], *findings: Find
     by = {each.id: scoring.beside_the_baseline(lab.scoring) for each in lab.timed}
     seen = [outcome(case, public[0], wrong=public[1])]
     hidden = [outcome(SECRET, secret[0], *findings, wrong=secret[1])]
-    group = rulings.hidden_on_gpu([SECRET], hidden, seen, lab, gpu=None, by=by)
-    ruling = rulings.on_gpu(
-        *([case], seen, lab), gpu=None, simulated=Verdict.AC, notes=(), by=by, hidden=group
-    )
+    group = reduced(rulings.rule([SECRET], hidden, lab), lab, 1, by)
+    public = rulings.rule([case], seen, lab)
+    simulated = Ruling(verdict=Verdict.AC)
+    ruling = rulings.conclude(public, lab, hidden=group, simulated=simulated, yardsticks=by)
     assert ruling.score is not None and ruling.findings == ()
     assert {share.case for share in ruling.score.shares} == {case.id}
     assert {curve.case for curve in ruling.score.curves} <= {case.id}
@@ -459,11 +362,15 @@ def test_a_group_costs_its_own_points_and_a_broken_rule_all(
         assert [group.points for group in ruling.groups] == [80.0, 60.0]  # 60.34 would tell more
 
 
+def hidden_group(outcome: CaseOutcome) -> SizeGroup:
+    return reduced(rulings.rule([SECRET], [outcome], gpu_lab()), gpu_lab(), 1)
+
+
 def test_one_kind_is_all_that_is_kept() -> None:
     """Of all errors at once, which could spell a number, the one that decides the verdict."""
 
     def mistakes(*found: Finding) -> tuple[Kind, ...]:
-        group = hidden_group([SECRET], [outcome(SECRET, 30.0, *found)], gpu_lab())
+        group = hidden_group(outcome(SECRET, 30.0, *found))
         assert not SECRET_NUMBERS & set(re.findall(r"\d+", str(msgspec.to_builtins(group))))
         return group.mistakes
 
@@ -478,9 +385,9 @@ def test_a_failure_at_a_hidden_size_tells_nothing() -> None:
     """Nor does our own fault, not even in a traceback, whose last line may hold figures."""
     faults = (MachineError(f"ended at {SECRET_SIZE}"), ValueError(f"cannot reshape {SECRET_SIZE}"))
     for fault in faults:
-        with pytest.raises(MachineError) as caught, simulated.sealed():
+        with pytest.raises(MachineError) as caught, walk.sealed():
             raise fault
-        assert caught.value.message == simulated.HIDDEN_FAILURE
+        assert caught.value.message == walk.HIDDEN_FAILURE
         assert caught.value.__suppress_context__
 
 
@@ -519,19 +426,9 @@ def test_hidden_sizes_need_a_filter_of_system_calls() -> None:
     ready(tools, "off")
 
 
-def test_after_a_crash_hidden_sizes_do_not_run() -> None:
-    lab = gpu_lab()
-    program = cast(Any, SimpleNamespace(bench=msgspec.structs.replace(bench(), lab=lab)))
-    gpu = cast(Any, SimpleNamespace(gpu=H200))
-    broken = msgspec.structs.replace(outcome(lab.performance[0], 40.0), stopped="crash")
-    none: Any = None
-    group = pipeline._grade_hidden(program, gpu, none, none, [broken], quietly, none)
-    assert group == not_run(hidden_of(lab), 1)
-
-
 def test_a_refused_hidden_size_is_its_kind() -> None:
     refusal = Rejected(Verdict.RE, verbatim("ended with status 77"), (error(Kind.HOST_CRASH),))
-    group = hidden_group([SECRET], [refused(SECRET.id, SECRET_SIZE, refusal)], gpu_lab())
+    group = hidden_group(refused(SECRET.id, SECRET_SIZE, refusal))
     assert (group.verdict, group.mistakes, group.right) == (Verdict.RE, (Kind.HOST_CRASH,), 0)
 
 
@@ -552,50 +449,54 @@ def test_a_second_lab_file_makes_a_group_that_counts_by_sizes(tmp_path: Path) ->
 
 # --- the whole grading on a GPU, whose worker answers from a script ---------------------------
 
-WORKER = """
-import json, os, sys
-log, answer, ready = sys.argv[1:]
-for line in sys.stdin:
-    job = json.loads(line)
-    if job["type"] in ("prepare", "warm"):
-        continue
-    with open(log, "a") as file:
-        cases = [(each["case"]["id"], each["timed"]) for each in job["cases"]]
-        print(json.dumps([os.getpid(), cases]), file=file)
-    if ready:
-        print(ready)
-        ready = ""
-    for each in job["cases"]:
-        outcome = json.loads(answer)
-        outcome |= {"id": each["case"]["id"], "size": each["case"]["plan"]["size"]}
-        if not each["timed"]:
-            outcome["timing"] = None
-        print(json.dumps({"type": "beat", "case": outcome["id"]}))
-        print(json.dumps({"type": "measured", "outcome": outcome}), flush=True)
-    print(json.dumps({"type": "done"}), flush=True)
-"""
-
 
 def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note what ran, as it ends. The simulator takes a while longer, unless hidden sizes begin."""
     done: list[str] = []
     hidden_began = threading.Event()
-    simulate, grade_hidden = pipeline._simulate, pipeline._grade_hidden
+    simulate, grade_hidden = pipeline._simulate, pipeline.grade_hidden
 
-    def slowly(*given: Any) -> StageResults:
+    def slowly(*given: Any) -> Ruling:
         made = simulate(*given)
         hidden_began.wait(2)
         done.append("simulator")
         return made
 
-    def note(*given: Any) -> SizeGroup | None:
+    def note(*given: Any, **more: Any) -> SizeGroup:
         hidden_began.set()
         done.append("hidden sizes")
-        return grade_hidden(*given)
+        return grade_hidden(*given, **more)
 
     monkeypatch.setattr(pipeline, "_simulate", slowly)
-    monkeypatch.setattr(pipeline, "_grade_hidden", note)
+    monkeypatch.setattr(pipeline, "grade_hidden", note)
     return done
+
+
+def graded_on_gpu(
+    place: Path, lab: Lab, progress: Progress, *, broken: str | None = None
+) -> Result:
+    """broken: the worker's answer in place of its measurements."""
+    given = outcome(lab.performance[0], 30.2)  # 60.4 points at every timed size
+    answer = msgspec.json.encode(msgspec.structs.replace(given, printed="")).decode()
+    ready = msgspec.json.encode(Ready(gpu=H200)).decode()
+    holes = {"log": str(place / "log"), "answer": answer, "ready": ready}
+    worker = beside(__file__, "scripted_worker.py.in", **{k: repr(v) for k, v in holes.items()})
+    if broken:
+        worker = worker.replace('{"type": "measured", "outcome": outcome}', broken)
+    device = GpuDevice(lab.problem_ref, command=(sys.executable, "-c", worker))
+    (place / "ann").mkdir()
+    (place / "ann" / "sgemm.cu").write_text(STARTER)
+    tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
+    return pipeline.grade(place / "ann", tools, progress, gpu=device).result
+
+
+@pytest.mark.sampled
+def test_after_a_crash_hidden_sizes_do_not_run(tmp_path: Path) -> None:
+    broken = '{"type": "broken", "case": outcome["id"], "message": "cudaErrorIllegalAddress"}'
+    lab = lab_in(tmp_path, SECRETS[0])
+    result = graded_on_gpu(tmp_path, lab, quietly, broken=broken)
+    assert [group.verdict for group in result.groups] == [Verdict.RE, None]
+    assert "hidden" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.sampled
@@ -603,19 +504,9 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = lab_in(tmp_path, SECRETS[0])
-    given = outcome(lab.performance[0], 30.2)  # 60.4 points at every timed size
-    answer = msgspec.json.encode(msgspec.structs.replace(given, printed="")).decode()
-    ready = msgspec.json.encode(Ready(gpu=H200)).decode()
-    command = (sys.executable, "-c", WORKER, str(tmp_path / "log"), answer, ready)
-    device = GpuDevice(lab.problem_ref, command=command)
-    (tmp_path / "ann").mkdir()
-    (tmp_path / "ann" / "sgemm.cu").write_text(STARTER)
-    tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
     heard: list[str] = []
     done = in_order(monkeypatch)
-    graded = pipeline.grade(
-        tmp_path / "ann", tools, lambda stage, detail: heard.append(str(detail)), gpu=device
-    )
+    result = graded_on_gpu(tmp_path, lab, lambda _, words: heard.append(str(words)))
     assert done == ["simulator", "hidden sizes"]  # never beside each other
     # The worker of the others never gets the hidden plans.
     jobs = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
@@ -623,7 +514,6 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
     assert worker == again != other
     assert [verified, timed] == [[["correctness-0", False]], [["performance-0", True]]]
     assert sorted(secret) == [["hidden-performance-0", True], ["hidden-performance-1", True]]
-    result = graded.result
     assert result.verdict is Verdict.AC and result.score is not None, result.error
     assert [case.id for case in result.cases] == ["correctness-0", "performance-0"]
     assert [group.points for group in result.groups] == [60.4, 60.0]
@@ -632,4 +522,4 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
     for case in (*hidden_of(lab).performance, *hidden_of(lab).cpu):
         assert str(case.size) not in said
         assert str(case.size["m"]) not in re.findall(r"\d+", said)
-    assert "the hidden sizes" in heard
+    assert "running the hidden sizes on the GPU" in heard

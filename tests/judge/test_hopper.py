@@ -4,6 +4,7 @@ wrong: tests/fixtures/hopper/tma_wgmma."""
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from grader.run.protocol import quietly
 from ptxsim.findings.finding import Severity
 from ptxsim.records import Size
 from tests.support.bench import bench
+from tests.support.files import table
 from tests.support.places import FIXTURES, ROOT
 
 FOLDER = FIXTURES / "hopper" / "tma_wgmma"
@@ -26,59 +28,7 @@ COPY, WGMMA, WAIT, LAUNCH = '"l"(map)', ': "l"(x), "l"(y)', '"r"(parity)', "cuda
 MAP, EXPECT = "cuTensorMapEncodeTiled", "expect(&s.full[stage], TILE * LINE * 2);"
 
 
-# By name: what stands in the source, what in its place; verdict, kind, part of the line that the
-# finding names, part of its message.
-WRONG = {
-    "fewer bytes announced": (
-        *(EXPECT, "expect(&s.full[stage], TILE * LINE);"),
-        *("TLE", "barrier-divergence", WAIT, "8192 bytes more than it expects"),
-    ),
-    "more bytes announced": (
-        *(EXPECT, "expect(&s.full[stage], TILE * LINE * 4);"),
-        *("TLE", "barrier-divergence", WAIT, "it still expects 8192 bytes that no copy brings"),
-    ),
-    "no wait for the copy": (
-        *("wait(&s.full[stage], step / STAGES % 2);", ""),
-        *("WA", "race", WGMMA, "bulk copy not waited for"),
-    ),
-    "no fence.proxy.async": (
-        *('asm volatile("fence.proxy.async.shared::cta;" ::: "memory");', ""),
-        *("WA", "race", WGMMA, "no fence.proxy.async between them"),
-    ),
-    "no wgmma.fence": (
-        *('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");', ""),
-        *("WA", "race", WGMMA, "has no wgmma.fence before it"),
-    ),
-    "no wgmma.wait_group": (
-        *('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");', ""),
-        *("WA", "race", COPY, "may still read it"),
-    ),
-    "too many lines": (
-        *("cuuint64_t(lines)}", "cuuint64_t(lines) + 64}"),
-        *("RE", "out-of-bounds", COPY, "past the end of the 74880-byte allocation A"),
-    ),
-    "lines too long": (
-        *("{cuuint64_t(k), cuuint64_t(lines)}", "{cuuint64_t(k) + 56, cuuint64_t(lines)}"),
-        *("RE", "out-of-bounds", COPY, "across the end of the 74880-byte allocation A"),
-    ),
-    "a box that the driver refuses": (
-        *("{LINE, TILE / 2}", "{LINE + 8, TILE / 2}", "RE", "host-crash", ""),
-        f"after {MAP} returned CUDA_ERROR_INVALID_VALUE: boxDim[0] in bytes must not exceed",
-    ),
-    "what is no map": (
-        *('throw "no tensor map";\n', 'throw "no tensor map";\n  map = CUtensorMap{};\n'),
-        *("RE", "out-of-bounds", COPY),
-        f"uses as a tensor map at line 43 is none; did {MAP} fail?",
-    ),
-    "half a cluster": (
-        *("(n + 2 * TILE - 1) / (2 * TILE) * 2", "(n + TILE - 1) / TILE", "RE", "bad-launch"),
-        *(LAUNCH, "the grid (3, 2, 1) is no multiple of its clusters, (2, 1, 1)"),
-    ),
-    "a cluster that not every GPU has": (
-        *("{2, 1, 1}", "{16, 1, 1}", "RE", "bad-launch", LAUNCH),
-        "need cudaFuncAttributeNonPortableClusterSizeAllowed",
-    ),
-}
+WRONG = {name: row for name, *row in table(__file__, "wrong_tma.txt")}
 
 
 def graded(folder: Path, size: Size = SIZE) -> Result:
@@ -104,7 +54,8 @@ def errors_of(result: Result) -> list[Finding]:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
-    old, new, verdict, kind, at, says = WRONG[name]
+    row = (each.encode().decode("unicode_escape") for each in WRONG[name])
+    old, new, verdict, kind, at, says = row
     folder = changed(FOLDER, tmp_path, ("hgemm.cu", old, new))
     result = graded(folder)
     assert result.verdict is Verdict(verdict), (result.error, result.findings)
@@ -115,10 +66,15 @@ def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
     ), result.findings
 
 
-def changed(folder: Path, place: Path, *changes: tuple[str, str, str]) -> Path:
-    """A copy of the program with other words in some of its files."""
+def changed(folder: Path, place: Path, *changes: tuple[str, str, str] | str) -> Path:
+    """Copy the program, with other words in some of its files or with a patch."""
     copy = shutil.copytree(folder, place / "student")
-    for file, old, new in changes:
+    for change in changes:
+        if isinstance(change, str):
+            patch = Path(__file__).parent / "data" / change
+            subprocess.run(["git", "apply", patch], cwd=copy, check=True)
+            continue
+        file, old, new = change
         text = (copy / file).read_text()
         assert text.count(old) == 1, old
         (copy / file).write_text(text.replace(old, new))
@@ -143,42 +99,7 @@ WIDE = (
 NO_WAIT = ("wide.cuh", "while (atomicCAS(&sums_left[slot], 1, 0) != 1);", "sums_left[slot] = 0;")
 # A is copied first, by a kernel beside whose end the product begins: one thread waits for it, ahead
 # of its first copy.
-PACKED = (
-    (
-        "hgemm.cu",
-        "// C^T = B^T",
-        "__global__ void pack(const __half* A, __half* packed, int count) {\n"
-        "  cudaTriggerProgrammaticLaunchCompletion();\n"
-        "  const int e = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "  if (e < count) packed[e] = A[e];\n"
-        "}\n\n// C^T = B^T",
-    ),
-    (
-        "hgemm.cu",
-        "      expect(&s",
-        "      if (p == 0) cudaGridDependencySynchronize();\n      expect(&s",
-    ),
-    (
-        "hgemm.cu",
-        "  A = map_of(d_A.data().get(), m, k);",
-        "  static __half* packed;\n"
-        "  if (!packed) cudaMalloc(&packed, sizeof(__half) * m * k);\n"
-        "  pack<<<(m * k + 255) / 256, 256>>>(d_A.data().get(), packed, m * k);\n"
-        "  A = map_of(packed, m, k);",
-    ),
-    (
-        "hgemm.cu",
-        "cudaLaunchAttribute cluster = {};",
-        "cudaLaunchAttribute attributes[2] = {}, &cluster = *attributes;",
-    ),
-    (
-        "hgemm.cu",
-        "  config.attrs = &cluster;\n  config.numAttrs = 1;",
-        "  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
-        "  attributes[1].val.programmaticStreamSerializationAllowed = 1;\n"
-        "  config.attrs = attributes;\n  config.numAttrs = 2;",
-    ),
-)
+PACKED = ("packed.patch",)
 NO_PACKED = ("hgemm.cu", "      if (p == 0) cudaGridDependencySynchronize();\n", "")
 
 
@@ -197,7 +118,7 @@ NO_PACKED = ("hgemm.cu", "      if (p == 0) cudaGridDependencySynchronize();\n",
 )
 def test_who_does_not_wait_is_found(
     program: Path,
-    order: tuple[tuple[str, str, str], ...],
+    order: tuple[tuple[str, str, str] | str, ...],
     mistake: tuple[str, str, str],
     size: tuple[int, int, int],
     verdicts: str,

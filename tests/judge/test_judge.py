@@ -19,6 +19,7 @@ from ptxsim.findings.finding import Severity
 from ptxsim.message import NOTHING, verbatim
 from ptxsim.records import Size
 from tests.support import outcomes
+from tests.support.files import table
 from tests.support.pages import LINES
 from tests.support.product import GEMM
 from tests.support.results import RIGHT
@@ -41,61 +42,18 @@ def outcome(*findings: Finding, name: str = "cpu-0", **changes: Any) -> CaseOutc
     return outcomes.outcome(Case(id=name, size=SIZE), *findings, **changes)
 
 
+def described(words: str) -> Finding:
+    """Make a finding of a kind, a severity other than an error, and perhaps no line."""
+    kind, *more = words.split()
+    severity = next((Severity[word.upper()] for word in more if word != "nowhere"), Severity.ERROR)
+    return finding(Kind(kind), line=None if "nowhere" in more else 7, severity=severity)
+
+
 RULINGS = {
-    "right": (outcome(), Verdict.AC, ""),
-    "wrong": (outcome(wrong=1), Verdict.WA, "1 of 6 elements are wrong"),
-    "wrong, and why": (
-        outcome(finding(Kind.UNINITIALIZED_READ), wrong=1),
-        Verdict.WA,
-        "1 of 6 elements are wrong (uninitialized-read at sgemm.cu:7)",
-    ),
-    "outside": (outcome(finding(Kind.OUT_OF_BOUNDS)), Verdict.RE, "out-of-bounds at sgemm.cu:7"),
-    "misaligned": (
-        outcome(finding(Kind.MISALIGNED), wrong=1),
-        Verdict.RE,
-        "misaligned at sgemm.cu:7",
-    ),
-    "outside, then stuck": (
-        outcome(finding(Kind.OUT_OF_BOUNDS), finding(Kind.ENDLESS_LOOP), stopped="time"),
-        Verdict.RE,
-        "out-of-bounds at sgemm.cu:7",
-    ),
-    "stuck": (
-        outcome(finding(Kind.ENDLESS_LOOP), stopped="time"),
-        Verdict.TLE,
-        "endless-loop at sgemm.cu:7: did not end in time",
-    ),
-    "slow": (outcome(stopped="time"), Verdict.TLE, "did not end in time"),
     "slow, by a limit that says so": (
         outcome(stopped="time", message=verbatim("a launch did not end within 10 s")),
         Verdict.TLE,
         "a launch did not end within 10 s",
-    ),
-    "deadlock": (
-        outcome(finding(Kind.BARRIER_DIVERGENCE), stopped="deadlock"),
-        Verdict.TLE,
-        "barrier-divergence at sgemm.cu:7: threads wait for ever",
-    ),
-    "race, right values": (
-        outcome(finding(Kind.RACE)),
-        Verdict.WA,
-        "race at sgemm.cu:7: the values are right here, but on a GPU they depend on timing",
-    ),
-    "input": (
-        outcome(finding(Kind.INPUT_MODIFIED, line=None)),
-        Verdict.WA,
-        "input-modified!: the values are right here, but inputs belong to the grader",
-    ),
-    "unknown error": (
-        outcome(finding(Kind.HOST_CRASH)),
-        Verdict.WA,
-        "host-crash at sgemm.cu:7: the values are right here, but the program is wrong",
-    ),
-    "warning": (outcome(finding(Kind.RACE, severity=Severity.WARNING)), Verdict.AC, ""),
-    "tensor core": (
-        outcome(finding(Kind.TENSOR_CORE, severity=Severity.NOTE), wrong=1),
-        Verdict.RF,
-        "tensor-core at sgemm.cu:7: this lab forbids tensor cores",
     ),
     "refused": (
         refused("cpu-0", SIZE, Rejected(Verdict.FE, verbatim("calls cublasSgemm"))),
@@ -103,6 +61,10 @@ RULINGS = {
         "calls cublasSgemm",
     ),
 }
+for name, kinds, wrong, stopped, verdict, message in table(__file__, "rulings.txt"):
+    found = [described(words) for words in kinds.split(", ") if words]
+    seen = outcome(*found, wrong=int(wrong), stopped=stopped or None)
+    RULINGS[name] = (seen, Verdict(verdict), message)
 
 
 @pytest.mark.parametrize(("seen", "verdict", "message"), RULINGS.values(), ids=RULINGS.keys())
@@ -118,34 +80,12 @@ def test_tensor_cores_may_be_allowed() -> None:
 
 FP32_SUMS = "this lab asks for sums in FP32"
 NARROW = "allows tensor cores for numbers of 16 bits and more"
-INSTRUCTIONS = {
-    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32": None,
-    "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16": None,
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16": None,
-    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": None,
-    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32": None,
-    "wmma.load.a.sync.aligned.row.m16n16k16.f16, wmma.store.d.sync.m16n16k16.f16": None,
-    "HGMMA.64x256x16.F32, HMMA.16816.F32": None,
-    "HGMMA.64x128x16.F32, HMMA.16816.F32.BF16": None,
-    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32": NARROW,
-    "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32": NARROW,
-    "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32": NARROW,
-    **{f"{opcode}.X": NARROW for opcode in ("IMMA", "IGMMA", "QMMA", "QGMMA", "BMMA", "OMMA")},
-    "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16": FP32_SUMS,
-    "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16": FP32_SUMS,
-    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16": FP32_SUMS,
-    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f32.satfinite": FP32_SUMS,
-    "wgmma.mma_async.sync.aligned.m64n128k16.f16.f16.f16": FP32_SUMS,
-    "wgmma.mma_async.sp.sync.aligned.m64n128k32.f16.f16.f16": FP32_SUMS,
-    "HMMA.16816.F32, HMMA.16816.F16": FP32_SUMS,
-    "HMMA.SP.16832.F16": FP32_SUMS,
-    "HGMMA.64x128x16.F16": FP32_SUMS,
-}
+INSTRUCTIONS = dict(table(__file__, "tensor_instructions.txt"))
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
 def test_tensor_cores_are_for_16_bits_and_the_labs_sums(instruction: str) -> None:
-    broken = INSTRUCTIONS[instruction]
+    broken = {"too narrow": NARROW, "sums": FP32_SUMS}.get(INSTRUCTIONS[instruction])
     note = finding(Kind.TENSOR_CORE, severity=Severity.NOTE)
     note = msgspec.structs.replace(note, message=verbatim(f"{instruction} runs on tensor cores"))
     rules = Rules(tensor_cores="allow")

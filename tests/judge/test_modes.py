@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -240,13 +239,6 @@ def test_document_page_and_terminal_say_so(tmp_path: Path) -> None:
     assert said in html.render(result, {})
     document = store.save(tmp_path, result)
     assert store.load(document) == result
-
-    before = json.loads(document.read_bytes())  # documents before version 4 have one speed
-    del before["cases"][0]["timing"]["modes"]
-    (tmp_path / "old.json").write_text(json.dumps(before))
-    (read,) = store.load(tmp_path / "old.json").cases
-    assert read.timing and read.timing.modes is None
-    assert read.timing.scored_speed == pytest.approx(97)
 
 
 TIMES = st.floats(1e-4, 1e4)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
+from grader.base import Bound, Limit
 from grader.base.errors import GraderError, MachineError, OutOfTime, Rejected, ToolchainError
 from grader.base.finding import Finding, Kind
 from grader.base.records import Verdict
@@ -18,6 +21,8 @@ from ptxsim.message import verbatim
 from ptxsim.records import Size
 from tests.support import outcomes
 from tests.support.pages import H200
+from tests.support.product import GEMM
+from tests.support.results import NOTHING_KNOWN
 
 SIZE = Size.of(m=512, n=512, k=512)
 CASE = Case(id="performance-0", size=SIZE)
@@ -37,9 +42,9 @@ def lab(**rules: str) -> Lab:
 
 
 def ruled(simulated: Verdict, *seen: Finding, findings: str = "fail") -> Ruling:
-    return rulings.on_gpu(
-        [CASE], [outcome()], lab(findings=findings), gpu=H200, simulated=simulated, notes=seen
-    )
+    public = rulings.rule([CASE], [outcome()], lab())
+    beside = Ruling(verdict=simulated, findings=seen)
+    return rulings.conclude(public, lab(findings=findings), simulated=beside, yardsticks={})
 
 
 @pytest.mark.parametrize(
@@ -79,11 +84,36 @@ def test_what_is_only_slow_is_explained() -> None:
         (Verdict.WA, (RACE,), False),
         (Verdict.AC, (RACE,), False),
     ):
-        ruling = rulings.on_gpu(cases, late, lab(), gpu=H200, simulated=simulated, notes=seen)
+        beside = Ruling(verdict=simulated, findings=seen)
+        public = rulings.rule(cases, late, lab())
+        ruling = rulings.conclude(public, lab(), simulated=beside, yardsticks={})
         assert (ruling.verdict, ruling.explain) == (Verdict.TLE, explain)
         assert ruling.score is not None and ruling.score.total == 0
-    assert rulings.in_simulator(cases, late, load_lab()).explain
-    assert not rulings.in_simulator(cases, [outcome(RACE), small], load_lab()).explain
+    for seen_here, explain in ((late, True), ([outcome(RACE), small], False)):
+        public = rulings.rule(cases, seen_here, load_lab())
+        assert rulings.conclude(public, load_lab()).explain == explain
+
+
+@pytest.mark.parametrize(
+    ("share", "gpu", "holds"),
+    [(1.0, "H200", True), (0.99, "H200", False), (math.nan, "H200", False), (0.99, "A100", True)],
+)
+def test_an_exceeded_bound_is_an_error_of_ours(share: float, gpu: str, holds: bool) -> None:
+    cases = ruled(Verdict.AC).cases
+    assert cases[0].timing is not None
+    most = Limit(resource="issue", speed=share * cases[0].timing.scored_speed)
+    bound = Bound(
+        gpu=gpu, size=SIZE.dims, speed=1, resource="issue", limits=(most,), peak=60, most=most
+    )
+    why = msgspec.structs.replace(NOTHING_KNOWN, size=SIZE.dims, bounds=(bound,))
+    found, notes = rulings.refute(why, cases, H200, GEMM.info())
+    assert (found == why, not notes) == (holds, holds)
+    if not holds:
+        (note,) = notes
+        assert (note.kind, note.severity) == (Kind.BOUND_EXCEEDED, Severity.NOTE)
+        assert not found.bounds and found.missing == note.message
+        for speed in (cases[0].timing.scored_speed, most.speed):
+            assert f"{speed:.4g}" in str(note.message)
 
 
 @pytest.mark.parametrize(
@@ -96,4 +126,4 @@ def test_what_is_only_slow_is_explained() -> None:
     ],
 )
 def test_a_grading_that_ends_early_has_a_verdict(failure: GraderError, verdict: Verdict) -> None:
-    assert rulings.of_failure(failure) is verdict
+    assert rulings.from_failure(failure).verdict is verdict

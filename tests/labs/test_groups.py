@@ -12,22 +12,9 @@ from grader.base.errors import LabError
 from grader.base.language import language
 from grader.labs.lab import Lab, load_lab, revealed
 from tests.support.chinese import assert_chinese
+from tests.support.files import beside, table
 
-LAB = """\
-id: sealed
-correctness: [[1, 1, 1]]
-performance: [{mnk: [256, 256, 256]}]
-cpu: [[8, 8, 8]]
-multiple_of: 1
-groups:
-  public: {weight: 60}
-  hidden:
-    weight: 40
-    seed_file: hidden.seed
-    cpu: [{ranges: [[40, 99], [40, 99], 8], count: 3}, {ranges: [[1, 9], 7, [1, 9]]}]
-    performance: [{ranges: [[256, 4096], [256, 4096], [64, 512]], count: 2, multiple_of: 64}]
-    correctness: [{ranges: [[1, 300], [1, 300], [1, 300]], count: 4}]
-"""
+LAB = beside(__file__, "sealed.yaml")
 SEED = "a secret of enough bytes"
 
 
@@ -91,30 +78,9 @@ def test_hidden_sizes_are_never_public_ones(tmp_path: Path) -> None:
         assert lab.hidden.cpu[1].size.extents == (8, 8, 7)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("weight: 40", "weight: 0", "groups.hidden.weight: expected a number > 0, got 0"),
-        ("{weight: 60}", "60", "groups.public: expected a mapping with weight, got 60"),
-        ("  public: {weight: 60}\n", "", "groups.public: missing; expected a mapping with weight"),
-        ("    seed_file: hidden.seed\n", "", "groups.hidden.seed_file: missing; expected the name"),
-        ("count: 4", "count: 0", "groups.hidden.correctness[0].count: expected an integer from 1"),
-        ("count: 4", "many: 4", "hidden.correctness[0].many: unknown key; known here: ranges"),
-        (
-            "[[256, 4096], [256, 4096], [64, 512]]",
-            "[[256, 4096], [64, 512]]",
-            "groups.hidden.performance[0].ranges: expected 3 ranges, of M, N, K, got 2",
-        ),
-        ("[64, 512]", "[512, 64]", "[0].ranges[2]: expected [LEAST, MOST], got [512, 64]"),
-        ("[64, 512]", "[1, 2, 3]", "[0].ranges[2]: expected [LEAST, MOST], or one number"),
-        ("[64, 512]", "[65, 127]", "ranges[2]: no multiple of 64 lies between 65 and 127"),
-        ("[64, 512]", "[64, 99999]", "ranges[2]: K is at most 65536, got 99999"),
-        ("[64, 512]", "[0, 512]", "groups.hidden.performance[0].ranges[2]: expected [LEAST, MOST]"),
-        ("[[1, 9], 7, [1, 9]]", "[8, 8, 8]", "hidden.cpu[1]: the ranges have too few sizes"),
-        ("mnk: [256, ", "id: hidden-a, mnk: [256, ", "performance[0].id: 'hidden-a'"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "words"), table(__file__, "hidden_mistakes.txt"))
 def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+    old = old.encode().decode("unicode_escape")
     assert old in LAB
     with pytest.raises(LabError) as caught:
         load(tmp_path, text=LAB.replace(old, new, 1))

@@ -12,7 +12,7 @@ from grader.base.records import Verdict
 from grader.base.result import Result
 from grader.cli.new_command import find_starter
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import Lab, find_lab, load_lab
 from grader.run.protocol import quietly
 from ptxsim.records import Size
@@ -23,7 +23,7 @@ RUNGS = sorted(each for each in (ROOT / "reference" / "hgemm").glob("0[0-7]_*"))
 
 
 @cache
-def lab_bench() -> Bench:
+def lab_bench() -> GradingContext:
     return msgspec.structs.replace(bench(), lab=load_lab(find_lab("hgemm")), explain=False)
 
 

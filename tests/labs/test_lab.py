@@ -12,17 +12,9 @@ from grader.base.language import language
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from ptxsim.records import Size
 from tests.support.chinese import assert_chinese
+from tests.support.files import beside, table
 
-SMALL = """\
-id: tiny
-correctness: [[1, 1, 1], [8, 16, 24]]
-performance:
-  - {mnk: [64, 64, 64], weight: 1}
-  - {mnk: [128, 64, 64], weight: 2, id: wide}
-cpu: [[1, 1, 1], [2, 3, 5]]
-scoring: {policy: oj}
-limits: {compile_s: 60}
-"""
+SMALL = beside(__file__, "small.yaml")
 
 
 def test_the_default_lab_covers_what_the_simulator_should_try() -> None:
@@ -67,91 +59,25 @@ def test_an_architecture_may_have_a_suffix(tmp_path: Path) -> None:
     assert [lab.arch_on(gpu) for gpu in ("sm_90", "sm_80", "sm_75")] == ["sm_90a", "sm_80", "sm_75"]
 
 
-def changed(old: str, new: str) -> str:
-    assert old in SMALL
-    return SMALL.replace(old, new)
-
-
 SIZE = "expected 3 integers [M, N, K] from 1 to 65536, got"
-MISTAKES = {
-    "zero": (changed("[128, 64, 64]", "[0, 64, 64]"), f"performance[1].mnk: {SIZE} [0, 64, 64]"),
-    "negative": (changed("[2, 3, 5]", "[2, -3, 5]"), f"cpu[1]: {SIZE} [2, -3, 5]"),
-    "too few": (changed("[8, 16, 24]", "[8, 16]"), f"correctness[1]: {SIZE} [8, 16]"),
-    "too many": (changed("[8, 16, 24]", "[1, 2, 3, 4]"), f"correctness[1]: {SIZE} [1, 2, 3, 4]"),
-    "fraction": (changed("[2, 3, 5]", "[2, 3.5, 5]"), f"cpu[1]: {SIZE} [2, 3.5, 5]"),
-    "boolean": (changed("[2, 3, 5]", "[2, true, 5]"), f"cpu[1]: {SIZE} [2, True, 5]"),
-    "no size": (changed("[2, 3, 5]", "many"), f"cpu[1]: {SIZE} 'many'"),
-    "absurd": (changed("[2, 3, 5]", "[2, 3, 99999]"), f"cpu[1]: {SIZE} [2, 3, 99999]"),
-    "unknown key": (changed("cpu:", "cpus:"), "cpus: unknown key; did you mean 'cpu'?"),
-    "inner key": (changed("weight: 2", "wait: 2"), "performance[1].wait: unknown key; did you"),
-    "odd key": (changed("policy", "zzz"), "scoring.zzz: unknown key; known here: policy, runs"),
-    "number as key": (SMALL + "7: 1\n", ":9:1: not valid YAML: expected a field name, got"),
-    "missing": (changed("id: tiny\n", ""), "id: missing; expected letters"),
-    "empty list": (changed("[[1, 1, 1], [2, 3, 5]]", "[]"), "cpu: expected a list of sizes"),
-    "weight": (changed("weight: 2", "weight: 0"), "performance[1].weight: expected a number > 0"),
-    "infinity": (changed("weight: 2", "weight: .inf"), "performance[1].weight: expected a number"),
-    "nan": (changed("60", ".nan"), "limits.compile_s: expected a number > 0 (seconds), got nan"),
-    "text": (changed("60", "soon"), "limits.compile_s: expected a number > 0 (seconds), got 'soo"),
-    "policy": (
-        changed("policy: oj", "policy: best"),
-        "scoring.policy: expected 'oj' or 'linear' or 'log' or 'curve', got",
-    ),
-    "no checkpoints": (changed(": oj", ": linear"), "checkpoints: the policy 'linear' needs at le"),
-    "checkpoints fall": (
-        changed(": oj", ": log, checkpoints: [{ratio: 1, score: 9}, {ratio: 1, score: 10}]"),
-        "scoring.checkpoints[1].ratio: expected more than",
-    ),
-    "useless checkpoints": (
-        changed("policy: oj", "policy: oj, checkpoints: [{ratio: 1, score: 9}]"),
-        "scoring.checkpoints: the policy 'oj' has none",
-    ),
-    "layout": (SMALL + "layout: {C: diagonal}\n", "layout.C: expected 'row' or 'col', got"),
-    "host calls": (
-        SMALL + "rules: {host_calls: ignored}\n",
-        "rules.host_calls: expected 'charged' or 'free', got 'ignored'",
-    ),
-    "section": (SMALL + "rules: 3\n", "rules: expected a mapping with tensor_cores, findings"),
-    "kernels": (SMALL + "rules: {kernels: two}\n", "rules.kernels: expected 'any' or 'one', got"),
-    "architecture": (SMALL + "architectures: [8]\n", "architectures[0]: expected a compute"),
-    "suffix": (SMALL + "architectures: [80, 80a]\n", "architectures[1]: expected a compute"),
-    "same size": (changed("[2, 3, 5]", "[1, 1, 1]"), "cpu[1]: [1, 1, 1] is already cpu[0]"),
-    "same id": (
-        changed("id: wide", "id: performance-0"),
-        "performance[1].id: 'performance-0' is taken by performance[0]",
-    ),
-    "another's id": (changed("id: wide", "id: cpu-1"), "performance[1].id: 'cpu-1' is the id of"),
-    "id with a path": (changed("tiny", "../tiny"), "id: expected letters, digits"),
-    "no multiple": (
-        SMALL + "multiple_of: 8\n",
-        "correctness[0]: expected multiples of multiple_of=8, got [1, 1, 1]",
-    ),
-    "duplicate key": (SMALL + "id: again\n", ":9:1: not valid YAML: key 'id' appears twice"),
-    "inner duplicate": (changed("weight: 2", "weight: 2, weight: 3"), "'weight' appears twice"),
-    "syntax": ("id: [", ":1:6: not valid YAML: expected the node content"),
-    "control character": ("id: \x01", "not valid YAML: unacceptable character"),
-    "python tag": ("id: !!python/name:os.system", "not valid YAML: could not determine"),
-    "empty": ("", "the file is empty; start from"),
-    "only comments": ("# nothing\n", "the file is empty"),
-    "list": ("- 1\n", "expected fields such as 'id: sgemm', got [1]"),
-    "no such base": ("id: tiny\nextends: sgem\n", "extends: expected one of hgemm, ladder"),
-    "no id beside a base": ("extends: sgemm\n", "id: missing; expected letters"),
-    "text only": ("sgemm", "expected fields such as 'id: sgemm', got 'sgemm'"),
-}
+MISTAKES = table(__file__, "mistakes.txt")
 
 
-@pytest.mark.parametrize(("text", "words"), MISTAKES.values(), ids=MISTAKES.keys())
+@pytest.mark.parametrize(("name", "old", "new", "words"), MISTAKES)
 def test_a_mistake_is_one_line_naming_file_and_field(
-    text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, old: str, new: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = Path("labs/x.yaml")
     path.parent.mkdir()
-    path.write_text(text)
+    old, new = (each.encode().decode("unicode_escape") for each in (old, new))
+    assert old in ("+", "*", "") or old in SMALL
+    path.write_text({"+": SMALL + new, "*": new}.get(old, SMALL.replace(old, new)))
     with pytest.raises(LabError) as caught:
         load_lab(path)
     message = str(caught.value)
     assert message.startswith("labs/x.yaml:")
-    assert words in message
+    assert words.replace("$SIZE", SIZE) in message
     assert "\n" not in message
     assert len(message) < 250
     # The words of the library, and names of fields, have no translation.

@@ -15,7 +15,7 @@ from grader.base.records import Verdict
 from grader.base.result import Result
 from grader.judge import program
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.problems.comparison import check
@@ -32,7 +32,7 @@ COUNTS = (1, 2, 3, 7, 28, 29, 1000, 4097, 1 << 16, 1 << 20)
 
 
 @cache
-def lab_bench(explain: bool = False) -> Bench:
+def lab_bench(explain: bool = False) -> GradingContext:
     return msgspec.structs.replace(bench(), lab=load_lab(find_lab("reduction")), explain=explain)
 
 
@@ -152,7 +152,7 @@ def explained(folder: Path) -> Explanation:
     ready = program.prepare(
         load_submission(folder, "reduction.cu"), [Size.of(n=MOST)], lab_bench(), "sm_90"
     )
-    return program.explain(ready, lab_bench(), gpus.find("H200"))
+    return ready.explain(gpus.find("H200"))
 
 
 @pytest.mark.sampled

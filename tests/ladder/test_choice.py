@@ -9,22 +9,12 @@ import pytest
 
 from benchmarks.ladder.candidates import kernels
 from ptxsim.records import Record
+from tests.support.files import beside
 
 ROOT = Path(__file__).resolve().parents[2]
 ESTIMATE = ROOT / "reference" / "sgemm" / "32_dispatch" / "estimate.cuh"
 LOG = ROOT / "docs" / "measurements" / "2026-11-22-h200-candidates.txt"
 H200 = "{132, 232448, true}"
-PROGRAM = """
-#include "estimate.cuh"
-#include <cstdio>
-int main() {{
-  int m, n, k;
-  while (std::scanf("%d %d %d", &m, &n, &k) == 3) {{
-    const Choice c = Estimate{{m, n, k, {device}}}.best();
-    std::printf("%d %d %d %d\\n", int(c.kernel), c.slices, c.whole, c.sharers);
-  }}
-}}
-"""
 SHAPE = re.compile(r"(\d+)x(\d+)x(\d+): ")
 # Kernel, slices, whole, sharers: what the log and the program write.
 Division = tuple[str, int, int, int]
@@ -50,7 +40,7 @@ def measured() -> list[Shape]:
 
 def choices(sizes: list[tuple[int, int, int]], device: str, folder: Path) -> list[Division]:
     program = folder / "choice"
-    source = PROGRAM.format(device=device)
+    source = beside(__file__, "choose.cpp", device=device)
     command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{ESTIMATE.parent}"]
     command += ["-x", "c++", "-", "-o", str(program)]
     subprocess.run(command, input=source, text=True, check=True)

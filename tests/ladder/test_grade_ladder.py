@@ -37,6 +37,7 @@ from grader.results.ladders import (
 )
 from grader.results.rungs import Rung, find_reference, find_rungs
 from ptxsim.message import Message
+from tests.support.files import beside
 from tests.support.pages import (
     H200,
     LADDER_SIZES,
@@ -57,12 +58,7 @@ correctness: [[1, 1, 1]]
 performance: [{mnk: [64, 64, 64]}]
 cpu: [[2, 3, 5], [33, 17, 20]]
 """
-HOST = """\
-#include <cstdio>
-int main(int count, char** words) {
-  std::printf("plain:       1.25 GFLOPS\\nrestrict, accumulator: 3.5 GFLOPS (%s)\\n", words[1]);
-}
-"""
+HOST = beside(__file__, "host.cpp")
 
 
 def shown(ladder: Ladder, width: int = 120) -> str:
@@ -324,9 +320,9 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     assert [step.verdict for step in repaired.steps] == [Verdict.AC, Verdict.AC]
     assert repaired.sizes == ()
     assert [step.kernels for step in repaired.steps] == [1, 1]
-    said = capsys.readouterr().err
-    assert "1 of 2 are already graded" in said
-    assert re.search(r"01_naive +● +AC", said)
+    said = capsys.readouterr()
+    assert "1 of 2 are already graded" in said.err
+    assert re.search(r"01_naive +● +AC", said.out)
     page = document_path(Path("results"), None).with_suffix(".html")
     assert "Only a GPU can be timed" in page.read_text()
     assert len(list(folder(Path("results"), None).glob("quick/*/*.json"))) == 3
@@ -336,7 +332,7 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     assert bounded.untimed == ("A100 80GB PCIe", "RTX 2080 Ti")
     assert [found.arch for found in bounded.steps[1].ceilings] == ["sm_80", "sm_75"]
     assert all(0 < found.speed < 19.6 for found in bounded.steps[1].ceilings)
-    assert "≤ RTX 2080 Ti" in capsys.readouterr().err
+    assert "≤ RTX 2080 Ti" in capsys.readouterr().out
     assert cli.main(words) == 0  # the source is the same: they stay
     assert load(tmp_path).steps == bounded.steps
     assert "≤ A100 80GB PCIe" in html(bounded)

@@ -22,7 +22,7 @@ from grader.build.toolchain import find_toolchain
 from grader.explain.main_loop import summarise
 from grader.explain.sass import disassemble
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench, compile_for
+from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case
 from grader.labs.submission import load_submission
 from grader.ladder.host import run_host
@@ -81,7 +81,7 @@ def nightly(*names: str) -> list[ParameterSet]:
 
 
 @cache
-def bench() -> Bench:
+def bench() -> GradingContext:
     shared = benches.bench()
     odd = (Case(id=f"odd-{i}", size=Size.of(m=m, n=n, k=k)) for i, (m, n, k) in enumerate(ODD))
     lab = msgspec.structs.replace(shared.lab, cpu=(*shared.lab.cpu, *odd))

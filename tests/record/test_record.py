@@ -43,6 +43,7 @@ from ptxsim.records import (
     Write,
 )
 from tests.support.bench import built, read_declarations
+from tests.support.files import beside, table
 from tests.support.places import CHEATS
 from tests.support.product import GEMM, MAIN
 from tests.support.sandboxes import MODES
@@ -122,7 +123,7 @@ def test_statics_are_fresh_for_every_size_and_live_on_between_calls(recorded: Re
         setup = [o for o in one.setup if isinstance(o, Launch) and o.kernel == "_Z4tellPfi"]
         assert [integer(launch) for launch in setup] == [1, 2]
         assert integer(launches(one)[0]) == 3
-        assert one.unsettled == (
+        assert one.calls_differ == (
             "step 1 of the second call is a launch of tell with grid (2, 3, 4) and block "
             "(5, 6, 1), with other values in the third"
         )
@@ -130,7 +131,7 @@ def test_statics_are_fresh_for_every_size_and_live_on_between_calls(recorded: Re
 
 def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
     one = plan(recorded, 11)
-    assert one.unsettled == ""
+    assert one.calls_differ == ""
     kept = [(f"workspace {i}", size) for i, size in ((1, 400), (2, 40), (3, 40))]
     assert [(a.name, a.size) for a in one.allocations[3:]] == kept
     lines = [each.place.line for each in one.operations if each.place]
@@ -150,14 +151,14 @@ def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
 
 def test_each_call_may_free_what_the_one_before_it_made(recorded: Recorder) -> None:
     one = plan(recorded, 12)
-    assert one.unsettled == ""
+    assert one.calls_differ == ""
     assert without_places(one.operations[:2]) == [Free(allocation=3), Allocate(allocation=4)]
 
 
 def test_calls_that_never_settle(recorded: Recorder) -> None:
     one = plan(recorded, 13)
     assert [len(one.setup), len(one.operations)] == [3, 3]
-    assert one.unsettled == "the second call has 2 steps and the third 3"
+    assert one.calls_differ == "the second call has 2 steps and the third 3"
 
 
 def test_bytes_that_no_kernel_reads_may_differ(recorded: Recorder) -> None:
@@ -165,16 +166,16 @@ def test_bytes_that_no_kernel_reads_may_differ(recorded: Recorder) -> None:
     (before,) = (each.params for each in one.setup if isinstance(each, Launch))
     (after,) = (each.params for each in one.operations if isinstance(each, Launch))
     assert before != after
-    assert one.unsettled == ""
+    assert one.calls_differ == ""
 
 
 def test_what_a_call_leaves_on_the_stack_is_gone_in_the_next(recorded: Recorder) -> None:
-    assert plan(recorded, 38).unsettled == ""
+    assert plan(recorded, 38).calls_differ == ""
 
 
 def test_freed_memory_does_not_count(recorded: Recorder) -> None:
     """Three calls of 30 GB are more than the 80 that the device has."""
-    assert plan(recorded, 14).unsettled == ""
+    assert plan(recorded, 14).calls_differ == ""
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ def test_the_order_of_streams(
 def test_a_call_comes_after_the_one_before_it(recorded: Recorder) -> None:
     """Both are in the set-up, where the third call is another one."""
     one = plan(recorded, 35)
-    assert one.unsettled
+    assert one.calls_differ
     assert [type(each) for each in one.setup] == [*[Launch] * 3, Synchronise, *[Launch] * 3]
 
 
@@ -389,61 +390,8 @@ def test_pointers_anywhere(recorded: Recorder) -> None:
     assert pointers(launch) == [*packed, (32, 3, -4)]
 
 
-# What is refused, by the verdict.
-RUNTIME_ERRORS = {
-    20: "cudaErrorInvalidConfiguration: kernel tell .* the grid (0, 1, 1)",
-    21: "cudaErrorInvalidConfiguration: .* block (2048, 1, 1) exceeds 1024",
-    22: "cudaErrorInvalidConfiguration: .* grid (1, 65536, 1) exceeds",
-    23: "cudaErrorInvalidConfiguration: .* block (1, 1, 65)",
-    24: "cudaErrorInvalidValue: kernel dynamic .* 65536 bytes .* 49152: raise",
-    25: "cudaErrorInvalidValue: .* 204800 bytes .* 166912 .* A100",
-    26: "cudaErrorInvalidValue: .* launch bound of 128",
-    27: "kernel (anonymous)::hidden cannot",
-    97: "launched no kernel after cudaMalloc returned cudaErrorMemoryAllocation",
-    95: "exit() after cudaErrorInvalidConfiguration: kernel tell .* has a zero",
-    29: "run_custom launches more than 10000 kernels in one call",
-    30: "makes more than 10000 memsets, copies, symbol writes and synchronisations in one call",
-    31: "makes more than 1024 allocations of device memory in 3 calls",
-    32: "in one call: 8 MiB of kernel names, parameters and data from the host",
-    36: "cudaErrorCooperativeLaunchTooLarge: .* 864 blocks fit on the NVIDIA A100 .* , 865 were",
-    37: "CooperativeLaunchTooLarge: .* , (2147483647, 65535, 65535) were launched",
-    40: "crashed with Segmentation fault: it dereferenced a null pointer",
-    41: "crashed with Segmentation fault: it dereferenced a device pointer",
-    42: "threw an exception: no luck",
-    43: "called exit()",
-    44: "aborted",
-    45: "ended its process with status 0",
-    46: "crashed with Segmentation fault",
-    47: "exit() after cudaMalloc returned cudaErrorMemoryAllocation",
-    49: "ended its process",
-    68: "cudaErrorInvalidConfiguration: .* a cluster of (2, 0, 0) blocks",
-    80: "cudaMemset returned cudaErrorInvalidValue",
-    81: "A belongs to the grader",
-    82: "cudaErrorInvalidValue: the source is no device address",
-    84: "cudaMemcpy: source and target overlap",
-    85: "cudaFree returned cudaErrorInvalidValue: this memory was freed before",
-    86: "cudaMemset returned .* in memory that was freed",
-    83: "4 bytes at offset 16 of constant_table, which has 16",
-}
-FORBIDDEN = {
-    28: "launched no kernel",
-    96: "launched no kernel",
-    59: "cudaOccupancyMaxActiveClusters with the attribute cudaLaunchAttributeMemSyncDomain is not",
-    60: "cudaMallocArray cannot be used",
-    61: "cublasSgemm_v2 cannot be used .* not even where the lab allows",
-    62: "cudaMemcpyAsync from the device to the host cannot be used",
-    63: "cudaMemcpy from the device to the host cannot be used",
-    64: "cudaLaunchAttributeProgrammaticEvent is not .* use .* ProgrammaticStreamSerialization",
-    69: "attribute cudaLaunchAttributeMemSyncDomain is not supported: of launch attributes only",
-    65: "cudaStreamBeginCapture cannot be used .* CUDA graphs are not supported",
-    66: "cudaMemcpy2D from the host cannot be used for rows with gaps",
-    70: "cudaMemset2D cannot be used for rows with gaps",
-    71: "cudaMemcpy2D of rows with gaps within one part of an allocation is not",
-    72: "managed memory cannot be read or written by host code here",
-    73: "cudaDeviceReset cannot be used .* this function of CUDA is not supported",
-    67: "cudaDeviceSetLimit is supported for cudaLimitStackSize and",
-}
-REFUSED = RUNTIME_ERRORS | FORBIDDEN
+CALLS = table(__file__, "refused.txt")
+REFUSED = {int(number): (Verdict(verdict), words) for number, verdict, words in CALLS}
 NO_LINE = {28, 96, 97, 42, 45, 49}  # no call of run_custom's is to blame, or none can be named
 
 
@@ -454,9 +402,9 @@ def refused(request: pytest.FixtureRequest, recorded: Recorder) -> dict[int, Pla
 
 @pytest.mark.parametrize("scenario", REFUSED)
 def test_refused(scenario: int, refused: dict[int, Plan | Rejected]) -> None:
-    words, one = REFUSED[scenario], refused[scenario]
+    (verdict, words), one = REFUSED[scenario], refused[scenario]
     assert isinstance(one, Rejected), one
-    assert one.verdict is (Verdict.RE if scenario in RUNTIME_ERRORS else Verdict.FE)
+    assert one.verdict is verdict
     rest = str(one)
     assert "\n" not in rest
     for part in words.split(" .* "):
@@ -559,20 +507,7 @@ def test_nothing_is_recorded_after_an_endless_call(scenario: int, recorded: Reco
 
 
 def test_layouts_from_ptx() -> None:
-    ptx = """
-        .visible .entry a$b(
-            .param .u64 .ptr .align 1 a_0,
-            .param .align 16 .b8 a_1[20],
-            .param .u8 a_2,
-            .param .f64 a_3
-        )
-        .maxntid 16, 8, 1
-        {
-        }
-        .weak .entry none()
-        { ret; }
-        """
-    entries = interface(read_module(ptx, Path("/nowhere"))).entries
+    entries = interface(read_module(beside(__file__, "layouts.ptx"), Path("/nowhere"))).entries
     places = [(p.offset, p.size) for p in entries["a$b"].params]
     assert places == [(0, 8), (16, 20), (36, 1), (40, 8)]
     assert (entries["a$b"].size, entries["a$b"].max_threads) == (48, 128)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ import ptxsim
 from grader.base.errors import MachineError
 from grader.base.native import cache_folder
 from grader.base.records import Build, Verdict
+from grader.build.toolchain import find_toolchain
 from grader.labs.lab import load_lab
 from grader.run.process import Cage, WorkerProcess, for_a_gpu
 from grader.run.protocol import quietly
@@ -26,8 +28,8 @@ from grader.run.simulator import simulation_worker
 from grader.run.simulator.device import CpuDevice, engine_library
 from grader.sandbox.running import Limits, Sandbox
 from ptxsim.records import Launch
-from tests.support.kernels import compiled
-from tests.support.sandboxes import MODES
+from tests.support.files import attempts
+from tests.support.sandboxes import CLOSED, MODES
 from tests.support.simulating import lab, misbehaving, planned, run
 
 LIMITS = load_lab().limits
@@ -70,7 +72,7 @@ def locked_down(mode: str) -> Iterator[tuple[Path, Path]]:
     """/proc of a simulator's worker that waits for work, and the engine."""
     engine = engine_library().compiled()
     cage = Cage(sandbox=Sandbox.open(mode), limits=Limits(cpu_s=60), readable=(engine,))
-    command = (sys.executable, "-m", simulation_worker.__name__, str(engine), "null")
+    command = (sys.executable, "-m", simulation_worker.__name__, str(engine), "null", "")
     with WorkerProcess(command, cage) as worker:
         yield innermost(worker.pid, filters=2), engine
 
@@ -126,64 +128,14 @@ def assert_only_what_is_needed(inside: Path, engine: Path) -> None:
     assert not (inside / "root").joinpath(*package.parts[1:]).with_name("submissions").exists()
 
 
-PROBE = """
-import ctypes, errno, fcntl, os, resource, select, signal, socket, time
-libc = ctypes.CDLL(None, use_errno=True)
-def tried(name, act):
-    try:
-        print(name, "open", act())
-    except OSError as error:
-        print(name, errno.errorcode[error.errno])
-page = ctypes.c_void_p(id(libc) & ~4095)
-def called(name, *arguments):
-    if getattr(libc, name)(*arguments) < 0:
-        raise OSError(ctypes.get_errno(), name)
-def probe():
-    tried("passwd", lambda: open("/etc/passwd").read())
-    tried("environ", lambda: open("/proc/self/environ").read())
-    tried("parent", lambda: open(f"/proc/{os.getppid()}/environ").read())
-    tried("maps", lambda: open("/proc/self/maps").read())
-    tried("list", lambda: os.listdir("/"))
-    tried("write", lambda: open("/tmp/x", "w"))
-    tried("terminal", lambda: open("/dev/tty"))
-    tried("fork", os.fork)
-    tried("exec", lambda: os.execv("/bin/true", ["true"]))
-    tried("socket", socket.socket)
-    tried("unix", lambda: socket.socket(socket.AF_UNIX))
-    tried("kill", lambda: os.kill(os.getppid(), 9))
-    tried("limits", lambda: called("setrlimit", 7, (ctypes.c_ulong * 2)(9, 9)))
-    tried("memory", lambda: called("process_vm_readv", os.getppid(), None, 0, None, 0, 0))
-    tried("ptrace", lambda: called("ptrace", 16, os.getppid(), 0, 0))
-    tried("code", lambda: called("mprotect", id(probe) & ~4095, 4096, 7))
-    tried("namespace", lambda: called("unshare", 0x10000000))
-    # what it could ask about the descriptors that it has, about pages, and about others
-    tried("state", lambda: os.fstat(0))
-    tried("place", lambda: os.lseek(2, 0, 0))
-    tried("flags", lambda: fcntl.fcntl(0, fcntl.F_GETFL))
-    tried("lock", lambda: fcntl.flock(2, fcntl.LOCK_EX))
-    tried("record-lock", lambda: fcntl.lockf(2, fcntl.LOCK_EX))
-    tried("waiting", lambda: fcntl.ioctl(0, 0x541B))
-    tried("advice", lambda: os.posix_fadvise(2, 0, 0, os.POSIX_FADV_DONTNEED))
-    tried("cached", lambda: os.preadv(2, [bytearray(1)], 0, os.RWF_NOWAIT))
-    tried("log", lambda: os.read(2, 1))
-    tried("pages", lambda: called("mincore", page, 4096, ctypes.create_string_buffer(1)))
-    tried("page-out", lambda: called("madvise", page, 4096, 21))
-    tried("faults", lambda: resource.getrusage(resource.RUSAGE_SELF))
-    tried("processors", lambda: os.sched_getaffinity(0))
-    tried("load", lambda: called("sysinfo", ctypes.create_string_buffer(256)))
-    tried("clock", lambda: time.clock_gettime((~1 << 3) | 2))
-    tried("ready", lambda: select.select([0], [], [], 0))
-    tried("large-pages", lambda: os.memfd_create("x", os.MFD_HUGETLB))
-    tried("waiting-signals", lambda: called("tgkill", os.getpid(), os.getpid(), signal.SIGRTMIN))
-"""
+PROBE = attempts(__file__, "reach.txt")
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_code_in_the_worker_can_do_nothing_but_compute(mode: str, build: Build) -> None:
     """As if a program had taken over the interpreter."""
-    script = misbehaving("say(); right(size, a, b, c)")
+    script = misbehaving("say(); printed = said.getvalue(); right(size, a, b, c)")
     program = script[2].replace("worker.main(", f"{PROBE}\nimport io\n{SAY}\nworker.main(")
-    program = program.replace('0.25, "hello"', "0.25, said.getvalue()")
     (outcome,) = run((*script[:2], program), build, [planned(0)], mode=mode)
     lines = dict(line.split(" ", 1) for line in outcome.printed.splitlines())
     assert len(lines) == 35
@@ -196,8 +148,19 @@ import builtins, contextlib
 said = io.StringIO()
 def say():
     with contextlib.redirect_stdout(said):
-        probe()
+        attempt()
 """
+
+
+@pytest.mark.parametrize("mode", CLOSED)
+def test_a_worker_whose_filter_the_kernel_refuses_simulates_nothing(
+    mode: str, build: Build
+) -> None:
+    script = misbehaving("right(size, a, b, c)")
+    broken = "from grader.sandbox import seccomp\nseccomp._SET_FILTER = 99\nworker.main("
+    program = script[2].replace("worker.main(", broken)
+    with pytest.raises(MachineError, match=r"refuses the simulator's filter.*Invalid argument"):
+        run((*script[:2], program), build, [planned(0)], mode=mode)
 
 
 def test_a_worker_that_floods_its_pipe_is_given_up(build: Build) -> None:
@@ -283,21 +246,13 @@ def test_what_a_gpus_driver_needs_is_all_that_its_worker_gets() -> None:
     assert for_a_gpu({**kept, **secret}) == kept
 
 
-GREEDY = """\
-__global__ void greedy(int* C) {
-  volatile int own[(1 << 17) - 256];
-  for (int i = 0; i < 64; ++i) own[i * 1021] = i;
-  C[0] = own[threadIdx.x];
-}
-"""
-
-
 def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build) -> None:
     """A block of 1024 threads, each with half a megabyte of its own."""
-    ptx, folder = compiled(GREEDY)
-    build.ptx.write_text(ptx)
+    source = Path(__file__).parent / "data" / "greedy.cu"
+    nvcc = str(find_toolchain().nvcc)
+    subprocess.run([nvcc, "-arch=sm_80", "-ptx", "-o", build.ptx, source], check=True)
     case = planned(0)
-    kernel = re.search(r"\.entry\s+(\w+)", ptx)
+    kernel = re.search(r"\.entry\s+(\w+)", build.ptx.read_text())
     assert kernel
     launch = Launch(
         kernel=kernel[1],
@@ -312,6 +267,6 @@ def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build
     )
     chosen = msgspec.structs.replace(load_lab(), limits=lab(memory_mb=700, simulate_s=60).limits)
     with CpuDevice(Sandbox.open(), chosen.limits, chosen.problem_ref) as device:
-        (outcome,) = device.run(build, str(folder), [greedy], chosen, quietly)
+        (outcome,) = device.run(build, str(source.parent), [greedy], chosen, quietly)
     assert outcome.refused is Verdict.RE
     assert "more memory than the lab's 700 MB" in str(outcome.message)

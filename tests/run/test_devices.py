@@ -20,6 +20,7 @@ from grader.run.gpu.device import GpuDevice
 from grader.run.process import Silence, WorkerProcess
 from grader.run.simulator.device import CpuDevice
 from grader.sandbox.running import Sandbox
+from ptxsim.records import POISONS
 from tests.support.product import GEMM_REF
 from tests.support.simulating import lab, misbehaving, planned, run
 
@@ -30,13 +31,23 @@ def test_outcomes_come_in_the_order_of_the_cases(build: Build) -> None:
         misbehaving("time.sleep(0.3 if size['m'] == 5 else 0); right(size, a, b, c)"),
         build,
         [planned(0), planned(1, m=6), planned(2, m=6)],
-        lambda stage, detail: heard.append(f"{stage} {detail}"),
+        lambda stage, words: heard.append(str(words or stage)),
     )
     assert [outcome.id for outcome in outcomes] == ["cpu-0", "cpu-1", "cpu-2"]
-    assert heard[-1] == "simulating 3 of 3 sizes done"
+    assert heard[-1] == "simulating: 3 of 3 sizes done"
     for outcome in outcomes:
         assert outcome.error is not None and outcome.error.wrong == 0
         assert outcome.findings == () and str(outcome.message) == "" and outcome.printed == "hello"
+
+
+@pytest.mark.parametrize("turns", [[2], [3, 2, 1]], ids=["a case alone", "three cases"])
+def test_both_orders_run_and_undefined_memory_differs(turns: list[int], build: Build) -> None:
+    body = "printed = f'{turn} {c.view(np.uint32)[0]}'; right(size, a, b, c); "
+    body += "c[0] = np.nan if turn == 2 else c[0]"
+    outcomes = run(misbehaving(body), build, [planned(i) for i in range(len(turns))])
+    assert [each.printed for each in outcomes] == [f"{n} {POISONS[n % 3]}" for n in turns]
+    assert [bool(each.message) for each in outcomes] == [turn == 2 for turn in turns]
+    assert all(each.findings == () for each in outcomes)
 
 
 def test_c_starts_poisoned_and_a_wrong_c_is_located(build: Build) -> None:
@@ -152,9 +163,9 @@ def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
             "",
             [planned(0), planned(1)],
             lab(),
-            lambda *said: heard.append(" ".join(map(str, said))),
+            lambda _, words: heard.append(str(words)),
         )
-    assert heard == ["running on the GPU 5×7×3"]
+    assert heard == ["running 5×7×3 on the GPU"]
     assert (outcome.id, outcome.stopped, outcome.refused) == ("cpu-1", "crash", None)
     assert str(outcome.message) == "cudaErrorIllegalAddress"
 

@@ -27,6 +27,7 @@ from grader.run.gpu.messages import Broken, GpuJob, Measured, Ready, checks_cubi
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, quietly, refused
 from ptxsim.message import verbatim
 from ptxsim.records import Record
+from tests.support.files import beside
 from tests.support.processes import until
 from tests.support.product import GEMM_REF
 from tests.support.simulating import planned
@@ -35,50 +36,7 @@ INFO = GpuInfo(
     name="NVIDIA H200", uuid="GPU-1", driver="1", sm_clock_mhz=1980, memory_bytes=1,
     compute_capability="9.0",
 )  # fmt: skip
-# Writes down what it is told, and answers each job; without a ``Done`` it ends.
-WORKER = """
-import sys
-answer = sys.argv[2]
-with open(sys.argv[1], "a") as log:
-    for line in sys.stdin:
-        log.write(line)
-        log.flush()
-        if '"type":"job"' in line:
-            print(answer, flush=True)
-            answer = answer.splitlines()[-1]
-            if '"type":"done"' not in answer:
-                break
-"""
 
-# The real worker, but for its GPU. For a case it says whether its memory holds the second one.
-REAL = """
-import os, sys
-from types import SimpleNamespace
-from typing import Any
-from unittest.mock import MagicMock
-for name in ("cupy", "cupy.cuda", "cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.api",
-             "cupy_backends.cuda.libs", "cupy_backends.cuda.libs.cublas"):
-    sys.modules[name] = MagicMock()
-import msgspec
-from grader.run.gpu import gpu_worker
-from grader.run.gpu.messages import Broken, Measured
-from grader.run.protocol import refused
-from grader.base.errors import Rejected
-from grader.base import GpuInfo, Verdict
-
-def one(bench, cubin, each, job, replies):
-    if each.case.id == sys.argv[2]:
-        return Broken(case=each.case.id, message="broken")
-    ran = refused(each.case.id, each.case.plan.size, Rejected(Verdict.RE, str(os.getpid())))
-    return Measured(outcome=ran)
-
-gpu = msgspec.json.decode(sys.argv[1], type=GpuInfo)
-gpu_worker.LoadedAhead = lambda problem: None
-gpu_worker.SharedBench = lambda loaded: SimpleNamespace(gpu=gpu)
-gpu_worker._one = one
-gpu_worker._ERRORS = ()
-gpu_worker.main()
-"""
 
 CHECKS = Path(checks.__file__).with_name("checks.cu")
 
@@ -91,7 +49,8 @@ def own_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def device(log: Path, *replies: Record) -> GpuDevice:
     answers = b"\n".join(map(msgspec.json.encode, replies)).decode()
-    return GpuDevice(GEMM_REF, command=(sys.executable, "-c", WORKER, str(log), answers))
+    program = beside(__file__, "noting_worker.py.in", log=repr(str(log)), answer=repr(answers))
+    return GpuDevice(GEMM_REF, command=(sys.executable, "-c", program))
 
 
 def told(log: Path) -> list[str]:
@@ -261,9 +220,9 @@ def test_a_grading_that_ends_early_frees_the_gpu(tmp_path: Path, build: Build) -
 
 
 def real_worker(breaks_at: str = "") -> GpuDevice:
-    info = msgspec.json.encode(INFO).decode()
-    words = (sys.executable, "-c", REAL, info, breaks_at)
-    return GpuDevice(GEMM_REF, command=words)
+    holes = {"info": msgspec.json.encode(INFO), "breaks_at": repr(breaks_at)}
+    program = beside(__file__, "real_worker.py.in", **holes)
+    return GpuDevice(GEMM_REF, command=(sys.executable, "-c", program))
 
 
 def test_a_successor_has_a_process_of_its_own(build: Build) -> None:
@@ -301,9 +260,9 @@ def test_nothing_runs_in_a_broken_context(build: Build) -> None:
     heard: list[str] = []
     both = [planned(0), planned(2, m=6)]
     with real_worker(breaks_at="cpu-0") as gpu:
-        (broken,) = gpu.run(build, "", both, load_lab(), lambda _, size: heard.append(str(size)))
+        (broken,) = gpu.run(build, "", both, load_lab(), lambda _, words: heard.append(str(words)))
     assert str(broken.message) == "broken"
-    assert heard == ["5×7×3"]
+    assert heard == ["running 5×7×3 on the GPU"]
 
 
 def test_a_timed_size_that_ends_the_worker_does_not_keep_smaller_ones_from_running(
@@ -314,11 +273,12 @@ def test_a_timed_size_that_ends_the_worker_does_not_keep_smaller_ones_from_runni
     began: list[GpuInfo] = []
     with real_worker(breaks_at="performance-0") as gpu:
         found = gpu.run(
-            build, "", EVERY, lab, lambda _, size: heard.append(str(size)), began.append
+            build, "", EVERY, lab, lambda _, words: heard.append(str(words)), began.append
         )
     assert [each.id for each in found] == [each.id for each in EVERY]
     assert [each.stopped for each in found] == [None, None, None, None, "crash"]
-    assert heard == ["5×7×3", "64×7×3", "5×7×3", "5×7×3", "5×7×3"]
+    small, large = "running 5×7×3 on the GPU", "running 64×7×3 on the GPU"
+    assert heard == [small, large, small, small, small]
     assert began == [INFO]  # once
 
 

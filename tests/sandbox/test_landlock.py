@@ -22,6 +22,7 @@ import pytest
 
 from grader.sandbox import landlock
 from grader.sandbox.running import Completed, Limits, Sandbox
+from tests.support.files import attempts
 from tests.support.places import ROOT
 from tests.support.processes import living, until
 from tests.support.sandboxes import needs_landlock
@@ -31,29 +32,15 @@ LIMITS = Limits(cpu_s=10)
 VERSIONS = tuple(range(1, landlock.version() + 1))
 PYTHON = Path(sys.executable).resolve()
 
-ATTACKS = r"""
-import ctypes, errno, fcntl, mmap, os, resource, signal, socket, sys
-libc = ctypes.CDLL(None, use_errno=True)
+ATTACKS = (
+    attempts(__file__, "attacks.txt")
+    + """
 victim, place, port = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 secret, folder, own = f"{place}/other/secret", f"{place}/other", f"{place}/mine"
 
-def tried(name, act):
-    try:
-        print(name, "open", act())
-    except OSError as error:
-        print(name, errno.errorcode[error.errno])
-
-def called(name, *arguments):
-    result = getattr(libc, name)(*arguments)
-    if result < 0:
-        raise OSError(ctypes.get_errno(), name)
-    return result
-
-def through(name, target, make):
-    def act():
-        make(target, f"{own}/{name}")
-        return open(f"{own}/{name}").read()
-    return act
+def through(make, name):
+    make(secret, f"{own}/{name}")
+    return open(f"{own}/{name}").read()
 
 def owner(command, value):
     ours, theirs = os.pipe()
@@ -68,74 +55,10 @@ for descriptor in range(3, 256):
         print("inherited", os.readlink(f"/proc/self/fd/{descriptor}"))
     except OSError:
         pass
-# files
-tried("read", lambda: open(secret).read())
-tried("list", lambda: os.listdir(folder))
-tried("write", lambda: open(secret, "w"))
-tried("append", lambda: open(secret, "a"))
-tried("make", lambda: open(f"{folder}/new", "w"))
-tried("remove", lambda: os.unlink(secret))
-tried("rename", lambda: os.rename(secret, f"{own}/taken"))
-tried("move-out", moved)
-tried("truncate", lambda: os.truncate(secret, 0))
-tried("symlink", through("soft", secret, os.symlink))
-tried("hardlink", through("hard", secret, os.link))
-tried("in-proc", lambda: open(f"/proc/self/root{secret}").read())
-tried("chmod", lambda: os.chmod(secret, 0))
-tried("chmod-readable", lambda: os.chmod(f"{place}/shown", 0))
-tried("fchmod-readable", lambda: os.fchmod(os.open(f"{place}/shown", os.O_RDONLY), 0))
-tried("chown", lambda: os.chown(secret, os.getuid(), os.getgid()))
-tried("utime", lambda: os.utime(secret))
-tried("setxattr", lambda: os.setxattr(secret, "user.x", b"x"))
-tried("shorten-readable", lambda: os.open(f"{place}/shown", os.O_RDONLY | os.O_TRUNC))
-tried("shorten-readable-3", lambda: os.open(f"{place}/shown", 3 | os.O_TRUNC))
-tried("write-readable", lambda: os.open(f"{place}/shown", os.O_RDWR))
-tried("device", lambda: os.mknod(f"{own}/disk", 0o660 | 0o060000, os.makedev(1, 0)))
-tried("shared-memory-file", lambda: open("/dev/shm/x", "w"))
-tried("temporary", lambda: open("/tmp/sgemm-grader-of-others", "w"))
-tried("inotify", lambda: called("inotify_init1", 0))
-tried("lease", lambda: fcntl.fcntl(os.open(f"{place}/shown", 0), fcntl.F_SETLEASE, fcntl.F_WRLCK))
-tried("dnotify", lambda: fcntl.fcntl(os.open(own, 0), fcntl.F_NOTIFY, 1))
-# processes
-tried("environ", lambda: open(f"/proc/{victim}/environ").read())
-tried("cmdline", lambda: open(f"/proc/{victim}/cmdline").read())
-tried("mem", lambda: open(f"/proc/{victim}/mem", "rb"))
-tried("fds", lambda: os.listdir(f"/proc/{victim}/fd"))
-tried("processes", lambda: os.listdir("/proc"))
-tried("ptrace", lambda: called("ptrace", 16, victim, 0, 0))
-tried("seize", lambda: called("ptrace", 0x4206, victim, 0, 0))
-tried("vm_readv", lambda: called("process_vm_readv", victim, None, 0, None, 0, 0))
-for target in (victim, os.getppid()):
-    tried(f"kill {target}".replace(" ", "-"), lambda: os.kill(target, signal.SIGKILL))
-    tried(f"probe-{target}", lambda: os.kill(target, 0))
-tried("killpg", lambda: os.killpg(os.getpgid(victim), signal.SIGKILL))
-tried("tgkill", lambda: called("syscall", 234, victim, victim, signal.SIGKILL))
-tried("sigqueue", lambda: called("sigqueue", victim, signal.SIGTERM, 0))
-tried("pidfd", lambda: os.pidfd_open(victim))
-tried("owner", lambda: owner(fcntl.F_SETOWN, victim))
-tried("owner-signal", lambda: owner(fcntl.F_SETSIG, signal.SIGKILL))
-tried("limits", lambda: resource.prlimit(victim, resource.RLIMIT_CPU, (0, 0)))
-tried("limits-seen", lambda: resource.prlimit(victim, resource.RLIMIT_CPU))
-tried("affinity", lambda: os.sched_setaffinity(victim, {0}))
-tried("priority", lambda: os.setpriority(os.PRIO_PROCESS, victim, 19))
-tried("scheduler", lambda: os.sched_setscheduler(victim, os.SCHED_IDLE, os.sched_param(0)))
-# the world
-tried("tcp", lambda: socket.create_connection(("127.0.0.1", port)))
-tried("udp", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-tried("unix", lambda: socket.socket(socket.AF_UNIX).connect(f"{place}/server"))
-tried("abstract", lambda: socket.socket(socket.AF_UNIX).connect(f"\0{place}"))
-tried("pair", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
-tried("netlink", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW))
-tried("shm", lambda: called("shmget", 7, 4096, 0o1600))
-tried("queue", lambda: called("mq_open", b"/x", 0o100, 0o600, None))
-tried("io_uring", lambda: called("syscall", 425, 1, None))
-tried("namespace", lambda: called("unshare", 0x10000000))
-tried("mount", lambda: called("mount", b"none", b"/tmp", b"tmpfs", 0, None))
-tried("chroot", lambda: os.chroot(own))
-tried("unknown", lambda: called("syscall", 470))
-tried("setuid", lambda: os.setuid(65534))
+attempt()
 print("done")
 """
+)
 
 
 @pytest.fixture

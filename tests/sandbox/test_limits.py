@@ -21,7 +21,7 @@ from grader.base.errors import MachineError, Rejected
 from grader.base.records import Build, Verdict
 from grader.build.toolchain import find_toolchain
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import Case, load_lab
 from grader.labs.submission import load_submission
 from grader.record.recording import record_plans
@@ -189,7 +189,7 @@ def test_a_busy_machine_costs_nobody_a_verdict(tmp_path: Path, busy_core: None) 
         lab.limits, compile_s=8, record_s=0.5, simulate_s=1, memory_mb=2048
     )
     case = Case(id="cpu-0", size=Size.of(m=9, n=17, k=33))
-    bench = Bench(
+    bench = GradingContext(
         lab=msgspec.structs.replace(lab, cpu=(case,), limits=limits),
         toolchain=find_toolchain(),
         sandbox=Sandbox.open(),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from grader.base import Bound, Limit
 from grader.base.language import language
 from grader.base.records import Verdict
 from grader.cli.entry import main
+from grader.explain.advice import advice_title
 from grader.results import store
 from grader.results.entries import kept_sources, read_index
 from grader.study.history import make_history
@@ -16,7 +19,7 @@ from grader.study.history_render import climb, html, markdown, notes
 from grader.study.versions import read_versions
 from tests.support.histories import FIRST, climbing, version
 from tests.support.product import shipped_ladder
-from tests.support.results import make_result
+from tests.support.results import NOTHING_KNOWN, make_result
 
 
 def test_every_version_is_told_with_what_changed_and_which_advice_was_followed(
@@ -32,7 +35,8 @@ def test_every_version_is_told_with_what_changed_and_which_advice_was_followed(
     assert first.speed and second.speed and second.speed.value > first.speed.value
     said = [str(each) for each in notes(second)]
     assert "registers 40 → 96" in said
-    assert "advice followed: tile32 (the model said 2 times as fast)" in said
+    title = advice_title("tile32")
+    assert f"advice followed: {title} (the model said 2 times as fast)" in said
     assert third.speed is None, "a version that does not compile has no speed"
 
 
@@ -60,6 +64,20 @@ def test_a_source_that_changed_or_was_not_kept_is_said_not_guessed(tmp_path: Pat
     damaged = make_history(found, ()).versions[1]
     assert damaged.diff is None
     assert "one of the two sources was not kept" in str(next(notes(damaged)))
+
+
+def test_untimed_versions_are_compared_by_their_estimates(tmp_path: Path) -> None:
+    """Not by what the counts allow at most, which is the same here."""
+    most = Limit(resource="issue", speed=55)
+    for minute, speed in ((1, 50.0), (2, 40.0)):
+        bound = Bound(
+            gpu="H200", size=NOTHING_KNOWN.size, speed=speed, resource="issue", limits=(most,),
+            peak=66, most=most,
+        )  # fmt: skip
+        why = msgspec.structs.replace(NOTHING_KNOWN, bounds=(bound,))
+        version(make_result(explanation=why), tmp_path, f"int a{minute};", minute)
+    found, _ = read_versions(read_index(tmp_path).of("alice"))
+    assert make_history(found, ()).versions[1].became == pytest.approx(0.8)
 
 
 def test_kept_sources_come_back_with_the_compilers_line_ends(tmp_path: Path) -> None:
@@ -100,9 +118,9 @@ def test_the_command_prints_markdown_and_writes_page_and_picture(
 def test_a_student_without_results_gets_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["history", "nobody", "--out", str(tmp_path)]) == 3
+    assert main(["history", "nobody", "--out", str(tmp_path)]) == 2
     assert "nobody: no results in" in capsys.readouterr().err
 
     climbing(tmp_path)
-    assert main(["history", "alice", "--out", str(tmp_path), "--device", "cpu"]) == 3
+    assert main(["history", "alice", "--out", str(tmp_path), "--device", "cpu"]) == 2
     assert "there are sgemm on NVIDIA H200" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import pytest
 from grader.base.errors import MachineError
 from grader.base.profile import Profile, ProfileDocument, ProfiledSide
 from grader.explain.profiler import ProfiledJob, dealt_out, read
-from grader.judge.program import Prepared
+from grader.judge.program import Program
 from grader.labs.submission import load_submission
 from grader.problems.questions import redundancy
 from grader.report import html
@@ -21,6 +21,7 @@ from grader.results import store
 from grader.results.entries import profile_path, stored_profile
 from grader.run.gpu.messages import Watching
 from grader.study.profiling import WatchedKernel, figures, make_document
+from ptxsim.frontend.interface import Interface
 from ptxsim.records import Launch, Plan, Size
 from tests.support.bench import bench
 from tests.support.explained import built, explained
@@ -77,7 +78,13 @@ def document() -> ProfileDocument:
     )
     plan = job(baseline=False).plan
     submission = load_submission(ALICE, MAIN)
-    ready = Prepared(submission=submission, built=built(ALICE, "sm_90"), plans=(plan,))
+    ready = Program(
+        submission=submission,
+        context=bench(),
+        built=built(ALICE, "sm_90"),
+        declared=Interface(entries={}, symbols={}),
+        plans=(plan,),
+    )
     names = ("alice", "01_naive")
     watched = [WatchedKernel(ready=ready, name=n, first=n == "01_naive") for n in names]
     seen = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,50 +15,29 @@ from grader.base.errors import LabError
 from grader.base.language import language
 from grader.base.records import Submission, Verdict
 from grader.cli.entry import main
+from grader.judge import program
 from grader.judge.scoring import measures
 from grader.labs.lab import load_lab
 from grader.labs.submission import load_submission
 from grader.run.protocol import quietly
 from grader.study import sweep_render as render
-from grader.study.sweep import MeasuredPoint, Point, Sweep, run_sweep, sweepable, variants_of
+from grader.study.sweep import (
+    Estimate,
+    MeasuredPoint,
+    Point,
+    Sweep,
+    run_sweep,
+    sweepable,
+    variants_of,
+)
 from ptxsim.message import phrase
 from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.chinese import assert_chinese
+from tests.support.files import beside, table
 from tests.support.product import GEMM, MAIN
 
-SOURCE = """\
-#include "gemm.cuh"
-#ifndef T
-#define T 8
-#endif
-#ifndef EXTRA
-#define EXTRA 1
-#endif
-__global__ void tiled(const float* A, const float* B, float* C, int m, int n, int k) {
-  __shared__ float a[T][T + 1], b[T][T + 1], extra[EXTRA];
-  const int row = blockIdx.x * T + threadIdx.x, column = blockIdx.y * T + threadIdx.y;
-  float sum = EXTRA == 2 ? 1 : 0;
-  for (int p = 0; p < k; p += T) {
-    const int q = p + threadIdx.x, j = blockIdx.y * T + threadIdx.y;
-    const int i = blockIdx.x * T + threadIdx.y;
-    a[threadIdx.y][threadIdx.x] = i < m && q < k ? A[i * k + q] : 0;
-    b[threadIdx.y][threadIdx.x] = j < n && q < k ? B[q + j * k] : 0;
-    if (EXTRA > 2) extra[threadIdx.x] = a[0][0];
-    __syncthreads();
-    for (int s = 0; s < T; ++s) sum += a[threadIdx.x][s] * b[threadIdx.y][s];
-    __syncthreads();
-  }
-  if (EXTRA > 2 && k < 0) sum += extra[m];
-  if (row < m && column < n) C[row + column * m] = sum;
-}
-template <>
-void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
-                       thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
-  const dim3 grid((m + T - 1) / T, (n + T - 1) / T), block(T, T);
-  tiled<<<grid, block>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);
-}
-"""
+SOURCE = beside(__file__, "tiled.cu")
 SHOWN = render.SweepFacts(student="zoe", problem=GEMM.info(), arch="sm_80", card="A100 80GB PCIe")
 
 
@@ -98,14 +78,30 @@ def test_every_variant_is_built_checked_and_bounded_and_a_sweep_resumes(tmp_path
 
     again, stored = swept(tmp_path, {"T": ("8", "16"), "EXTRA": ("1",)}, 512)
     assert stored == [True, True] and list(again) == [small, large]
-    best = render.best(points, SHOWN)
-    assert best is not None and best.defines == ("T=16", "EXTRA=1")
+    (best,) = render.best(points, SHOWN)
+    assert best.defines == ("T=16", "EXTRA=1")
     (drawn,) = render.maps(points, SHOWN)
     assert drawn.image.count('class="own"') == 2 and drawn.image.count('class="frame"') == 4
     said = [str(each) for each in render.dropped(points)]
     assert f"dropped: T=8 EXTRA=20000: {needs}" in said
     shown = render.html(points, SHOWN, language("zh_CN"))
     assert "T=16 EXTRA=1" in shown and "80,576" in shown
+
+
+def test_the_sizes_of_a_variant_are_recorded_and_explained_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: list[int] = []
+    record = program.record_plans
+
+    def counted(*given: Any, **named: Any) -> Any:
+        recorded.append(len(given[3]))
+        return record(*given, **named)
+
+    monkeypatch.setattr(program, "record_plans", counted)
+    points, _ = swept(tmp_path, {"T": ("8",)}, 64, 128, 192)
+    assert all(point.estimates for point in points)
+    assert recorded == [len(bench().lab.cpu) + 3, 2]
 
 
 def timed(edge: int, speed: float, *defines: str) -> Point:
@@ -121,6 +117,34 @@ def timed(edge: int, speed: float, *defines: str) -> Point:
         measured=MeasuredPoint(speed=speed, baseline=50, ratio=speed / 50, ratio_ci=(0.5, 0.6)),
         estimates=(),
     )
+
+
+@pytest.mark.parametrize(
+    ("speeds", "said"),
+    [
+        ((20.0, 18.0), "Best at 1024: T=0\n"),
+        (
+            (20.0, 19.2, 18.0, 19.6),
+            "cannot tell these apart, whose estimates differ by less than 5 %",
+        ),
+        ((20.0, 19.2, 18.0, 19.6), "%: T=0; T=3; T=1\n"),
+    ],
+)
+def test_what_the_model_cannot_tell_apart_has_no_best(speeds: tuple[float, ...], said: str) -> None:
+    for measured in (False, True):
+        points = [timed(1024, speed, f"T={each}") for each, speed in enumerate(speeds)]
+        if not measured:
+            points = [expected(each) for each in points]
+        found = render.markdown(points, SHOWN)
+        assert ("Best at 1024: T=0\n" if measured else said) in found
+        assert ("Best" in found) == (measured or "Best" in said)
+
+
+def expected(point: Point) -> Point:
+    """The same speed, as the model expects it."""
+    assert point.measured
+    each = Estimate(gpu=SHOWN.card or "", speed=point.measured.speed, most=50, resource="issue")
+    return msgspec.structs.replace(point, measured=None, estimates=(each,))
 
 
 def dropped(point: Point) -> Point:
@@ -172,21 +196,7 @@ def test_a_table_over_sizes_with_the_ratio_to_the_baseline() -> None:
     assert chinese is not None and "灰线：cuBLAS" in chinese
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("--sizes=0", "0 is not between 1 and 65536"),
-        ("--sizes=9:1", "FIRST ≤ LAST"),
-        ("--sizes=1:2000000:1", "FIRST ≤ LAST"),
-        ("--sizes=1x2", "expected a size such as 1024"),
-        ("--sizes=1024:", "expected a size such as 1024"),
-        ("--define=T", "expected NAME=VALUE,VALUE"),
-        ("--define=T=a b", "expected NAME=VALUE,VALUE"),
-        ("--define=T=1,2;id", "expected NAME=VALUE,VALUE"),
-        ("--define=Q=1", "no source file mentions Q"),
-        ("--define=sum=1", "the source sets sum itself"),
-    ],
-)
+@pytest.mark.parametrize(("option", "words"), table(__file__, "bad_options.txt"))
 def test_bad_input_gets_one_line(
     option: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,13 +10,14 @@ import msgspec
 from grader.base.records import Build
 from grader.build.building import compile_submission
 from grader.build.toolchain import Toolchain, find_toolchain
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import load_lab
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from grader.run.protocol import quietly
-from grader.run.simulator.device import CpuDevice
+from grader.run.simulator.device import CpuDevice, engine_library
 from grader.sandbox.running import Mode, Sandbox
+from ptxsim.engine import Engine, load_engine
 from ptxsim.frontend.interface import Interface
 from tests.support.product import GEMM, MAIN
 
@@ -27,20 +28,24 @@ def read_declarations(build: Build, source_root: str, sandbox: Sandbox) -> Inter
         return device.read(build, source_root, quietly)
 
 
+def engine() -> Engine:
+    return load_engine(engine_library().compiled())
+
+
 @cache
-def bench() -> Bench:
-    plain = Bench(
+def bench() -> GradingContext:
+    plain = GradingContext(
         lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False
     )
     return limited(plain, record_s=2, simulate_s=5)
 
 
-def of_lab(bench: Bench, **changes: object) -> Bench:
+def of_lab(bench: GradingContext, **changes: object) -> GradingContext:
     """The bench with other fields of its lab."""
     return msgspec.structs.replace(bench, lab=msgspec.structs.replace(bench.lab, **changes))
 
 
-def limited(bench: Bench, **limits: float) -> Bench:
+def limited(bench: GradingContext, **limits: float) -> GradingContext:
     return of_lab(bench, limits=msgspec.structs.replace(bench.lab.limits, **limits))
 
 

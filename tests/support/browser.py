@@ -96,7 +96,7 @@ class Browser:
 
     def print_pages(self) -> bytes:
         """The page as PDF."""
-        return base64.b64decode(self.call("Page.printToPDF")["data"])
+        return base64.b64decode(self.call("Page.printToPDF", preferCSSPageSize=True)["data"])
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
         """A command of the DevTools protocol, and its reply."""

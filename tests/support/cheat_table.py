@@ -1,7 +1,8 @@
 """``python -m tests.support.cheat_table`` writes the table of docs/cheats.md anew.
 
 The page itself says which kind each cheat is of: a new one becomes a row ``| [its_name] |`` below
-its kind. What stops it, and its verdicts, come from its first comment.
+its kind. What stops it, and its verdicts, come from its first comment. A paragraph before the table
+lists the cheats that no log shows on a GPU.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ from tests.support.corpus import Fixture, cheats
 from tests.support.places import ROOT
 
 PAGE = ROOT / "docs" / "cheats.md"
+LOGS = ROOT / "docs" / "measurements"
+_UNSEEN = "No log yet shows a GPU's verdict for "
 
 
 def page() -> str:
     """The page, its table from the corpus. Raises KeyError, with its name, for a cheat that is in
     no row or in two, and for a name on the page that no cheat has."""
     corpus = {cheat.folder.name: cheat for cheat in cheats()}
+    logs = "".join(log.read_text() for log in LOGS.glob("*-gpu-tests.txt"))
+    seen = re.findall(r"PASSED \S*test_a_cheat_comes_to_what_it_declares\[(\w+)\]", logs)
+    unseen = ", ".join(f"`{name}`" for name in sorted(corpus.keys() - seen))
     head, rule, rest = PAGE.read_text().partition("|---|---|---|\n")
     table, gap, record = rest.partition("\n\n")
     rows: list[str] = []
@@ -35,6 +41,7 @@ def page() -> str:
     named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\|[^|]+\|([^|]+)\|$", record, re.M)))
     if missing := set(named) - known:
         raise KeyError(f"no cheat: {', '.join(missing)}")
+    head = re.sub(f"{_UNSEEN}.*", f"{_UNSEEN}{unseen}.", head)
     return head + rule + "\n".join(rows) + gap + record
 
 

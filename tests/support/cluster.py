@@ -146,8 +146,8 @@ class Cluster:
         )
         gres = "AutoDetect=off\n"
         for port, (node, (kind, count)) in enumerate(NODES.items(), self._port + 1):
-            asked = f"Gres=gpu:{kind}:{count} " if count else ""
-            text += f"NodeName={node} NodeAddr=127.0.0.1 Port={port} CPUs=8 {asked}\n"
+            asked = "CPUs=8 RealMemory=16384" + (f" Gres=gpu:{kind}:{count}" if count else "")
+            text += f"NodeName={node} NodeAddr=127.0.0.1 Port={port} {asked}\n"
             devices = self.folder / "dev" / node
             devices.mkdir(parents=True)
             for gpu in range(count):

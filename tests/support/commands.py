@@ -81,7 +81,8 @@ def one_line(done: Done, status: int, words: str) -> None:
     """It ended with this status, and said this in one line and without a traceback."""
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
-    assert any(words in line for line in done.stderr.splitlines()), done.stderr
+    said = done.stdout + done.stderr
+    assert any(words in line for line in said.splitlines()), said
 
 
 def nothing_half_written(out: Path) -> None:

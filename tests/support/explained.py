@@ -9,18 +9,16 @@ from pathlib import Path
 from grader.base import gpus
 from grader.base.explanation import Explanation, KernelCounts
 from grader.base.records import Build
-from grader.explain.join import count
+from grader.explain.join import count, factors
 from grader.explain.loop_steps import MainLoop, main_loop_steps
 from grader.explain.sass import SassFunction, disassemble
 from grader.judge import program
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
-from grader.problems.work import Work
 from ptxsim.records import Size
 from ptxsim.sampling import SOME, LaunchSample, Sampler
-from tests.support.bench import bench, of_lab
-from tests.support.kernels import engine
+from tests.support.bench import bench, engine, of_lab
 from tests.support.places import ROOT
 from tests.support.product import MAIN, work
 
@@ -33,7 +31,7 @@ def rung(idea: str, ladder: str = "sgemm") -> Path:
 
 
 @cache
-def roomy() -> Bench:
+def roomy() -> GradingContext:
     """For large kernels and sizes."""
     return of_lab(bench(), limits=Limits(compile_s=120, record_s=20))
 
@@ -43,7 +41,7 @@ def built(folder: Path, arch: str) -> Build:
     return program.compile_for(load_submission(folder, MAIN), roomy(), arch)
 
 
-def at(folder: Path, arch: str, size: Size) -> program.Prepared:
+def at(folder: Path, arch: str, size: Size) -> program.Program:
     return program.prepare(load_submission(folder, MAIN), [size], roomy(), arch)
 
 
@@ -80,15 +78,16 @@ def loops(
 
 def _launches(
     folder: Path, arch: str, n: int, seconds: float, blocks: int
-) -> Iterator[tuple[SassFunction, LaunchSample, Work]]:
+) -> Iterator[tuple[SassFunction, LaunchSample, float]]:
     by_name = {function.name: function for function in functions(folder, arch)}
-    for sample in samples(folder, arch, n, seconds, blocks):
-        yield by_name[sample.kernel], sample, work(Size.of(m=n, n=n, k=n))
+    found = samples(folder, arch, n, seconds, blocks)
+    for sample, by in zip(found, factors(found, work(Size.of(m=n, n=n, k=n))), strict=True):
+        yield by_name[sample.kernel], sample, by
 
 
 @cache
 def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     card = gpus.find("H200" if arch == "sm_90" else "A100")
-    found = program.explain(at(folder, arch, LARGE), roomy(), card)
+    found = at(folder, arch, LARGE).explain(card)
     assert found.missing is None
     return found

@@ -1,10 +1,32 @@
-"""Files of odd kinds."""
+"""Files of odd kinds, and programs that tests read from files beside them."""
 
 from __future__ import annotations
 
 import os
 import socket
 from pathlib import Path
+
+
+def beside(test: str, name: str, /, **holes: object) -> str:
+    """Read data/``name`` beside ``test`` and put ``holes`` in the place of ``$HOLES``."""
+    text = (Path(test).parent / "data" / name).read_text()
+    for hole, filling in holes.items():
+        text = text.replace(f"${hole.upper()}", str(filling))
+    return text
+
+
+def table(test: str, name: str) -> list[list[str]]:
+    """Read data/``name`` beside ``test``: a row a line, ¦ between its columns."""
+    lines = (line for line in beside(test, name).splitlines() if not line.startswith("#"))
+    return [[cell.strip() for cell in line.split("¦")] for line in lines]
+
+
+def attempts(test: str, name: str) -> str:
+    """Write a program that tries each row of a table (a name, an expression) in ``attempt()``.
+
+    It prints the names, each with the error that the system answered or with "open".
+    """
+    return beside(__file__, "attempts.py.in", rows=table(test, name))
 
 
 def bind(path: Path) -> None:

@@ -22,7 +22,13 @@ from tests.support.places import ALICE
 
 FIRST, SECOND = "a\nb\nc\n", "a\nB\nc\nd\n"
 CONFLICTS = Advice(
-    idea="tile32", rung=None, message=phrase("bank conflicts"), file=None, line=None, gain=2.0
+    idea="tile32",
+    rung=None,
+    message=phrase("bank conflicts"),
+    file=None,
+    line=None,
+    gain=2.0,
+    rule="bank-conflicts",
 )
 
 
@@ -47,8 +53,9 @@ def version(result: Result, out: Path, source: str, minute: int, registers: int 
 
 def climbing(out: Path) -> History:
     """Two accepted versions on an H200, and one that does not compile after them."""
-    slow = msgspec.structs.replace(explained(ALICE), advice=(CONFLICTS,))
-    better = msgspec.structs.replace(slow, advice=())
+    followed = msgspec.structs.replace(CONFLICTS, rule="no-tile")  # it leads to the same rung
+    slow = msgspec.structs.replace(explained(ALICE), advice=(followed,))
+    better = msgspec.structs.replace(slow, advice=(CONFLICTS,))
     version(gpu_result("alice", 0.3, explanation=slow), out, FIRST, 1)
     version(gpu_result("alice", 0.6, explanation=better), out, SECOND, 2, 96)
     nowhere = msgspec.structs.replace(gpu_environment(), gpu=None)

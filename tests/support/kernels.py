@@ -1,4 +1,4 @@
-"""Small kernels, and the engine that runs them, as the grader compiles both."""
+"""Small kernels as the grader compiles them, simulated."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ import numpy as np
 
 from grader.base.native import cache_folder, locked
 from grader.build.toolchain import find_toolchain
-from grader.run.simulator.device import engine_library
-from ptxsim.engine import Engine, load_engine
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
 from ptxsim.simulator import Simulator
+from tests.support.bench import engine
 
 
 @cache
@@ -39,10 +38,6 @@ def compiled(source: str, arch: str = "sm_80", name: str = "sgemm") -> tuple[str
             subprocess.run(command, check=True, capture_output=True)
             made.replace(target)
     return target.read_text(), folder
-
-
-def engine() -> Engine:
-    return load_engine(engine_library().compiled())
 
 
 def run(

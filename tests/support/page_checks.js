@@ -45,7 +45,7 @@ function overflow() {
 
 // Parts that stay folded: their last element has a height only where the style sheet unfolds it.
 function folded() {
-  return [...document.querySelectorAll('details:not([open])')]
+  return [...document.querySelectorAll('details:not([open], .aside)')]
     .filter(each => !each.lastElementChild.checkVisibility({contentVisibilityProperty: true}))
     .map(each => each.firstElementChild.textContent);
 }

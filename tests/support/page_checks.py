@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.support.browser import Browser
 
-PHONE, DESKTOP = 360, 1280
+SMALL_PHONE, PHONE, DESKTOP = 360, 390, 1280
 A4 = 703  # CSS pixels between the margins of print.css
 MOST_BYTES = 400_000
 AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
@@ -38,12 +39,12 @@ def assert_readable(
     own test (tests/report/test_html.py) says so.
     """
     assert file.stat().st_size <= MOST_BYTES
-    for width in (PHONE, DESKTOP):
+    for width in (SMALL_PHONE, PHONE, DESKTOP):
         for dark in (False, True):
             browser.open(file, width=width, dark=dark, script=script)
             browser.evaluate(_UNFOLD)
             faults = browser.faults() + browser.ask("brokenLines")
-            if AXE.exists() and (thorough or dark == (width == PHONE)):
+            if AXE.exists() and (thorough or dark == (width < DESKTOP)):
                 faults += accessibility(browser)
             assert faults == [], (file.name, width, dark)
     assert browser.ask("deadContents") == []
@@ -51,6 +52,11 @@ def assert_readable(
     assert browser.faults() == [], (file.name, "on paper")
     assert browser.ask("folded") == []
     assert browser.evaluate(_GROUND) == "rgb(255, 255, 255)"
+
+
+def sheets(browser: Browser) -> int:
+    """How many pages of A4 the page takes on paper."""
+    return len(re.findall(rb"/Type\s*/Page\b", browser.print_pages()))
 
 
 def fonts(browser: Browser, selector: str) -> dict[str, int]:

@@ -25,6 +25,7 @@ from grader.results.ladders import HostLoop, HostRun, Ladder, make_ladder, stand
 from grader.results.rungs import Rung, find_rungs
 from ptxsim.findings.finding import LineCount
 from ptxsim.message import verbatim
+from tests.support.files import beside
 from tests.support.places import REFERENCE
 from tests.support.product import GEMM
 from tests.support.results import RIGHT, SHA, make_result
@@ -39,18 +40,7 @@ H200 = GpuInfo(
     multiprocessors=132,
     fp32_peak_tflops=66.9,
 )
-SOURCE = """\
-#include "gemm.cuh"
-/* A tile of A
-   in shared memory. */
-__global__ void sgemm(const float* A, const float* B, float* C, int m, int n, int k) {
-  __shared__ float tile[32][33];
-  const char* word = "text & <b>not markup</b>";
-  float sum = 0.0f;
-  for (int p = 0; p < k; ++p) sum += A[p] * B[p];
-  C[threadIdx.x] = sum;
-}
-"""
+SOURCE = beside(__file__, "shown.cu")
 LINES = tuple(
     LineCount(
         file="sgemm.cu",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from grader.base.explanation import Explanation
 from grader.base.result import SCHEMA, SCHEMA_VERSION, Result
 from tests.support.product import GEMM
 
@@ -14,6 +15,10 @@ _DOCUMENT = msgspec.json.decode(Path(__file__).with_name("result.json").read_byt
 SHA = _DOCUMENT.lab.sha256
 RIGHT, WRONG = _DOCUMENT.cases
 (RACE,) = _DOCUMENT.findings
+NOTHING_KNOWN = Explanation(
+    arch="sm_90", size={"m": 1024, "n": 1024, "k": 1024}, operations=2, bytes=12, kernels=(),
+    counts=(), tile=None, bounds=(), advice=(), missing=None,
+)  # fmt: skip
 
 
 def make_result(student: str = "alice", **changes: object) -> Result:

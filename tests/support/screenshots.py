@@ -12,11 +12,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from grader.base.language import language
 from grader.course.similar import ComparedWork, find_pairs
 from grader.course.similar import html as similar_page
 from grader.ladder.rendering import html as ladder_page
-from grader.results import store
-from tests.support.browser import chromium
+from grader.report import html
+from grader.results import kept_sources, store
+from tests.support.browser import Browser, chromium
 from tests.support.places import ALICE, BROKEN, CORRECT, ROOT
 from tests.support.product import shipped_ladder
 
@@ -33,6 +35,19 @@ def tiled() -> str:
     return (CORRECT / "tiled_template" / "sgemm.cu").read_text()
 
 
+def report(
+    browser: Browser, document: Path, name: str, *, width: int = 1280, dark: bool = False
+) -> None:
+    """In both languages."""
+    result = store.load(document)
+    sources = kept_sources(document, result.submission.files) or {}
+    for code, suffix in (("en", ""), ("zh_CN", ".zh")):
+        page = document.with_name("page.html")
+        page.write_text(html.render(result, sources, language(code)))
+        browser.open(page, width=width, height=800, dark=dark)
+        browser.screenshot(IMAGES / f"{name}{suffix}.png")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -45,10 +60,10 @@ def main() -> None:
         subprocess.run([*grade, "class", "--device", "cpu", "class"], cwd=place, check=True)
         board = place / "board.html"
         subprocess.run([*grade, "leaderboard", "--html", str(board)], cwd=place, check=True)
-        bob = next(p for p in store.stored(place / "results") if p.parent.name == "bob")
+        found = {path.parent.name: path for path in store.stored(place / "results")}
         twins = place / "twins.html"
         works = [ComparedWork(student="ann", files={"sgemm.cu": tiled()}), TWIN]
-        twins.write_text(similar_page(find_pairs(works, []), works))
+        twins.write_text(similar_page(find_pairs([works], []), works))
         with chromium() as browser:
             ladder = place / "ladder.html"
             ladder.write_text(ladder_page(shipped_ladder()))
@@ -56,8 +71,9 @@ def main() -> None:
             browser.screenshot(IMAGES / "ladder.png")
             browser.open(twins, width=1100, height=700)
             browser.screenshot(IMAGES / "similar.png")
-            browser.open(bob.with_suffix(".html"), width=900)
-            browser.screenshot(IMAGES / "report.png")
+            report(browser, found["bob"], "report")
+            report(browser, found["alice"], "report-accepted", dark=True)
+            report(browser, found["alice"], "report-390", width=390)
             browser.open(board, width=900, height=360)
             browser.screenshot(IMAGES / "leaderboard.png")
 

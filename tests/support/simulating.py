@@ -13,46 +13,12 @@ from grader.run.protocol import CaseOutcome, PlannedCase, Progress, quietly
 from grader.run.simulator.device import CpuDevice
 from grader.sandbox.running import Mode, Sandbox
 from ptxsim.records import Allocation, Plan, Size
-
-FAKE = """\
-import os, sys, threading, time
-from pathlib import Path
-import numpy as np
-from grader.run.simulator import simulation_worker as worker
-from grader.base.errors import ToolchainError
-from grader.base import Verdict
-from ptxsim.outcome import Reason, RefusedProgram
-from ptxsim.frontend.interface import Interface
-from ptxsim.outcome import SimOutcome
-
-class Fake:
-    declared = Interface(entries={{}}, symbols={{}})
-
-    def __init__(self, ptx, root, engine):
-        self.ptx, self.root = ptx, root
-
-    def calls(self, plan, buffers, limits, *, backwards):
-        size = plan.size
-        a, b, c = (buffers[i].view(np.float32) for i in range(3))
-        print("noise that must not reach the answers", flush=True)
-        stopped = None
-        {body}
-        yield SimOutcome((), (), stopped, 0.25, "hello")
-
-def right(size, a, b, c):
-    c[:] = (a.reshape(size["m"], size["k"]) @ b.reshape(size["n"], size["k"]).T).T.reshape(-1)
-
-def burn(seconds):
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
-        pass
-
-worker.main({arguments})
-"""
+from tests.support.files import beside
 
 
 def misbehaving(body: str = "pass", arguments: str = "Fake, lambda: None") -> Sequence[str]:
-    return (sys.executable, "-c", FAKE.format(body=body, arguments=arguments))
+    program = beside(__file__, "misbehaving.py.in", body=body, arguments=arguments)
+    return (sys.executable, "-c", program)
 
 
 def planned(index: int, m: int = 5, n: int = 7, k: int = 3) -> PlannedCase:

@@ -26,13 +26,13 @@ from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Layout
 from grader.problems.operands import Order
 from grader.problems.problem import Problem
-from grader.run.gpu.bench import LoadedAhead, SharedBench
 from grader.run.gpu.host_check import HostCheck, measured, take
 from grader.run.gpu.measure import time_case, verify_case
 from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.memory import PlanMemory
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
+from grader.run.gpu.session import GpuSession, LoadedAhead
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import CaseOutcome, PlannedCase
 from ptxsim.message import NOTHING
@@ -51,7 +51,7 @@ def main() -> None:
     assert arch
     ready = prepare(load_submission(find_starter(ROOT, load_lab()), MAIN), [SIZE], tools(), arch)
     built, (plan,) = ready.built, ready.plans
-    bench = SharedBench(LoadedAhead(GEMM))
+    bench = GpuSession(LoadedAhead(GEMM))
     said: dict[str, object] = {}
     with bench.stream, bench.arena.memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())
@@ -86,6 +86,10 @@ def main() -> None:
         said["forged"] = forged(bench, case)
 
         case.fresh()
+        blank = case.outputs[0].copy()
+        case.fresh()
+        said["poison differs"] = bool((blank.view("u4") != case.outputs[0].view("u4")).all())
+
         case.reference()
         case.fresh()  # the reference is that of other inputs now
         try:
@@ -107,7 +111,7 @@ def main() -> None:
     print(json.dumps(said))
 
 
-def in_layout(bench: SharedBench, layout: Layout, a: Any, b: Any, c: Any) -> list[bool]:
+def in_layout(bench: GpuSession, layout: Layout, a: Any, b: Any, c: Any) -> list[bool]:
     """Whether every baseline is right by Freivalds' check and the host's, and each check sees a
     wrong element."""
     problem = Gemm(Options(layout=layout))
@@ -128,7 +132,7 @@ def in_layout(bench: SharedBench, layout: Layout, a: Any, b: Any, c: Any) -> lis
     return right
 
 
-def in_format(bench: SharedBench, options: dict[str, str]) -> dict[str, object]:
+def in_format(bench: GpuSession, options: dict[str, str]) -> dict[str, object]:
     """Inputs as the CPU makes them, every baseline right by the criterion, faults found."""
     problem = Gemm(msgspec.convert(options, Options))
     on_gpu = problem.on_gpu(bench.kernels)
@@ -193,7 +197,7 @@ def outcome_of(problem: Problem) -> CaseOutcome:
     )
 
 
-def forged(bench: SharedBench, case: MeasuredCase) -> dict[str, list[str]]:
+def forged(bench: GpuSession, case: MeasuredCase) -> dict[str, list[str]]:
     """Verdict and kinds of findings where the grader's kernels on the GPU let everything pass: a
     right product, one that nobody wrote, one that the grader's kernels write later, and one of
     inputs that are not those of the keys."""
@@ -226,7 +230,7 @@ def forged(bench: SharedBench, case: MeasuredCase) -> dict[str, list[str]]:
     return found
 
 
-def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:
+def replayed(bench: GpuSession, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:
     case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
     outcome = HostCheck(bench.problem).confirm(verify_case(bench, case))
     assert outcome.error

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from grader.base.records import Verdict
 from grader.judge.pipeline import Graded, grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import Case
 from grader.report import html, terminal
 from grader.results import store
@@ -46,7 +46,7 @@ LIVE_TAG = re.compile(r"<script>alert|<img src=x")  # what the cheats would put 
 
 
 @pytest.fixture(scope="module")
-def bench(request: pytest.FixtureRequest) -> Bench:
+def bench(request: pytest.FixtureRequest) -> GradingContext:
     """Of the sandbox that the test names as its parameter; by default the best that works here."""
     cases = tuple(
         Case(id=f"cpu-{i}", size=Size.of(m=m, n=n, k=k)) for i, (m, n, k) in enumerate(SIZES)
@@ -116,7 +116,7 @@ def in_both_sandboxes(name: str, *given: object, nightly: bool = False) -> Itera
     ],
     indirect=["bench"],
 )
-def test_it_comes_to_what_it_declares(cheat: Fixture, bench: Bench, place: Path) -> None:
+def test_it_comes_to_what_it_declares(cheat: Fixture, bench: GradingContext, place: Path) -> None:
     if not bench.sandbox.filtered:
         pytest.skip("stopped by a filter of system calls, and this kernel has none")
     if cheat.needs_sandbox and bench.sandbox.kind == "rlimits":
@@ -135,7 +135,7 @@ def test_it_comes_to_what_it_declares(cheat: Fixture, bench: Bench, place: Path)
     assert result.score is None
 
 
-def graded_without_harm(folder: Path, bench: Bench, place: Path) -> Graded:
+def graded_without_harm(folder: Path, bench: GradingContext, place: Path) -> Graded:
     """Grade it and look round: nothing changed, nobody left, nothing told."""
     before, running = contents(place, folder), descendants()
     graded = grade(folder, bench, quietly)
@@ -281,7 +281,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
     indirect=["bench"],
 )
 def test_folders(
-    make: Callable[[Path], object], verdict: Verdict, bench: Bench, place: Path
+    make: Callable[[Path], object], verdict: Verdict, bench: GradingContext, place: Path
 ) -> None:
     folder = place / "submissions" / "mallory"
     folder.mkdir()
@@ -295,7 +295,7 @@ def test_folders(
         assert str(result.error).isprintable()
 
 
-def test_a_kernel_that_changes_while_it_is_graded(bench: Bench, place: Path) -> None:
+def test_a_kernel_that_changes_while_it_is_graded(bench: GradingContext, place: Path) -> None:
     """What is compiled, hashed and shown is the text that was read first."""
     folder = place / "submissions" / "mallory"
     folder.mkdir()

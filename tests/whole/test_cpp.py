@@ -10,19 +10,11 @@ from pathlib import Path
 import pytest
 
 from grader.base.native import Native
-from grader.build.toolchain import find_toolchain
-from grader.explain.issue_model import model_library
-from grader.record.recorder_process import recorder_program
-from grader.run.gpu.calling import CALLING
-from grader.run.gpu.host_check import KEY_STREAM
+from grader.judge.shipping import own_programs
 from grader.run.simulator.device import engine_library
-from grader.sandbox.landlock import LAUNCHER
 
 ROOT = Path(__file__).parents[2]
-NATIVE = (
-    *(recorder_program(find_toolchain()), engine_library(), model_library()),
-    *(CALLING, KEY_STREAM, LAUNCHER),
-)
+NATIVE = (*own_programs(), engine_library())
 COMPILED = {source: native.every_flag for native in NATIVE for source in native.sources}
 TIDY = Path(sys.executable).with_name("clang-tidy")
 

@@ -28,7 +28,7 @@ from grader.base.finding import Finding, Kind
 from grader.base.gpus import target_for
 from grader.base.records import KernelInfo, Verdict
 from grader.course import board_rendering as boards
-from grader.course.classes import call_roll
+from grader.course.classes import find_submissions
 from grader.course.leaderboard import make_boards
 from grader.course.roster import due_for, handed_in, read_roster
 from grader.labs.lab import DEFAULT_LAB, load_lab
@@ -240,7 +240,7 @@ def test_exports_of_gradescope(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "submission_metadata.yml"
     path.write_bytes(content)
     try:
-        call_roll(tmp_path, MAIN)
+        find_submissions(tmp_path, MAIN)
     except UsageError as error:
         one_line(error, path, tmp_path)
 

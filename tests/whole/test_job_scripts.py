@@ -60,7 +60,11 @@ def test_settings_that_fail_stop_a_script(script: Path, tmp_path: Path) -> None:
     checkout = {"GRADE_HOME": str(home)}
     stops(copy, tmp_path, "GRADE_SITE=/nowhere cannot", GRADE_SITE="/nowhere", **checkout)
     stops(copy, tmp_path, "GRADE_OUT=/proc/x cannot", GRADE_OUT="/proc/x", **checkout)
-    (home / "slurm" / "site.env").write_text('GRADE_LAB="lab.yaml\nGRADE_OUT=results\n')
+    default = home / "slurm" / "site.env"
+    default.symlink_to("gone")  # there, and not even root can read it
+    stops(copy, tmp_path, "site.env cannot be read", **checkout)
+    default.unlink()
+    default.write_text('GRADE_LAB="lab.yaml\nGRADE_OUT=results\n')
     stops(copy, tmp_path, "site.env: line 1: unexpected EOF", **checkout)
 
 

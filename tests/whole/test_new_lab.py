@@ -73,4 +73,5 @@ def said(command: str, place: Path) -> str:
     """What a command line of the page prints, without line breaks inside messages."""
     name, *words = shlex.split(command)
     assert name == "grade"
-    return clean(run(grade(*words), place).stderr)
+    done = run(grade(*words), place)
+    return clean(done.stdout + done.stderr)

@@ -22,11 +22,12 @@ from grader.base.result import Result
 from grader.course import board_rendering as render
 from grader.course.leaderboard import make_boards
 from grader.course.roster import read_roster
-from grader.judge.simulated import slurm_job
+from grader.judge.pipeline import slurm_job
 from grader.labs.submission import NotAFileError, read
 from grader.report.formatting import clean
 from grader.results import store
 from grader.results.entries import read_entries
+from ptxsim.engine import engine_digest
 from tests.support.commands import ALICE, STARTER, grade, run
 from tests.support.commands import one_line as says
 from tests.support.files import bind, grow
@@ -173,7 +174,7 @@ def test_names_are_matched_as_the_roster_writes_them_and_shown_escaped(tmp_path:
     done = run(grade("leaderboard", "--roster", "roster.csv"), tmp_path)
     assert done.returncode == 0, done.stderr
     page = render.html(boards, roster)
-    for text in (done.stderr, page):
+    for text in (done.stdout, page):
         assert "a\\nb\\x1b[2J" in text
         assert "\x1b[2J" not in text
         assert "\u202e" not in text
@@ -229,8 +230,10 @@ def test_variables_of_any_bytes(place: Path) -> None:
     named = {"SLURM_JOB_ID": odd, "SLURMD_NODENAME": odd, "SLURM_RESTART_COUNT": "2"}
     done = run([*ALICE, "--json"], place, **named)
     assert done.returncode == 0, done.stderr
-    slurm = results(place / "results")["alice"].environment.slurm
+    environment = results(place / "results")["alice"].environment
+    slurm = environment.slurm
     assert slurm
+    assert environment.engine == engine_digest()
     assert (slurm.job, slurm.node, slurm.restarts) == ("a\\udcffb\\n", "a\\udcffb\\n", 2)
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
+from html import unescape
 from pathlib import Path
 
 import msgspec
@@ -31,8 +32,10 @@ from ptxsim.message import NOTHING, counted, phrase, verbatim
 from ptxsim.records import Size
 from tests.support.boards import keep
 from tests.support.browser import Browser
+from tests.support.chinese import oddities
+from tests.support.explained import explained
 from tests.support.histories import climbing
-from tests.support.page_checks import PHONE, assert_readable, fonts
+from tests.support.page_checks import A4, PHONE, assert_readable, fonts, sheets
 from tests.support.pages import (
     H200,
     LINES,
@@ -43,7 +46,7 @@ from tests.support.pages import (
     standing_at,
     timed,
 )
-from tests.support.places import ROOT
+from tests.support.places import ALICE, ROOT
 from tests.support.product import GEMM, shipped_ladder
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
@@ -54,7 +57,7 @@ CHINESE_SIGN = re.compile(r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 
 
 def measured(language: Language) -> str:
-    result = gpu_result(lines=LINES, standing=standing_at(0.86))
+    result = gpu_result(lines=LINES, standing=standing_at(0.86), explanation=explained(ALICE))
     return html.render(result, {"sgemm.cu": SOURCE}, language)
 
 
@@ -185,6 +188,16 @@ def test_every_page_in_every_language(
     assert_readable(browser, file, thorough=True)
 
 
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_page_in_chinese_has_chinese_punctuation(kind: str) -> None:
+    page = PAGES[kind](language("zh_CN"))
+    for theirs in (r"<(style|script|pre)>.*?</\1>", r'<div class="code".*?</div>\n</div>'):
+        page = re.sub(theirs, "", page, flags=re.DOTALL)
+    said = map(unescape, re.findall(r">([^<]+)", page))
+    assert [odd for text in said for odd in oddities(text)] == []
+    assert not re.search(r"[\u4e00-\u9fff]\.\s*<", page)
+
+
 @pytest.mark.sampled
 def test_a_page_in_chinese(browser: Browser, tmp_path: Path) -> None:
     """In a font of the style sheet's list, in lines that break as Chinese does."""
@@ -202,6 +215,29 @@ def test_a_page_in_chinese(browser: Browser, tmp_path: Path) -> None:
                 "which font draws Chinese is not checked: apt-get install fonts-wqy-microhei"
             )
         assert sum(count for name, count in drawn.items() if name in FONTS) >= signs > 0, words
+
+
+@pytest.mark.parametrize(("kind", "first"), [("measured", "speed"), ("wrong", "findings")])
+def test_what_counts_is_on_the_first_screen_and_on_four_sheets(
+    kind: str, first: str, browser: Browser, tmp_path: Path
+) -> None:
+    """Verdict, score, a picture and the next step, or what was found; answers stay folded."""
+    file = tmp_path / "page.html"
+    file.write_text(PAGES[kind](ENGLISH), encoding="utf-8")
+    browser.open(file, width=1280, height=800)
+    shown = [".hero .stamp", ".finding"] if kind == "wrong" else [".hero a", ".stamp", "svg"]
+    for each in shown:
+        below = f"document.querySelector({each!r}).getBoundingClientRect().bottom"
+        assert browser.evaluate(below) <= 800, each
+    assert (
+        browser.evaluate("document.querySelector('section').getAttribute('aria-labelledby')")
+        == first
+    )
+    browser.open(file, width=A4, paper=True)
+    assert sheets(browser) <= 4
+    if kind == "measured":
+        answers = "document.querySelector('#why ~ .aside dl.answers')"
+        assert browser.evaluate(f"{answers}.checkVisibility()") is False
 
 
 def test_lines_break_as_chinese_does(browser: Browser, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from grader.base.records import Verdict
 from grader.base.result import Result
 from grader.cli.new_command import find_starter
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import load_lab, shipped_labs
 from grader.run.protocol import quietly
 from tests.support.bench import bench
@@ -22,7 +22,7 @@ RUNGS = sorted((ROOT / "reference" / "sgemm-row").glob("*_*"))
 
 
 @cache
-def row_major() -> Bench:
+def row_major() -> GradingContext:
     return msgspec.structs.replace(bench(), lab=load_lab(shipped_labs()["sgemm-row"]))
 
 

@@ -185,5 +185,5 @@ def comparable(outcome: Plan | Rejected) -> str:
         msgspec.structs.replace(each, params=b"", pointers=()) if isinstance(each, Launch) else each
         for each in outcome.operations
     )
-    call = msgspec.structs.replace(outcome, operations=tuple(plain), setup=(), unsettled="")
+    call = msgspec.structs.replace(outcome, operations=tuple(plain), setup=(), calls_differ="")
     return str(call)

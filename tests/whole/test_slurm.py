@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -67,7 +68,7 @@ class Site:
             "GRADE_OUT": str(self.out),
             "GRADE_LAB": str(self.place / "lab.yaml"),
             "GRADE_DEVICE": "cpu",
-            "GRADE_POLL": "0.2",
+            "GRADE_POLL": "1",
             "COLUMNS": "120",
             "SGEMM_GRADER_CACHE": str(cache_folder()),
             "GRADE_CACHE": str(cache_folder()),
@@ -189,16 +190,23 @@ def test_names_that_look_like_settings_and_options(site: Site) -> None:
 
 
 @pytest.mark.sampled
-def test_a_class_compiled_in_a_job_of_its_own(site: Site) -> None:
+def test_a_class_is_compiled_in_a_job_for_its_type_of_gpu(site: Site) -> None:
     """Its folder has a name that the shell must quote in bash's own way."""
     folder = site.place / "it's\nJos\u00e9"
     shutil.copytree(ROOT / "starter", folder / "ann")
-    done = site.run(site.script("class.sh"), folder, GRADE_CPU_PARTITION="cpu", LC_ALL="C")
+    calls = site.place / "calls"
+    note = f'echo "${{SLURM_JOB_PARTITION:-login}} $*" >>"{calls}"\n'
+    noting = script(site.place / "noting", f'{note}exec "{site.environment["GRADE_BIN"]}" "$@"')
+    asked = {"GRADE_BIN": str(noting), "GRADE_CPU_PARTITION": "cpu", "LC_ALL": "C"}
+    done = site.run(site.script("class.sh"), folder, "2080ti", **asked)
     assert done.returncode == 0, done.stderr
     site.wait()
-    assert site.results()["ann"].verdict is Verdict.AC, site.logs()
-    (log,) = (site.out / "logs").glob("compile-*.log")
+    assert site.results(site.out / "2080ti")["ann"].verdict is Verdict.AC, site.logs()
+    (log,) = (site.out / "2080ti" / "logs").glob("compile-*.log")
     assert "compiled" in log.read_text()
+    assert "\ncpu class --compile sm_75 " in calls.read_text()
+    done = site.run(site.script("class.sh"), folder, "voodoo", **asked)
+    assert done.returncode == 2 and "no GPU is known as voodoo: set GRADE_ARCH" in done.stderr
 
 
 @pytest.mark.sampled
@@ -306,18 +314,62 @@ def test_what_a_student_types(site: Site) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("Started slurm job ")
     assert "waiting...\n" in done.stdout
-    assert "AC accepted" in done.stdout
+    assert re.search(r"\nJob \d+ started on [\s\S]*AC accepted", done.stdout)
+    (log,) = (site.out / "logs").iterdir()
+    job = log.stem
+    assert done.stdout.endswith(log.read_text())  # to the end, and nothing twice
+    shown = site.run("scontrol", "show", "job", job).stdout
+    assert f"StdOut={log}\n" in shown and "MinMemoryNode=8G" in shown
     done = site.run(site.script("judge.sh"), wrong)
     assert done.returncode == 1
     assert "RE runtime error" in done.stdout
     # What an earlier job recorded is no answer of this one, which records nothing.
     real = site.environment["GRADE_BIN"]
-    call = f'[ "$1" = report ] || exit 3\nexec "{real}" "$@"'
+    call = f'case $1 in labs | report) exec "{real}" "$@" ;; esac; exit 3'
     broken = script(site.place / "broken", call)
     asked = {"GRADE_BIN": str(broken), "GRADE_RETRIES": "0"}
     done = site.run(site.script("judge.sh"), good, **asked)
     assert done.returncode == 3
     assert "No result was recorded" in done.stdout
+
+
+@pytest.mark.nightly  # it compiles the engine twice
+def test_nothing_of_the_grader_is_compiled_in_a_job(site: Site) -> None:
+    (alice,) = site.submissions(alice=STARTER)
+    ready, cold = site.place / "ready", site.place / "cold"
+    done = site.run(site.environment["GRADE_BIN"], "doctor", "--prepare", ready)
+    assert done.returncode == 0, done.stderr
+    shared = {"GRADE_PREPARED": str(ready), "SGEMM_GRADER_CACHE": str(cold)}
+    site.sbatch(site.script("run.sh"), alice, **shared)
+    site.wait()
+    assert site.verdicts() == {"alice": Verdict.AC}, site.logs()
+    assert not list(cold.glob("native/*"))
+
+
+@pytest.mark.sampled
+def test_waiting_asks_slurm_seldom(site: Site) -> None:
+    """Once in 15 seconds; and what is said of the queue makes sense from the first line on."""
+    (alice,) = site.submissions(alice=STARTER)
+    asked, real = site.place / "asked", site.run("which", "squeue").stdout.strip()
+    script(site.place / "bin" / "squeue", f'echo once >>"{asked}"\nexec {real} "$@"')
+    path = f"{site.place / 'bin'}:{site.environment['PATH']}"
+    started = time.monotonic()
+    done = site.run(site.script("judge.sh"), alice, "--begin=now+4", GRADE_POLL="", PATH=path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(asked.read_text().split()) <= 1 + (time.monotonic() - started) / 15
+    assert "(BeginTime) at place 1 in the queue" in done.stdout
+    assert "None" not in done.stdout and "place 0" not in done.stdout
+
+
+def test_judge_says_what_is_wrong_with_a_folder(site: Site) -> None:
+    (alice,) = site.submissions(alice=STARTER)
+    for name, says in (
+        ("nowhere", "nowhere: no such folder"),
+        (f"{alice}/sgemm.cu", "a file; name the folder that holds it"),
+        ("work", f"a folder of submissions; name one, such as {alice}, or grade all with"),
+    ):
+        done = site.run(site.script("judge.sh"), name)
+        assert done.returncode == 2 and says in done.stderr and not done.stdout
 
 
 @pytest.mark.sampled

@@ -13,6 +13,7 @@ from tests.support.places import ROOT
 CHINESE = ".zh.md"
 ENGLISH = (
     ROOT / "docs" / "student.md",
+    ROOT / "docs" / "glossary.md",
     *sorted((ROOT / "starter").glob("README.md")),
     *sorted((ROOT / "starters").glob("*/README.md")),
 )
@@ -43,8 +44,8 @@ def words_of_code(text: str) -> Counter[str]:
 
 
 def links(text: str) -> Counter[str]:
-    """Where links lead; to the translation of a document is to the document."""
-    return Counter(target.replace(CHINESE, ".md") for target in re.findall(r"\]\(([^)]+)\)", text))
+    """Where links lead; to a translation or its picture is to the original."""
+    return Counter(target.replace(".zh.", ".") for target in re.findall(r"\]\(([^)]+)\)", text))
 
 
 def figures(text: str) -> Counter[str]:

@@ -20,10 +20,10 @@ from benchmarks.judge_h200 import Kernel
 from benchmarks.measure import on_gpu
 from grader.base.errors import GraderError
 from grader.problems.gemm.gemm import Gemm
-from grader.run.gpu.bench import LoadedAhead, SharedBench
+from grader.run.gpu.session import GpuSession, LoadedAhead
 
 
-def measure(bench: SharedBench, kernel: Kernel, n: int, repeats: int) -> str:
+def measure(bench: GpuSession, kernel: Kernel, n: int, repeats: int) -> str:
     """Microseconds, TFLOPS and the ratio to cuBLAS's fastest; or what is wrong with the product."""
     case = kernel.case(bench, n)
     name, baseline = next(iter(case.rivals().items()))
@@ -65,7 +65,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
         folders = [variant.write(arguments.rung, Path(scratch)) for variant in variants]
         kernels = list(pool.map(made, folders))
-    bench = SharedBench(LoadedAhead(Gemm()))
+    bench = GpuSession(LoadedAhead(Gemm()))
     print(
         f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}, {arguments.rung}", flush=True
     )

@@ -239,7 +239,8 @@ def _packaged() -> Iterator[tuple[str, KitFile]]:
     for package in (grader, ptxsim):
         top = Path(str(package.__file__)).parent
         for folder, below, names in os.walk(top, followlinks=True):  # a checkout has links
-            below[:] = [name for name in below if name != "__pycache__"]
+            # Without what was compiled: the wheel is for every machine.
+            below[:] = [name for name in below if name not in ("__pycache__", "built")]
             for path in (Path(folder) / name for name in names):
                 if path.is_file():  # and no link that leads nowhere
                     inside = path.relative_to(top.parent).as_posix()

@@ -14,7 +14,7 @@ import msgspec
 from grader.base import Advice, CaseResult, Explanation, Timing
 from grader.explain.advice import grid, inner_loop, tensor_cores, warpgroups
 from grader.explain.facts import Facts, KernelFacts, placed
-from ptxsim.message import enumerated, phrase
+from ptxsim.message import Message, enumerated, phrase, verbatim
 from ptxsim.records import Allocate, Free, Operation, Plan, SymbolWrite, Synchronise, Write
 
 MOST = 3  # pieces of advice; a student does one thing at a time
@@ -59,6 +59,49 @@ _ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
     "several-passes": grid.several_passes,
 }
 
+_TITLES: Mapping[str, Message] = {
+    "host_calls": phrase("Fewer host calls"),
+    "tile32": phrase("32×32 tiles in shared memory, padded against bank conflicts"),
+    "unrolled": phrase("An unrolled inner loop"),
+    "strided_2x2": phrase("2×2 elements for each thread"),
+    "register_4x4": phrase("4×4 elements for each thread"),
+    "register_8x8": phrase("8×8 elements for each thread"),
+    "float4": phrase("float4 in place of single floats"),
+    "transposed": phrase("A transposed tile, read as float4"),
+    "warp_tile": phrase("Another map from lanes to elements, against bank conflicts"),
+    "register_prefetch": phrase("The next tile loaded into registers ahead"),
+    "double_buffer": phrase("Two buffers in shared memory"),
+    "multistage": phrase("Several tiles ahead by cp.async"),
+    "reuse_order": phrase("An order of FFMA without register bank conflicts"),
+    "rasterised": phrase("Blocks in square patches, for the L2 cache"),
+    "split_k": phrase("Blocks that share the loop along K"),
+    "wmma_global": phrase("Tensor cores, by wmma"),
+    "wmma_shared": phrase("Tensor cores fed from shared memory"),
+    "mma_ldmatrix": phrase("mma and ldmatrix in place of wmma"),
+    "swizzled": phrase("Swizzled tiles in shared memory"),
+    "cp_async": phrase("Copies by cp.async during the products"),
+    "register_buffer": phrase("The next fragments loaded ahead"),
+    "stages": phrase("More stages of tiles"),
+    "wgmma_tma": phrase("wgmma and TMA"),
+    "ring": phrase("A ring of tiles with a producer warp"),
+    "two_consumers": phrase("Two warpgroups that compute"),
+    "cluster": phrase("Clusters that share tiles by multicast"),
+    "persistent": phrase("Persistent blocks"),
+    "interleaved": phrase("Many blocks, each with a part of the sum"),
+    "strided_index": phrase("Neighbouring threads that go the same way"),
+    "sequential": phrase("Neighbouring lanes at neighbouring words"),
+    "first_add": phrase("A first addition while loading"),
+    "last_warp": phrase("The last steps by one warp"),
+    "shuffle": phrase("Sums through registers, by shuffles"),
+    "wide": phrase("Many elements for each thread, in wide loads"),
+    "one_pass": phrase("One launch in place of several"),
+}
+
+
+def advice_title(idea: str) -> Message:
+    """The idea's name for students; its own where it has none."""
+    return _TITLES.get(idea) or verbatim(idea.replace("_", " "))
+
 
 def advise(facts: KernelFacts, names: Sequence[str]) -> tuple[Advice, ...]:
     """Apply the rules that a problem names, in its order, and return the advice."""
@@ -69,7 +112,7 @@ def advise(facts: KernelFacts, names: Sequence[str]) -> tuple[Advice, ...]:
         else:
             said = _WITH_LOOP[name](facts) if isinstance(facts, Facts) else None
         if said is not None:
-            found.setdefault(said.idea, said)
+            found.setdefault(said.idea, msgspec.structs.replace(said, rule=name))
     return tuple(found.values())[:MOST]
 
 
@@ -99,7 +142,7 @@ def _advice(plan: Plan, timing: Timing) -> Advice | None:
         phrase("frees {times}×", times=frees),
         phrase("waits for the device {times}×", times=sum(map(_only_waits, plan.operations))),
     )
-    remedy = phrase("leave the waiting to the caller")
+    remedy = phrase("remove the synchronization; the caller waits")
     if allocates or frees:
         remedy = phrase(
             "keep the memory in a static pointer from call to call, and allocate again only when a "

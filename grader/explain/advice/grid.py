@@ -51,7 +51,9 @@ def long_wave(facts: Facts) -> Advice | None:
         tiles=tiles,
         best=best,
     )
-    return advice(facts, "rasterised", message, "LDG", "LDGSTS")
+    said = advice(facts, "rasterised", message)
+    reads = (each for each in facts.function if "SR_CTAID" in " ".join(each.operands))
+    return placed(said, next(reads, facts.function[0]))
 
 
 def tail(facts: Facts) -> Advice | None:
@@ -80,8 +82,7 @@ _NOTICED = 0.1  # of the issue slots; a tree's last steps, in one warp of eight,
 
 def split_warps(facts: KernelFacts) -> Advice | None:
     """The branch that costs most, if all together cost much where issue slots are scarce."""
-    counts = facts.counts
-    splits = counts.splits or ()
+    counts, splits = facts.counts, facts.counts.splits
     lost = sum(each.lost for each in splits)
     if not splits or lost < _NOTICED * counts.instructions or not facts.near_the_limit("issue"):
         return None

@@ -91,11 +91,6 @@ def scalar_shared(facts: Facts) -> Advice | None:
     each, wide = facts.each("LDS.32"), facts.each("LDS.128")
     if each < 0.05 or facts.loop.accumulators < BLOCKED:
         return None
-    found = phrase(
-        "{each:.3g} loads of 4 bytes from shared memory for each FFMA, beside {wide:.3g} of 16",
-        each=each,
-        wide=wide,
-    )
     loads = [a for a in facts.shared if a.in_loop and a.opcode == "LDS" and a.width == 4]
     arrays = Counter(load.array for load in loads)
     main = [load for load in loads if load.array == arrays.most_common(1)[0][0]]
@@ -103,15 +98,19 @@ def scalar_shared(facts: Facts) -> Advice | None:
     gain = facts.gain(instructions=left)
     if main and side_by_side(main):
         message = phrase(
-            "{found}: the tile already lies as it is read; let each thread take four neighbouring "
+            "{each:.3g} loads of 4 bytes from shared memory for each FFMA, beside {wide:.3g} of "
+            "16: the tile already lies as it is read; let each thread take four neighbouring "
             "values, in rows of a multiple of 4 from an array aligned to 16 bytes, and read float4",
-            found=found,
+            each=each,
+            wide=wide,
         )
         return advice(facts, "float4", message, "LDS", gain=gain)
     message = phrase(
-        "{found}: what a thread needs of a tile in one step along {depth} is not side by side; "
-        "store the tile transposed and read float4",
-        found=found,
+        "{each:.3g} loads of 4 bytes from shared memory for each FFMA, beside {wide:.3g} of 16: "
+        "the values that a thread needs per step along {depth} are not contiguous; store the tile "
+        "transposed and read float4",
+        each=each,
+        wide=wide,
         depth=facts.words.depth,
     )
     return advice(facts, "transposed", message, "LDS", gain=gain)
@@ -139,20 +138,20 @@ def no_tile(facts: Facts) -> Advice | None:
     if facts.executed("LDS") or each < 0.3:
         return None
     lines = loads.lines / loads.requests
-    found = phrase("{each:.2g} loads from global memory for each FFMA", each=each)
-    if lines > 1.5:
-        found = phrase(
-            "{found}, and a warp's load touches {lines:.3g} lines of 128 bytes one after the "
-            "other, where 1 would do for lanes that read neighbours in memory",
-            found=found,
-            lines=lines,
-        )
     message = phrase(
-        "{found}; load tiles of {inputs} into shared memory, neighbouring threads at neighbours in "
-        "memory, so that every element serves 32 threads",
-        found=found,
-        inputs=facts.words.all_inputs,
+        "{each:.2g} loads from global memory for each FFMA; load tiles of {inputs} into shared "
+        "memory, their rows padded by 1 against bank conflicts, neighbouring threads at neighbours "
+        "in memory, so that every element serves 32 threads"
     )
+    if lines > 1.5:
+        message = phrase(
+            "{each:.2g} loads from global memory for each FFMA, and a warp's load touches "
+            "{lines:.3g} lines of 128 bytes one after the other, where 1 would do for lanes that "
+            "read neighbours in memory; load tiles of {inputs} into shared memory, their rows "
+            "padded by 1 against bank conflicts, neighbouring threads at neighbours in memory, so "
+            "that every element serves 32 threads"
+        ).given(lines=lines)
+    message = message.given(each=each, inputs=facts.words.all_inputs)
     ffma = facts.executed("FFMA")
     tiled = Traffic(requests=ffma // 16, cost=ffma // 4, lines=ffma // 16, bytes=8 * ffma)
     shared = Traffic(requests=2 * ffma, cost=2 * ffma, lines=0, bytes=256 * ffma, passes=2 * ffma)
@@ -214,23 +213,18 @@ def exposed(facts: Facts) -> Advice | None:
     between = work_while_loading(facts.code, lambda item: item.base == "FFMA")
     if between is None or between >= 32 or facts.loop.accumulators < BLOCKED:
         return None
-    waiting = facts.waiting
-    found = phrase(
-        "the loop waits for global memory: {between} FFMA stand between a load and the first "
-        "instruction that needs it",
-        between=between,
-    )
-    if waiting:
-        found = phrase(
-            "{found}, and in the issue model a warp spends {loads:.0f} % of its time waiting for "
-            "them and {barriers:.0f} % at barriers",
-            found=found,
-            loads=100 * waiting.warp_global_loads,
-            barriers=100 * waiting.warp_barriers,
-        )
     message = phrase(
-        "{found}; load the next tile into registers before computing this one", found=found
+        "the loop waits for global memory: {between} FFMA stand between a load and the first "
+        "instruction that needs it; load the next tile into registers before computing this one"
     )
+    if waiting := facts.waiting:
+        message = phrase(
+            "the loop waits for global memory: {between} FFMA stand between a load and the first "
+            "instruction that needs it, and in the issue model a warp spends {loads:.0f} % of its "
+            "time waiting for them and {barriers:.0f} % at barriers; load the next tile into "
+            "registers before computing this one"
+        ).given(loads=100 * waiting.warp_global_loads, barriers=100 * waiting.warp_barriers)
+    message = message.given(between=between)
     return advice(facts, "register_prefetch", message, "LDG", gain=facts.gain_if(at_once))
 
 

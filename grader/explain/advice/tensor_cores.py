@@ -17,7 +17,7 @@ from grader.explain.facts import (
     work_while_loading,
 )
 from grader.explain.loop_steps import LoopStep, Pipe
-from ptxsim.message import NOTHING, Message, phrase, verbatim
+from ptxsim.message import Message, phrase, verbatim
 
 _STEP = 16 * 16 * 16  # products of one wmma
 _FRAGMENTS_NOTICED = 1.2  # matrices for each HMMA, where shared memory is the limit
@@ -167,23 +167,21 @@ def tiles_through_registers(facts: Facts) -> Advice | None:
     stores, hmma = facts.executed("STS"), facts.products
     if not hmma or stores < _FILLS * hmma or facts.gpu.capability < 80:
         return None
-    waited = facts.waiting
-    modelled = NOTHING
-    if waited:
-        modelled = phrase(
-            ", and in the issue model a warp spends {loads:.0f} % of its time waiting for them and "
-            "{barriers:.0f} % at barriers",
-            loads=100 * waited.warp_global_loads,
-            barriers=100 * waited.warp_barriers,
-        )
-    between = work_while_loading(facts.code, lambda item: item.tensor)
     message = phrase(
         "tiles go through registers, and nothing overlaps: {between} HMMA stand between a load "
-        "from global memory and the first instruction that waits for it{modelled}; copy with "
-        "cp.async into a second and third tile, while the tensor cores work on the first",
-        between=len(facts.code) if between is None else between,
-        modelled=modelled,
+        "from global memory and the first instruction that waits for it; copy with cp.async into "
+        "a second and third tile, while the tensor cores work on the first"
     )
+    if waited := facts.waiting:
+        message = phrase(
+            "tiles go through registers, and nothing overlaps: {between} HMMA stand between a load "
+            "from global memory and the first instruction that waits for it, and in the issue "
+            "model a warp spends {loads:.0f} % of its time waiting for them and {barriers:.0f} % "
+            "at barriers; copy with cp.async into a second and third tile, while the tensor cores "
+            "work on the first"
+        ).given(loads=100 * waited.warp_global_loads, barriers=100 * waited.warp_barriers)
+    between = work_while_loading(facts.code, lambda item: item.tensor)
+    message = message.given(between=len(facts.code) if between is None else between)
     return advice(facts, "cp_async", message, "LDG", gain=facts.gain_if(at_once))
 
 

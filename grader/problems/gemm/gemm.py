@@ -35,6 +35,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.problems.gemm.fragments import misplaced
 from grader.problems.gemm.layout import (
     FORMATS,
     Format,
@@ -229,6 +230,9 @@ class Gemm(Problem):
                 outputs=(self._product(wide_a[:, :kept], wide_b[:kept, :]),),
                 tolerance=tolerance(kept, self.numbers, self.sums),
             )
+        chunk = 16 // self.numbers.element.bytes
+        for cause, found in misplaced(wide_a, wide_b, chunk, self._product):
+            yield Cause(words=cause, outputs=(found,), tolerance=self.tolerance(size))
 
     # --- fast or slow ---
 

@@ -2,7 +2,7 @@
 //
 // The order is CUDA's: that of each stream; of the default stream with every stream that was not
 // made cudaStreamNonBlocking; of events; and of the host, which issues nothing before its waits are
-// over. Calls of run_custom come one after the other: whoever reads C waits for the device.
+// over. Calls of run_custom come one after the other: the caller synchronizes before it reads C.
 #include <optional>
 #include <set>
 

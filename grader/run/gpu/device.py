@@ -208,7 +208,7 @@ class GpuDevice:
                             ready(gpu)
                     case Beat(case=name):
                         running = by_id[name]
-                        words = verbatim(str(running.plan.size))
+                        words = phrase("running {size} on the GPU", size=str(running.plan.size))
                         progress(phrase("running on the GPU"), words)
                     case Measured(outcome=outcome):
                         asked = by_id.get(outcome.id)

@@ -19,7 +19,6 @@ from cupy_backends.cuda.api import driver
 
 from grader.base import Finding, GraderError, Rejected, Verdict, decoder
 from grader.problems import FUNCTION, load_problem
-from grader.run.gpu.bench import LoadedAhead, SharedBench
 from grader.run.gpu.measure import time_case, verify_case
 from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.memory import CHECKS
@@ -36,6 +35,7 @@ from grader.run.gpu.messages import (
     host_library,
 )
 from grader.run.gpu.plan_replay import load_module
+from grader.run.gpu.session import GpuSession, LoadedAhead
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import Done, Failed, Replies, refused, replying, requests
 from ptxsim.message import phrase
@@ -60,22 +60,22 @@ def _serve(replies: Replies) -> None:
             host_library(arch, source)
     loaded = LoadedAhead(problem)
     job = next(asked)
-    bench = SharedBench(loaded)
-    replies.send(Ready(gpu=bench.gpu))
+    session = GpuSession(loaded)
+    replies.send(Ready(gpu=session.gpu))
     if isinstance(job, Warm):
         job = next(asked)
     assert isinstance(job, GpuJob)
-    while _run(bench, job, replies):
+    while _run(session, job, replies):
         job = next(asked)
         assert isinstance(job, GpuJob)
 
 
-def _run(bench: SharedBench, job: GpuJob, replies: Replies) -> bool:
+def _run(session: GpuSession, job: GpuJob, replies: Replies) -> bool:
     """Returns whether the context is whole."""
     cubin = Path(job.cubin).read_bytes()
     for each in job.cases:
         replies.send(Beat(case=each.case.id))
-        reply = _one(bench, cubin, each, job, replies)
+        reply = _one(session, cubin, each, job, replies)
         replies.send(reply)
         if isinstance(reply, Broken):
             return False
@@ -85,7 +85,7 @@ def _run(bench: SharedBench, job: GpuJob, replies: Replies) -> bool:
 
 
 def _one(
-    bench: SharedBench, cubin: bytes, each: TimedCase, job: GpuJob, replies: Replies
+    session: GpuSession, cubin: bytes, each: TimedCase, job: GpuJob, replies: Replies
 ) -> Measured | Broken:
     planned = each.case
 
@@ -96,12 +96,14 @@ def _one(
     cupy.get_default_memory_pool().free_all_blocks()
     notes: tuple[Finding, ...] = ()
     try:
-        with bench.stream, bench.arena.memory(planned.plan) as memory:
+        with session.stream, session.arena.memory(planned.plan) as memory:
             notes = memory.notes()
             # Each size has its variables to itself, as host code's are, too.
-            case = MeasuredCase(bench, load_module(cubin), planned, memory)
+            case = MeasuredCase(session, load_module(cubin), planned, memory)
             ran = (
-                time_case(bench, case, job, beat) if each.timed else verify_case(bench, case, beat)
+                time_case(session, case, job, beat)
+                if each.timed
+                else verify_case(session, case, beat)
             )
     except Rejected as refusal:
         ran = Measured(outcome=refused(planned.id, planned.plan.size, refusal))

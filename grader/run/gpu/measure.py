@@ -21,7 +21,7 @@ from grader.base import Finding, GpuInfo, PartTime, decode, least_ms
 from grader.problems import Launch
 from grader.run.gpu.host_check import measured
 from grader.run.gpu.messages import GpuJob, Measured, Taken
-from grader.run.gpu.watch import Diary
+from grader.run.gpu.watch import DisturbanceLog
 from grader.run.statistics import (
     Clocked,
     Repetition,
@@ -105,12 +105,12 @@ def close_to_the_fastest(times: Mapping[str, list[float]]) -> tuple[str, ...]:
 # --- measure -----------------------------------------------------------------------------------
 
 if TYPE_CHECKING:  # they need CuPy; what is done with them does not
-    from grader.run.gpu.bench import SharedBench
     from grader.run.gpu.measured_case import Keys, MeasuredCase
+    from grader.run.gpu.session import GpuSession
 
 
 def verify_case(
-    bench: SharedBench, case: MeasuredCase, beat: Callable[[], None] = lambda: None
+    session: GpuSession, case: MeasuredCase, beat: Callable[[], None] = lambda: None
 ) -> Measured:
     """One launch on fresh inputs, compared with the reference."""
     started = time.monotonic()
@@ -119,10 +119,10 @@ def verify_case(
     if wrong is not None:
         return measured(msgspec.structs.replace(wrong, untimed_ms=setting_up), case.first, [])
     keys = case.fresh()
-    took = bench.time(case.launch)
+    took = session.time(case.launch)
     taken = case.sample(keys)
     case.reference()
-    bench.stream.synchronize()
+    session.stream.synchronize()
     outcome = case.check(keys, time.monotonic() - started)
     if not outcome.findings:  # changed inputs say nothing about the reference
         case.prove_reference()
@@ -131,7 +131,7 @@ def verify_case(
 
 
 def time_case(
-    bench: SharedBench, case: MeasuredCase, job: GpuJob, beat: Callable[[], None]
+    session: GpuSession, case: MeasuredCase, job: GpuJob, beat: Callable[[], None]
 ) -> Measured:
     """Runs of interleaved repetitions; the output of every one is compared in full, and elements of
     it are taken for the host. ``beat`` is called after everything that launched the submission.
@@ -143,13 +143,13 @@ def time_case(
         return measured(refused, case.first, [])
     rivals = case.rivals(beat)
     case.fresh()
-    warm_up = max(setting_up, bench.time(case.launch))  # module loading, instruction caches
+    warm_up = max(setting_up, session.time(case.launch))  # module loading, instruction caches
     beat()
     charged = job.host_calls == "charged"
-    least = least_ms(*bench.problem.least(case.size), bench.gpu, bench.problem.arithmetic)
+    least = least_ms(*session.problem.least(case.size), session.gpu, session.problem.arithmetic)
     runs: list[list[Repetition]] = []
     proved: set[str] = set()  # variants whose product was the reference and is right
-    diary = Diary()
+    log = DisturbanceLog()
     clocks: list[tuple[Clocked, Clocked]] = []  # submission and baseline
     taken: list[Taken] = []
     turn = 0
@@ -160,11 +160,11 @@ def time_case(
         while not run or (
             time.monotonic() < deadline and not settled(pair_with(runs, find_fastest(runs)))
         ):
-            seen = _take_turn(bench, case, rivals, turn, charged)
+            seen = _take_turn(session, case, rivals, turn, charged)
             mine, theirs = seen.mine, [seen.theirs[name] for name in rivals]
             taken.append(seen.taken)
             clocks.append((mine, theirs[0]))
-            sight = bench.watch.look()
+            snapshot = session.watch.look()
             beat()
             outcome = case.check(seen.keys, time.monotonic() - started, seen.modified)
             if seen.reference not in proved and not outcome.findings:
@@ -177,17 +177,17 @@ def time_case(
             if not (mine.gpu_ms >= least):  # stop measuring; the judge rules on it
                 outcome = msgspec.structs.replace(outcome, clocks=tuple(clocks))
                 return measured(outcome, case.first, [])
-            if diary.accepts(sight):
+            if log.accepts(snapshot):
                 times = tuple(each.gpu_ms for each in theirs)
                 run.append(Repetition(bench_ms=mine.gpu_ms, baselines_ms=times))
     names, best = tuple(rivals), find_fastest(runs)
     timing = summarise(
         pair_with(runs, best),
-        partial(bench.problem.speed, case.size),
+        partial(session.problem.speed, case.size),
         names[best],
         runner_up=find_runner_up(runs, names, best),
-        disturbed=diary.disturbed,
-        watched=diary.seen(),
+        disturbed=log.disturbed,
+        watched=log.seen(),
         device_ms=case.device_ms() if charged else None,
     )
     timing = msgspec.structs.replace(timing, parts=case.parts(beat))
@@ -213,7 +213,7 @@ class _Turn(Record):
 
 
 def _take_turn(
-    bench: SharedBench,
+    session: GpuSession,
     case: MeasuredCase,
     rivals: Mapping[str, Launch],
     turn: int,
@@ -227,7 +227,7 @@ def _take_turn(
     theirs: dict[str, Clocked] = {}
     keys = case.fresh()
     for name in ahead:
-        theirs[name] = bench.clocked(rivals[name])
+        theirs[name] = session.clocked(rivals[name])
         # The baseline leaves parts of its result in shared memory, registers and workspaces. They
         # must not belong to what the submission must compute now.
         keys = case.fresh()
@@ -235,7 +235,7 @@ def _take_turn(
     taken = case.sample(keys)
     modified = case.make_ready(keys)
     for name in after:
-        theirs[name] = bench.clocked(rivals[name])
+        theirs[name] = session.clocked(rivals[name])
     case.refer_beside(rivals[order[-1]], launched=bool(after))
     return _Turn(
         keys=keys,

@@ -10,12 +10,12 @@ from typing import Any
 
 from grader.base import Finding, Kind, MachineError, PartTime, wrong_elements
 from grader.problems import Launch, fresh_key
-from grader.run.gpu.bench import SharedBench
 from grader.run.gpu.host_check import take
 from grader.run.gpu.measure import MOST_STEPS, part_of, time_parts
 from grader.run.gpu.memory import Buffer, PlanMemory
 from grader.run.gpu.messages import Taken
 from grader.run.gpu.plan_replay import Replay
+from grader.run.gpu.session import GpuSession
 from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.statistics import Clocked
 from ptxsim.findings.finding import Severity
@@ -31,12 +31,12 @@ class MeasuredCase:
     """One size: its buffers, the submission's replay and the baselines."""
 
     def __init__(
-        self, bench: SharedBench, module: Any, planned: PlannedCase, memory: PlanMemory
+        self, session: GpuSession, module: Any, planned: PlannedCase, memory: PlanMemory
     ) -> None:
         self.planned = planned
         self.size = planned.plan.size
-        self._bench = bench
-        self._operands = bench.problem.operands(self.size)
+        self._bench = session
+        self._operands = session.problem.operands(self.size)
         self._given = memory.given(planned.plan)
         arrays = [b.array(o) for b, o in zip(self._given, self._operands, strict=True)]
         inputs = planned.plan.inputs
@@ -45,7 +45,7 @@ class MeasuredCase:
         self._answers = [Buffer(each.bytes) for each in targets]
         self._reference = [b.array(o) for b, o in zip(self._answers, targets, strict=True)]
         self._replay = Replay(
-            module, planned.plan, memory, bench.kernels, bench.stream, bench.caller
+            module, planned.plan, memory, session.kernels, session.stream, session.caller
         )
         self.launch: Launch = self._replay.launch
         self._charged = planned.plan.host_calls > 0
@@ -58,6 +58,7 @@ class MeasuredCase:
         self._bench.stream.synchronize()
         keys = tuple(fresh_key() for _ in self.inputs)
         kernels = self._bench.kernels
+        kernels.begin_call()
         for array, operand, key in zip(self.inputs, self._operands, keys, strict=False):
             kernels.fill(array, key, operand.values)
         for buffer in self._given[len(self.inputs) :]:
@@ -114,14 +115,14 @@ class MeasuredCase:
         ``beat`` is called after each launch."""
         found = self.baselines(self._reference)
         self.fresh()
-        bench = self._bench
+        session = self._bench
 
         def milliseconds(launch: Launch) -> float:
-            taken = bench.time(launch)
+            taken = session.time(launch)
             beat()
             return taken
 
-        names = bench.choices.best(bench.problem.key, self.size, found, milliseconds)
+        names = session.choices.best(session.problem.key, self.size, found, milliseconds)
         return {name: found[name] for name in names}
 
     def refer_beside(self, baseline: Launch, *, launched: bool) -> None:

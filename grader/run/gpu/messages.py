@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader.base import Finding, GpuInfo, ToolchainError, cache_folder, locked
+from grader.base import Finding, GpuInfo, ToolchainError, cache_folder, locked, prepared
 from grader.build import find_toolchain
 from grader.problems import ProblemRef
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase
@@ -122,8 +122,9 @@ def host_library(arch: str, source: Path) -> Path:
 def _kept(arch: str, source: Path, flags: Sequence[str], suffix: str) -> Path:
     """From the cache, or compiled. It appears by rename."""
     key = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    name = f"{source.stem}-{arch}-{key}{suffix}"
     folder = cache_folder() / "native"
-    target = folder / f"{source.stem}-{arch}-{key}{suffix}"
+    target = prepared(name) or folder / name
     if target.exists():
         return target
     folder.mkdir(exist_ok=True)

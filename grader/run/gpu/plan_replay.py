@@ -31,7 +31,7 @@ from grader.run.gpu.calling import HOST, Caller, DriverCall, StepError, steps_of
 from grader.run.gpu.memory import Arena, Kernels, PlanMemory
 from grader.run.gpu.messages import Watching, chosen_by
 from ptxsim.message import phrase, verbatim
-from ptxsim.records import POISONS, Allocate, Launch, Operation, Plan, SymbolWrite
+from ptxsim.records import Allocate, Launch, Operation, Plan, SymbolWrite
 
 _CANARY = 0x5AFEC0DE
 _MAX_DYNAMIC_SHARED, _CARVEOUT, _LARGE_CLUSTERS = 8, 9, 14  # CUfunction_attribute
@@ -83,7 +83,7 @@ class Replay:
 
     def remember(self) -> None:
         """If the calls of the program differ, keep what the set-up left: each launch finds that."""
-        if self._plan.unsettled:
+        if self._plan.calls_differ:
             self._left = [(place, place.copy()) for place in self._lasting()]
 
     def fresh(self) -> None:
@@ -112,7 +112,7 @@ class Replay:
             size = memory[index].size // 4 * 4
             address = self._real.allocate(index, memory[index].size)
             if size:
-                self._kernels.poison(_bytes_at(address, size).view(cupy.uint32), POISONS[0])
+                self._kernels.poison(_bytes_at(address, size).view(cupy.uint32))
         self._stream.synchronize()
         for index in sorted(self._plan.own):
             self._real.free(index)

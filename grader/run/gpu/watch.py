@@ -99,7 +99,7 @@ _DISTURBING = {
 }
 
 
-class Sight(Record):
+class GpuSnapshot(Record):
     """The GPU at one moment."""
 
     clock_mhz: int | None  # None: NVML does not tell
@@ -122,7 +122,7 @@ class GpuWatch:
         """Our context exists now; every other process belongs to someone else."""
         self._ours = ((self._nvml.processes() or frozenset()) - self._before) | {os.getpid()}
 
-    def look(self) -> Sight | None:
+    def look(self) -> GpuSnapshot | None:
         """None when NVML is not there or tells nothing."""
         clock, reasons = self._nvml.clock_mhz(), self._nvml.clock_reasons()
         processes = self._nvml.processes()
@@ -143,28 +143,30 @@ class GpuWatch:
             disturbance = phrase("in use by process {numbers}", numbers=numbers)
         elif slow:
             disturbance = phrase("slowed by {reasons}", reasons=listed(slow))
-        return Sight(clock_mhz=clock, slowed=(*told, *slow), disturbance=disturbance, unseen=unseen)
+        return GpuSnapshot(
+            clock_mhz=clock, slowed=(*told, *slow), disturbance=disturbance, unseen=unseen
+        )
 
 
-# --- diary -------------------------------------------------------------------------------------
+# --- disturbances ------------------------------------------------------------------------------
 
 # This many repetitions may be disturbed, or as many as were not, whichever is more.
 _MAY_BE_DISTURBED = 10
 
 
-class Diary:
+class DisturbanceLog:
     """Observations between the repetitions, and how many repetitions were disturbed."""
 
     def __init__(self) -> None:
-        self._sights: list[Sight] = []
+        self._snapshots: list[GpuSnapshot] = []
         self.disturbed = 0
         self._good = 0
 
-    def accepts(self, sight: Sight | None) -> bool:
+    def accepts(self, snapshot: GpuSnapshot | None) -> bool:
         """Whether the repetition counts. Raises MachineError when too many did not."""
-        if sight is not None:
-            self._sights.append(sight)
-        if sight is None or sight.disturbance is None:
+        if snapshot is not None:
+            self._snapshots.append(snapshot)
+        if snapshot is None or snapshot.disturbance is None:
             self._good += 1
             return True
         self.disturbed += 1
@@ -174,17 +176,19 @@ class Diary:
                 "({how}); grade again when it is free",
                 disturbed=self.disturbed,
                 all=self.disturbed + self._good,
-                how=sight.disturbance,
+                how=snapshot.disturbance,
             )
             raise MachineError(words)
         return False
 
     def seen(self) -> Watched | None:
-        if not self._sights:
+        if not self._snapshots:
             return None
-        clocks = [sight.clock_mhz for sight in self._sights if sight.clock_mhz is not None]
-        slowed = dict.fromkeys(reason for sight in self._sights for reason in sight.slowed)
-        unseen = dict.fromkeys(what for sight in self._sights for what in sight.unseen)
+        clocks = [
+            snapshot.clock_mhz for snapshot in self._snapshots if snapshot.clock_mhz is not None
+        ]
+        slowed = dict.fromkeys(reason for snapshot in self._snapshots for reason in snapshot.slowed)
+        unseen = dict.fromkeys(what for snapshot in self._snapshots for what in snapshot.unseen)
         return Watched(
             sm_clock_mhz=(min(clocks), max(clocks)) if clocks else None,
             slowed=tuple(slowed),

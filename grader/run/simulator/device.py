@@ -19,6 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from grader.base import (
+    PREPARED_VARIABLE,
     Build,
     Finding,
     KernelInfo,
@@ -28,6 +29,7 @@ from grader.base import (
     Verdict,
     decoder,
     gpus,
+    prepared,
 )
 from grader.labs import Lab
 from grader.labs import Limits as LabLimits
@@ -36,6 +38,7 @@ from grader.run.probe import CODE
 from grader.run.process import Cage, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Finished, PlannedCase, Progress, quietly, refused
 from grader.run.simulator.messages import (
+    BlockCapacity,
     Count,
     Declared,
     Inspect,
@@ -45,7 +48,6 @@ from grader.run.simulator.messages import (
     Read,
     Reply,
     Request,
-    Room,
     Sampled,
     is_of,
     plausible,
@@ -55,7 +57,8 @@ from grader.sandbox import FellAsleep, Limits, Sandbox, Starved, TookTooLong, st
 from ptxsim.engine import FLAGS, engine_sources, shipped_engine
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
-from ptxsim.message import Message, counted, phrase, verbatim
+from ptxsim.message import NOTHING, Message, counted, phrase, verbatim
+from ptxsim.native import cpu_levels
 from ptxsim.records import Launch, Plan
 from ptxsim.sampling import LaunchSample
 
@@ -72,9 +75,18 @@ _DECODER: msgspec.json.Decoder[Reply] = decoder(Reply)
 _T = TypeVar("_T")
 
 
+def portable_engine(level: str) -> Native:
+    """The interpreter for every CPU of this level."""
+    flags = tuple(f"-march={level}" if flag == "-march=native" else flag for flag in FLAGS)
+    return Native(name=f"simulator-{level}", sources=engine_sources(), shared=True, flags=flags)
+
+
 def engine_library(flags: tuple[str, ...] = FLAGS) -> Native:
     """ptxsim's interpreter as the grader compiles and caches it; it may not be compiled yet."""
     shipped = shipped_engine() if flags == FLAGS else None
+    if flags == FLAGS and not shipped and os.environ.get(PREPARED_VARIABLE):
+        portable = (prepared(portable_engine(level).file_name) for level in cpu_levels())
+        shipped = next(filter(None, portable), None)
     return Native(
         name="simulator", sources=engine_sources(), shared=True, flags=flags, shipped=shipped
     )
@@ -134,7 +146,8 @@ class CpuDevice:
         own = (self._problem.file,) if self._problem and self._problem.file else ()
         cage = Cage(sandbox=self._sandbox, limits=limits, readable=(engine, *own))
         asked = msgspec.json.encode(self._problem).decode()
-        worker = WorkerProcess((*self._command, str(engine), asked), cage)
+        filtered = "filtered" if self._sandbox.filtered else ""
+        worker = WorkerProcess((*self._command, str(engine), asked, filtered), cage)
         self._worker = self._ending.enter_context(worker)
         return worker
 
@@ -142,9 +155,8 @@ class CpuDevice:
         if self._worker is not None:
             return self._worker
         if self._compiling is not None:
-            progress(
-                phrase("compiling the simulator"), phrase("(only the first time on a machine)")
-            )
+            once = phrase("compiling the simulator (only the first time on a machine)")
+            progress(once, NOTHING)
             self._compiling.wait()
         return self._start(self._engine.compiled())  # raises with the reason if that failed
 
@@ -214,21 +226,23 @@ class CpuDevice:
             total_seconds=limits.total_s,
             memory_mb=limits.memory_mb,
             threads=min(2, os.cpu_count() or 1),
-            rooms=tuple(rooms(case.plan, build.kernels, lab.architectures) for case in cases),
+            capacities=tuple(
+                capacities(case.plan, build.kernels, lab.architectures) for case in cases
+            ),
         )
         outcomes: dict[str, CaseOutcome] = {}
         left = {case.id: case for case in cases}
         seconds = limits.total_s + _GRACE_SECONDS
-        progress(phrase("simulating"), counted("{count} size", "{count} sizes", len(cases)))
+        begun = counted("simulating {count} size", "simulating {count} sizes", len(cases))
+        progress(phrase("simulating"), begun)
         try:
             for reply in self._ask(job, seconds):
                 match reply:
                     case Finished(outcome=outcome) if is_of(outcome, left.get(outcome.id)):
                         outcomes[outcome.id] = outcome
                         del left[outcome.id]
-                        done = phrase(
-                            "{done} of {all} sizes done", done=len(outcomes), all=len(cases)
-                        )
+                        done = phrase("simulating: {done} of {all} sizes done")
+                        done = done.given(done=len(outcomes), all=len(cases))
                         progress(phrase("simulating"), done)
                     case Done():
                         return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
@@ -287,20 +301,20 @@ class CpuDevice:
         return self._worker.ended(phrase("the simulator process"), when)
 
 
-# --- room --------------------------------------------------------------------------------------
+# --- capacity ----------------------------------------------------------------------------------
 
 
-def rooms(
+def capacities(
     plan: Plan, kernels: Sequence[KernelInfo], architectures: Sequence[str]
-) -> tuple[Room, ...]:
-    """For every launch of ``plan`` the room that the lab's GPUs have for its blocks."""
+) -> tuple[BlockCapacity, ...]:
+    """For every launch of ``plan`` the capacity that the lab's GPUs have for its blocks."""
     figures = {kernel.name: kernel for kernel in kernels}
     capabilities = {gpus.capability_of(each) for each in architectures}
     cards = [gpu for gpu in gpus.known() if gpu.capability in capabilities]
     found = []
     for launch in (*plan.setup, *plan.operations):
         if isinstance(launch, Launch):
-            room, kernel = Room(gpu="", blocks=0), figures.get(launch.kernel)
+            capacity, kernel = BlockCapacity(gpu="", blocks=0), figures.get(launch.kernel)
             for gpu in cards:
                 if kernel is None:
                     break
@@ -310,7 +324,7 @@ def rooms(
                     registers=kernel.registers,
                     shared_bytes=kernel.shared_bytes + launch.shared_bytes,
                 )
-                if fits and fits.blocks * gpu.multiprocessors > room.blocks:
-                    room = Room(gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors)
-            found.append(room)
+                if fits and fits.blocks * gpu.multiprocessors > capacity.blocks:
+                    capacity = BlockCapacity(gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors)
+            found.append(capacity)
     return tuple(found)

@@ -25,7 +25,7 @@ class Inspect(Record, tag="inspect"):
     plans: tuple[Plan, ...]
 
 
-class Room(Record):
+class BlockCapacity(Record):
     """The GPU of the lab that holds most blocks of a launch at a time."""
 
     gpu: str  # its name; "" where none is known
@@ -40,7 +40,9 @@ class Job(Record, tag="job"):
     total_seconds: float  # CPU time for all of them
     memory_mb: int
     threads: int
-    rooms: tuple[tuple[Room, ...], ...]  # by case: one for each launch, the set-up's first
+    capacities: tuple[
+        tuple[BlockCapacity, ...], ...
+    ]  # by case: one for each launch, the set-up's first
 
 
 class Count(Record, tag="sample"):

@@ -1,8 +1,9 @@
 """The calls of one case: each on fresh inputs, each verified, and what they come to.
 
-A plan without a set-up is one call. Where a call leaves memory behind, the set-up runs first, as
-the first call of a real program does, then the call that is judged, then the same call once more:
-it must not depend on finding things as the first one did.
+A plan without a set-up is one call, or two where no other case runs blocks in the other order.
+Where a call leaves memory behind, the set-up runs first, as the first call of a real program does,
+then the call that is judged, then the same call once more: it must not depend on finding things as
+the first one did.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from grader.base import Finding, Kind, Rejected, Verdict, element_words
 from grader.problems import FUNCTION, OutputCheck, Problem, check, make_inputs, poisoned
 from grader.run.protocol import CaseOutcome, PlannedCase
-from grader.run.simulator.messages import Room
+from grader.run.simulator.messages import BlockCapacity
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Severity
@@ -36,17 +37,18 @@ _LATER_IS_WRONG = {
 
 
 class Arrays:
-    """The operands of one size, and copies of the inputs to compare with."""
+    """The operands of one size, and copies of the inputs to compare with; ``turn``: of the first
+    call."""
 
-    def __init__(self, problem: Problem, size: Size) -> None:
+    def __init__(self, problem: Problem, size: Size, turn: int) -> None:
         self._problem, self._size = problem, size
         operands = problem.operands(size)
         self._inputs = [each for each in operands if each.role == "in"]
         self._outputs = [each for each in operands if each.role == "out"]
         self._originals = make_inputs(operands)
         self._given = [each.copy() for each in self._originals]
-        self._calls = 0
-        self._results = [poisoned(each) for each in self._outputs]
+        self._turn = turn
+        self._results = [poisoned(each, turn) for each in self._outputs]
         self.buffers = {i: _bytes(each) for i, each in enumerate((*self._given, *self._results))}
 
     @property
@@ -58,9 +60,9 @@ class Arrays:
         self._originals = make_inputs((*self._inputs, *self._outputs))
         for given, original in zip(self._given, self._originals, strict=True):
             given[:] = original
-        self._calls += 1
+        self._turn += 1
         for result, operand in zip(self._results, self._outputs, strict=True):
-            _bytes(result)[:] = _bytes(poisoned(operand, self._calls))
+            _bytes(result)[:] = _bytes(poisoned(operand, self._turn))
 
     def check(self) -> OutputCheck:
         return check(self._problem, self._size, self._originals, self._results)
@@ -102,10 +104,13 @@ def seen_calls(
     plan: Plan,
     arrays: Arrays,
     seconds: float,
-    rooms: Sequence[Room],
+    capacities: Sequence[BlockCapacity],
+    *,
+    alone: bool,
 ) -> list[SeenCall]:
-    """The calls as far as they are right; ``seconds`` is what each may take. rooms: one for
-    every launch of the plan."""
+    """The calls as far as they are right; ``seconds`` is what each may take. capacities: one for
+    every launch of the plan; alone: as ``run_case`` takes it."""
+    most = _CALLS if plan.setup else 1 + alone
     seen: list[SeenCall] = []
     while True:
         started = time.thread_time()
@@ -115,11 +120,12 @@ def seen_calls(
         # The GPU that a launch of too many blocks did not fit.
         event = Event.NOT_ALL_RESIDENT
         held = {found.arrived for found in outcome.findings if found.event is event}
-        gpu = next((room.gpu for room in rooms if room.blocks in held), "")
+        gpu = next((capacity.gpu for capacity in capacities if capacity.blocks in held), "")
         findings = (*worded(outcome.findings, gpu), *arrays.modified())
         seen.append(SeenCall(outcome=outcome, check=check, findings=findings))
-        again = len(seen) == 1 or (not plan.unsettled and took <= _AGAIN * seconds)
-        if not plan.setup or seen[-1].fails or not again or len(seen) == _CALLS:
+        judged = not plan.setup or len(seen) == 2
+        again = not judged or (not plan.calls_differ and took <= _AGAIN * seconds)
+        if seen[-1].fails or not again or len(seen) == most:
             return seen
         arrays.renew()
 
@@ -136,15 +142,17 @@ def summary(case: PlannedCase, seen: Sequence[SeenCall]) -> CaseOutcome:
     message = last.check.message if last.check else NOTHING
     if message:
         findings += worded(last.outcome.hints)
-    if len(seen) > 1 and last.fails:
+    if case.plan.setup and len(seen) > 1 and last.fails:
         what = phrase("it depends on the one before it")
         if changed := seen[-2].outcome.changed:
-            what = phrase("it finds {names} changed", names=listed(map(verbatim, changed[:3])))
+            what = phrase(
+                "the previous call changed {names}", names=listed(map(verbatim, changed[:3]))
+            )
         cause = _LATER_IS_WRONG[len(seen)].given(what=what)
         if message:
             message = phrase("{cause}; {wrong}", cause=cause, wrong=message)
         findings.insert(0, Finding(kind=Kind.STATE_LEFT, severity=Severity.ERROR, message=cause))
-    if how := case.plan.unsettled:
+    if how := case.plan.calls_differ:
         words = phrase(
             "the calls of {function} differ, and the third one is judged: {how}",
             function=FUNCTION,

@@ -1,5 +1,5 @@
-"""The process that simulates: one per grade, ``python -m`` this module with the engine's path and
-the problem (``ProblemRef`` in JSON).
+"""The process that simulates: one per grade, ``python -m`` this module with the engine's path, the
+problem (``ProblemRef`` in JSON), and "filtered" if the sandbox filters system calls.
 
 Only this process handles what a student can forge: the PTX and the plans. It runs in the sandbox,
 and before it reads the first request it gives up every right that computing does not need.
@@ -33,6 +33,7 @@ from grader.run.protocol import (
     requests,
 )
 from grader.run.simulator.messages import (
+    BlockCapacity,
     Count,
     Declared,
     Forbidden,
@@ -43,7 +44,6 @@ from grader.run.simulator.messages import (
     Read,
     Reply,
     Request,
-    Room,
     Sampled,
 )
 from grader.run.simulator.simulated_calls import Arrays, rejected, seen_calls, summary, worded
@@ -78,7 +78,7 @@ def main(
             engine = prepare()
             asked = decoder(ProblemRef | None).decode(sys.argv[2])
             problem = load_problem(asked) if asked else None  # None: nothing is to be verified
-            lock_down()
+            lock_down(filtered=sys.argv[3] == "filtered")
         except (GraderError, EngineError) as error:
             replies.send(Failed.of(error))
             return
@@ -129,24 +129,25 @@ def _too_large(request: Request) -> Reply:
 
 def _serve(job: Job, simulator: Sampler, problem: Problem, replies: Replies) -> None:
     """Limits are CPU time: the thread's for a case, the process's for all cases. Every other case,
-    the last among them, begins with the last block and warp, so that both orders are seen."""
+    the last among them, begins with the last block and warp, so that both orders are seen; a case
+    that is alone runs in both."""
     started = time.process_time()
     out_of_time = threading.Event()
 
-    def work(place: int, case: PlannedCase, rooms: Sequence[Room]) -> None:
+    def work(place: int, case: PlannedCase, capacities: Sequence[BlockCapacity]) -> None:
         left = job.total_seconds - (time.process_time() - started)
         if out_of_time.is_set() or left <= 0:
             return
         seconds = min(job.case_seconds, left)
-        backwards = (len(job.cases) - place) % 2 == 1
-        memory = job.memory_mb << 20
-        outcome = run_case(simulator, problem, case, seconds, memory, rooms, backwards=backwards)
+        turn, memory = len(job.cases) - place, job.memory_mb << 20
+        alone = len(job.cases) == 1
+        outcome = run_case(simulator, problem, case, seconds, memory, capacities, turn, alone=alone)
         if outcome.stopped == "time":
             out_of_time.set()
         replies.send(Finished(outcome=outcome))
 
     with ThreadPoolExecutor(max_workers=job.threads) as pool:
-        pairs = enumerate(zip(job.cases, job.rooms, strict=True))
+        pairs = enumerate(zip(job.cases, job.capacities, strict=True))
         jobs = [pool.submit(work, place, *each) for place, each in pairs]
         try:
             for each in jobs:
@@ -162,18 +163,20 @@ def run_case(
     case: PlannedCase,
     seconds: float,
     memory: int,
-    rooms: Sequence[Room],
+    capacities: Sequence[BlockCapacity],
+    turn: int,
     *,
-    backwards: bool,
+    alone: bool,
 ) -> CaseOutcome:
-    """Fresh inputs and poisoned outputs for each call, the simulator, then the verification."""
+    """Fresh inputs and poisoned outputs for each call, the simulator, then the verification.
+    turn: of the first call; alone: no other case shows the other order of blocks."""
     size = case.plan.size
-    arrays = Arrays(problem, size)
-    limits = SimLimits(seconds=seconds, resident=tuple(room.blocks for room in rooms))
+    arrays = Arrays(problem, size, turn)
+    limits = SimLimits(seconds=seconds, resident=tuple(capacity.blocks for capacity in capacities))
     try:
-        made = simulator.calls(case.plan, arrays.buffers, limits, backwards=backwards)
+        made = simulator.calls(case.plan, arrays.buffers, limits, turn=turn)
         with closing(made) as calls:
-            seen = seen_calls(calls, case.plan, arrays, seconds, rooms)
+            seen = seen_calls(calls, case.plan, arrays, seconds, capacities, alone=alone)
     except RefusedProgram as refusal:
         return refused(case.id, size, rejected(refusal))
     except MemoryError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from ctypes import POINTER, c_char_p, c_double, c_int, c_uint8, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -44,8 +45,8 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_resize": "ipqq",
     "sim_cluster": "-pU",
     "sim_tensor_map": "spuuqQQUUU",
-    "sim_first_look": "ipq",
-    "sim_second_look": "ip",
+    "sim_snapshot": "ipq",
+    "sim_replay": "ip",
     "sim_undo_looks": "-p",
     "sim_order": "-piu",
     "sim_trace": "-pi",
@@ -78,6 +79,15 @@ class Engine:
 def engine_sources() -> tuple[Path, ...]:
     """The translation units, each of which includes the sources of some folders."""
     return tuple(sorted(ENGINE.glob("*.cpp")))
+
+
+@cache
+def engine_digest() -> str:
+    """Return the digest of the interpreter's sources: results of the same one are comparable."""
+    digest = hashlib.sha256()
+    for source in sorted(ENGINE.rglob("*.?pp")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def shipped_engine() -> Path | None:

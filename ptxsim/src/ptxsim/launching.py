@@ -7,7 +7,6 @@ import os
 import platform
 import struct
 import sys
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.engine import ENGINE, FLAGS, Engine, engine_sources, load_engine, shipped_engine
+from ptxsim.engine import (
+    FLAGS,
+    Engine,
+    engine_digest,
+    engine_sources,
+    load_engine,
+    shipped_engine,
+)
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
@@ -91,20 +97,14 @@ def default_engine() -> Engine:
     target = shipped or engine_path()
     if not target.exists():
         print("ptxsim: compiling the engine, once on this machine", file=sys.stderr)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-            made = Path(scratch) / target.name
-            build_native("g++", engine_sources(), (*FLAGS, "-fPIC"), made, shared=True)
-            made.replace(target)
+        build_native("g++", engine_sources(), (*FLAGS, "-fPIC"), target, shared=True)
     return load_engine(target)
 
 
 def engine_path() -> Path:
     """Where ``default_engine`` keeps the engine. The name changes with the sources, and with the
     machine, since it is compiled for this processor."""
-    digest = hashlib.sha256("\0".join((*FLAGS, platform.node())).encode())
-    for source in sorted(ENGINE.rglob("*.?pp")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    digest = hashlib.sha256("\0".join((*FLAGS, platform.node(), engine_digest())).encode())
     return user_cache() / f"engine-{digest.hexdigest()[:16]}.so"
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+from ptxsim.message import Message, phrase
+from ptxsim.records import Launch
+
 LIMITS = {
     "MAX_GRID_X": 2**31 - 1,
     "MAX_GRID_YZ": 65535,
@@ -22,12 +25,29 @@ REGISTER_UNIT, MAX_LOCAL_BYTES = LIMITS["REGISTER_UNIT"], LIMITS["MAX_LOCAL_BYTE
 MAX_CLUSTER, PORTABLE_CLUSTER = LIMITS["MAX_CLUSTER"], LIMITS["PORTABLE_CLUSTER"]
 MAX_GRID = (LIMITS["MAX_GRID_X"], LIMITS["MAX_GRID_YZ"], LIMITS["MAX_GRID_YZ"])
 MAX_BLOCK = (LIMITS["MAX_BLOCK_XY"], LIMITS["MAX_BLOCK_XY"], LIMITS["MAX_BLOCK_Z"])
+MOST_SHARED = 1 << 20  # bytes, dynamic, beyond every GPU; limits.hpp has the same
 
 
-def is_grid(grid: tuple[int, int, int]) -> bool:
-    return all(1 <= n <= most for n, most in zip(grid, MAX_GRID, strict=True))
+_BLOCKS = phrase("{count} blocks in {axis}; CUDA allows 1 to {most}")
+_THREADS = phrase("{count} threads in {axis}; CUDA allows 1 to {most}")
+_IN_BLOCK = phrase("{count} threads in a block; CUDA allows 1 to {most}")
+_SHARED = phrase("{count} bytes of dynamic shared memory; at most {most} are possible")
+_STACK = phrase("{count} bytes of stack for a thread; at most {most} are possible")
 
 
-def is_block(block: tuple[int, int, int]) -> bool:
-    shape = all(1 <= n <= most for n, most in zip(block, MAX_BLOCK, strict=True))
-    return shape and math.prod(block) <= MAX_THREADS
+def broken_limit(launch: Launch) -> Message | None:
+    """The first limit that a launch does not keep, on every GPU."""
+    threads = math.prod(launch.block)
+    rows = [
+        (_IN_BLOCK, "", 1, threads, MAX_THREADS),
+        *((_BLOCKS, *row) for row in zip("xyz", (1, 1, 1), launch.grid, MAX_GRID, strict=True)),
+        *((_THREADS, *row) for row in zip("xyz", (1, 1, 1), launch.block, MAX_BLOCK, strict=True)),
+        (_SHARED, "", 0, launch.shared_bytes, MOST_SHARED),
+        (_STACK, "", 0, launch.stack_bytes, MAX_LOCAL_BYTES),
+    ]
+    broken = (
+        text.given(axis=axis, count=count, most=most)
+        for text, axis, least, count, most in rows
+        if not least <= count <= most
+    )
+    return next(broken, None)

@@ -53,8 +53,8 @@ class _Region:
 
 class Machine:
     """Allocations and variables of ``plan``. Arrays in ``buffers`` (by allocation index) serve as
-    memory; those in ``initialised`` hold data; ``functions`` are those that have addresses.
-    ``close`` frees what the engine holds."""
+    memory; those in ``initialised`` hold data; ``functions`` have addresses; ``turn`` is the first
+    call's. ``close`` frees what the engine holds."""
 
     def __init__(
         self,
@@ -65,13 +65,16 @@ class Machine:
         initialised: Container[int],
         cell: int,
         functions: Mapping[str, int],
+        turn: int,
     ) -> None:
         self._library = engine.library
         self._cell = cell
-        self._filler = _FILLERS[0]
+        self._filler = _FILLERS[turn % len(_FILLERS)]
         self.addresses = {**_addresses(plan, variables), **functions}
         self.workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)  # of grid.sync()
-        regions = _regions(plan, variables, buffers, initialised, self.addresses)
+        regions = _regions(
+            plan, variables, buffers, initialised, self.addresses, self._filler.view(np.uint8)
+        )
         operations = (*plan.setup, *plan.operations)
         if any(isinstance(each, Launch) and each.cooperative for each in operations):
             regions[None] = _Region("the barrier of the grid", WORKSPACE_AT, self.workspace, True)
@@ -120,21 +123,21 @@ class Machine:
         places = dict.fromkeys([*self._symbols.values(), *memory])
         return {place: zlib.crc32(self._regions[place].data.data) for place in places}
 
-    def begin_call(self, number: int, *, backwards: bool) -> None:
-        """Give what CUDA leaves undefined other values than in the call before; ``backwards``:
-        blocks and warps run from the last to the first."""
-        self._filler = _FILLERS[number % len(_FILLERS)]
-        self._library.sim_order(self.handle, backwards, int(self._filler[0]))
+    def begin_call(self, turn: int) -> None:
+        """Give what CUDA leaves undefined other values than in the turn before, and let blocks and
+        warps run from the last to the first in every odd turn."""
+        self._filler = _FILLERS[turn % len(_FILLERS)]
+        self._library.sim_order(self.handle, turn % 2, int(self._filler[0]))
 
     def first_look(self) -> None:
         """Keep what the next call finds, so that there may be further looks at it."""
-        status = self._library.sim_first_look(self.handle, _MOST_KEPT)
+        status = self._library.sim_snapshot(self.handle, _MOST_KEPT)
         ensure(status, EngineError("the simulator cannot keep its memory"))
 
     def second_look(self) -> bool:
         """Make memory what the call found; what reads in doubt get is undefined from now on. False
         where there are none, or memory was too large to keep."""
-        status = self._library.sim_second_look(self.handle)
+        status = self._library.sim_replay(self.handle)
         if status == NO_MEMORY:
             raise MemoryError
         return bool(status == RAN)
@@ -251,6 +254,7 @@ def _regions(
     buffers: Mapping[int, Bytes],
     initialised: Container[int],
     addresses: Mapping[str, int],
+    filler: Bytes,
 ) -> dict[int | str | None, _Region]:
     """Memory by the index of its allocation, or the name of its variable."""
     found: dict[int | str | None, _Region] = {
@@ -266,7 +270,7 @@ def _regions(
         if data is not None and (data.size != allocation.size or not data.flags.c_contiguous):
             raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")
         if data is None:
-            data = np.resize(_FILLERS[0].view(np.uint8), max(allocation.size, 1))
+            data = np.resize(filler, max(allocation.size, 1))
         found[index] = _Region(allocation.name, allocation.address, data, index in initialised)
     return found
 
@@ -277,7 +281,7 @@ _FURTHER_LOOKS = 4  # at a call with races
 def judge_races(
     machine: Machine, limits: SimLimits, look: Callable[[SimLimits], SimOutcome]
 ) -> SimOutcome:
-    """The outcome of ``look``, which simulates one call; without races of which nothing comes.
+    """Return the outcome of ``look``, which simulates one call, without its harmless races.
 
     ``limits`` hold for all looks together. Memory is then what this outcome's look made of it.
     """

@@ -14,6 +14,10 @@ from typing import Protocol
 from ptxsim.records import Record
 
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([#,]?0?\d?\d?(?:\.\d\d?)?[defgxX%]?))?\}")
+# Chinese stands next to Chinese without a space, and beside Latin letters and figures with one.
+_HAN, _LATIN = r"[\u3001-\u303f\u3400-\u9fff\uff01-\uff65]", r"[A-Za-z0-9]"
+_NEEDLESS = re.compile(rf"(?<={_HAN}) (?=\0{_HAN})|(?<={_HAN}\0) (?={_HAN})")
+_MISSING = re.compile(rf"(?<=[\u3400-\u9fff])(?=\0{_LATIN})|(?<={_LATIN}\0)(?=[\u3400-\u9fff])")
 _DEEPEST = 20  # messages in messages; more is no sentence
 _LONGEST = 100_000  # characters that a message may become: a forged one could double at each level
 _INTEGERS = 1 << 53  # beyond them, a reader of JSON may round
@@ -104,13 +108,14 @@ def _filled(text: str, parts: Mapping[str, int | float | str]) -> str:
     for place in _PLACE.finditer(text):
         if place[1] not in parts:
             continue
-        piece = text[end : place.start()] + _shown(parts[place[1]], place[2] or "")
+        piece = f"{text[end : place.start()]}\0{_shown(parts[place[1]], place[2] or '')}\0"
         pieces.append(piece)
         end = place.end()
         length += len(piece)
         if length > _LONGEST:
-            return "".join(pieces)[:_LONGEST] + "…"
-    return "".join(pieces) + text[end:]
+            return "".join(pieces).replace("\0", "")[:_LONGEST] + "…"
+    spaced = _MISSING.sub(" ", _NEEDLESS.sub("", "".join(pieces) + text[end:]))
+    return spaced.replace("\0", "")
 
 
 def _shown(value: int | float | str, form: str) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import os
 import platform
+import shutil
+import signal
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -12,40 +17,69 @@ from pathlib import Path
 
 from ptxsim.outcome import EngineError
 
+_LIBC = ctypes.CDLL(None)
+_SET_DEATH_SIGNAL = 1  # of prctl
 _V2 = {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}
 _V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"}
 
 
+_NEEDED: dict[str, set[str]] = {"x86-64-v3": _V3, "x86-64-v2": _V2}
+if platform.machine() == "aarch64":
+    _NEEDED = {"armv8-a": set()}
+LEVELS = tuple(_NEEDED)  # of the architecture, highest first, as -march names them
+
+
 @cache
 def cpu_levels() -> tuple[str, ...]:
-    """The levels of the architecture that this CPU has, highest first, as -march names them."""
-    if platform.machine() == "aarch64":
-        return ("armv8-a",)
+    """Those that this CPU has."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
-    levels = {"x86-64-v3": _V3, "x86-64-v2": _V2}
-    return tuple(level for level, needed in levels.items() if needed <= flags)
+    return tuple(level for level, needed in _NEEDED.items() if needed <= flags)
 
 
 def build_native(
+    compiler: str, sources: Sequence[Path], flags: Sequence[str], target: Path, *, shared: bool
+) -> None:
+    """Compile ``sources`` beside each other and link them to ``target``, named NAME-DIGEST, unless
+    another process does so first. It appears by rename; the compiler's warnings lie beside it.
+    Raises EngineError, or OSError where the folder cannot be written.
+
+    Each name has a lock; its holder removes what a killed build left behind.
+    """
+    name = target.name.rpartition("-")[0]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (target.parent / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.exists():
+            return
+        for stale in target.parent.glob(f"{name}-*.scratch"):
+            shutil.rmtree(stale, ignore_errors=True)
+        with tempfile.TemporaryDirectory(".scratch", f"{name}-", target.parent) as scratch:
+            made = Path(scratch) / target.name
+            warnings = _compile(compiler, sources, flags, made, shared=shared)
+            target.with_name(f"{target.name}.warnings").write_text(warnings)
+            made.replace(target)
+
+
+def _compile(
     compiler: str, sources: Sequence[Path], flags: Sequence[str], output: Path, *, shared: bool
 ) -> str:
-    """Compile ``sources`` beside each other and link them to ``output``, in whose folder the object
-    files stay. Returns the compiler's warnings. Raises EngineError."""
-    objects = [output.parent / f"{index}.o" for index in range(len(sources))]
+    scratch = output.parent
+    objects = [scratch / f"{index}.o" for index in range(len(sources))]
     command = [compiler, *flags]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         jobs = [
-            pool.submit(_run, [*command, "-c", str(source), "-o", str(object_file)])
+            pool.submit(_run, [*command, "-c", str(source), "-o", str(object_file)], scratch)
             for source, object_file in zip(sources, objects, strict=True)
         ]
         said = [job.result() for job in jobs]
     mode = ["-shared"] if shared else []
-    said.append(_run([compiler, *mode, *map(str, objects), *flags, "-o", str(output)]))
+    said.append(_run([compiler, *mode, *map(str, objects), *flags, "-o", str(output)], scratch))
     return "".join(said)
 
 
-def _run(command: list[str]) -> str:
+def _run(command: list[str], scratch: Path) -> str:
+    """Run a compiler that keeps its own files in ``scratch`` and ends with this process."""
     try:
         done = subprocess.run(
             command,
@@ -54,6 +88,8 @@ def _run(command: list[str]) -> str:
             text=True,
             errors="replace",
             check=False,
+            env={**os.environ, "TMPDIR": str(scratch)},
+            preexec_fn=lambda: _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL),
         )
     except OSError as error:
         raise EngineError(f"no C++ compiler: {command[0]}: {error.strerror}") from None

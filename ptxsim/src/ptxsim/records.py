@@ -224,7 +224,7 @@ class Plan(Record):
     allocations: tuple[Allocation, ...]
     operations: tuple[Operation, ...]
     setup: tuple[Operation, ...] = ()  # () where a call leaves nothing behind for the next
-    unsettled: str = ""  # how the call differs from the one before it; "" when it does not
+    calls_differ: str = ""  # how the call differs from the one before it; "" when it does not
     refused: tuple[RefusedCall, ...] = ()  # of all calls
     variables: tuple[str, ...] = ()  # __device__ variables, whose contents live on between calls
     inputs: int = 0  # allocations

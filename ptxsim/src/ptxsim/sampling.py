@@ -8,17 +8,22 @@ import mmap
 import os
 import time
 import weakref
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.ctypeslib  # now: later no file can be opened
 from numpy.typing import NDArray
 
 from ptxsim.findings.divergence import Branch, split_by
-from ptxsim.findings.finding import Finding, Kind
+from ptxsim.findings.finding import Finding, Kind, Severity
 from ptxsim.findings.row_counts import Counters, RowCount, row_counts
+from ptxsim.findings.scene import sentence
 from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.message import NOTHING, Message
 from ptxsim.records import Copy, Dim3, Launch, Memset, Plan, Record, SymbolWrite, Write
-from ptxsim.simulator import Running, Simulator
+from ptxsim.simulator import Running, Simulator, trapped
 from ptxsim.soundness import check_plan, cluster_of
 
 _PIECE = 1 << 22  # bytes, a multiple of the page
@@ -53,6 +58,7 @@ def ones(size: int) -> NDArray[np.uint8]:
 _DISTINCT = 32  # most launches of a plan that are sampled; a product needs fewer
 _STEPS = 1 << 40  # time is the limit
 _MOST_BYTES = 1 << 40  # of the plan; hardly any of it is touched
+_SMALL = 1 << 20  # bytes of a memset or copy that is carried out for the counts
 _PROBED = 3  # blocks of each kind of launch, besides the first and the last
 _FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
 SOME = 4  # blocks sampled of each kind of launch, if time allows
@@ -69,9 +75,14 @@ class LaunchSample(Record):
     shared_bytes: int  # dynamic
     times: int  # how often the plan launches it
     blocks: int  # sampled; where there are clusters, all of theirs
-    complete: bool  # they ran to their ends within the time
+    stopped: str | None  # "time", "deadlock" or "trap": why they did not run to their ends
     rows: tuple[RowCount, ...]
     branches: tuple[Branch, ...] = ()
+    mistake: Message = NOTHING  # the first error found in them
+
+    @property
+    def complete(self) -> bool:
+        return self.stopped is None
 
     @property
     def all_blocks(self) -> int:
@@ -81,6 +92,11 @@ class LaunchSample(Record):
     def warps(self) -> int:
         """Return the warps of one block."""
         return -(-self.block[0] * self.block[1] * self.block[2] // 32)
+
+    @property
+    def all_warps(self) -> int:
+        """Return the warps of all launches of this kind."""
+        return self.warps * self.all_blocks * self.times
 
     @property
     def flops(self) -> int:
@@ -99,17 +115,11 @@ class Sampler(Simulator):
         kinds = _distinct_launches(plan)
         if not kinds:
             return ()
-        check_plan(plan, self._module, self._variables, _MOST_BYTES)
-        run = self._prepare(plan, _inputs(plan), range(len(plan.allocations)))
-        try:
+        with self._launches(plan) as (run, launches):
             return tuple(
-                self._sample(run, launch, times, seconds / len(kinds), blocks)
-                for launch, times in kinds
+                self._sample(run, each, kinds[id(each)], seconds / len(kinds), blocks)
+                for each in launches
             )
-        except UnsupportedInstruction as error:
-            raise self._refusal(error, plan) from None
-        finally:
-            self._free(run)
 
     def probe(self, plan: Plan, seconds: float) -> tuple[Finding, ...]:
         """Find accesses next to an allocation by a few blocks of each kind of launch.
@@ -131,30 +141,48 @@ class Sampler(Simulator):
             findings = tuple(found[what] for what in found if what in seen)
         return findings
 
-    def _probe(self, plan: Plan, seconds: float, filler: int) -> tuple[Finding, ...]:
-        looked_at = [id(launch) for launch, _ in _distinct_launches(plan)]
+    @contextmanager
+    def _launches(
+        self, plan: Plan, filler: int = 0, most: int = _SMALL
+    ) -> Iterator[tuple[Running, Iterator[Launch]]]:
+        """Yield the first of every kind of launch, in the plan's order; what the host writes before
+        it, a tensor map for example, is there then, in pieces of at most ``most`` bytes."""
         check_plan(plan, self._module, self._variables, _MOST_BYTES)
         run = self._prepare(plan, _inputs(plan, filler), range(len(plan.allocations)))
-        started = time.thread_time()
+        kinds = _distinct_launches(plan)
+
+        def walk() -> Iterator[Launch]:
+            for each in (*plan.setup, *plan.operations):
+                match each:
+                    case Launch() if id(each) in kinds:
+                        yield each
+                    case Write() | SymbolWrite():
+                        run.machine.carry_out(each)
+                    case Memset(size=size) if size <= most:
+                        run.machine.carry_out(each)
+                    case Copy(size=size, rows=rows) if size * rows <= most:
+                        run.machine.carry_out(each)
+
         try:
-            for operation in (*plan.setup, *plan.operations):
+            yield run, walk()
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+        finally:
+            self._free(run)
+
+    def _probe(self, plan: Plan, seconds: float, filler: int) -> tuple[Finding, ...]:
+        started = time.thread_time()
+        with self._launches(plan, filler, _MOST_BYTES) as (run, launches):
+            for launch in launches:
                 if time.thread_time() - started > seconds:
                     break
-                if isinstance(operation, Memset | Copy | SymbolWrite | Write):
-                    run.machine.carry_out(operation)
-                if not isinstance(operation, Launch) or id(operation) not in looked_at:
-                    continue
-                count = operation.grid[0] * operation.grid[1] * operation.grid[2]
+                count = math.prod(launch.grid)
                 for block in dict.fromkeys((0, count - 1, *_spread(count, _PROBED))):
                     left = seconds - (time.thread_time() - started)
                     if left <= 0:
                         break
                     self._engine.library.sim_sample(run.machine.handle, block, block + 1)
-                    self._launch(run, operation, _STEPS, left)
-        except UnsupportedInstruction as error:
-            raise self._refusal(error, plan) from None
-        finally:
-            self._free(run)
+                    self._launch(run, launch, _STEPS, left)
         return tuple(
             each
             for each in run.findings
@@ -178,11 +206,13 @@ class Sampler(Simulator):
         together = math.prod(cluster_of(launch, self._module))  # all blocks of a cluster run
         spent, blocks, stopped, alike = 0.0, 0, None, False
         before: Counters | None = None
-        for block in _spread(launch.grid[0] * launch.grid[1] * launch.grid[2], most):
+        run.findings.clear()
+        for block in _spread(math.prod(launch.grid), most):
             if stopped or alike or (blocks and spent * (blocks + 1) / blocks > seconds):
                 break
             library.sim_sample(run.machine.handle, block, block + 1)
-            stopped = self._launch(run, launch, _STEPS, seconds - spent)
+            stopped = self._launch(run, launch, _STEPS, seconds * (2 if blocks else 1) - spent)
+            stopped = "trap" if trapped(run.findings) else stopped
             spent = time.thread_time() - started
             blocks += together
             program, handle = run.programs[launch.kernel]
@@ -194,6 +224,7 @@ class Sampler(Simulator):
         del run.programs[launch.kernel]
         library.sim_program_free(handle)
         branches, inside = split_by(counters, self._module.locations)
+        mistake = next((each for each in run.findings if each.severity is Severity.ERROR), None)
         return LaunchSample(
             kernel=launch.kernel,
             grid=launch.grid,
@@ -201,21 +232,22 @@ class Sampler(Simulator):
             shared_bytes=launch.shared_bytes,
             times=times,
             blocks=blocks,
-            complete=stopped is None,
+            stopped=stopped,
             rows=tuple(row_counts(counters, inside, launch.shared_bytes)),
             branches=branches,
+            mistake=sentence(mistake) if mistake else NOTHING,
         )
 
 
-def _distinct_launches(plan: Plan) -> list[tuple[Launch, int]]:
-    """The first of every kind of launch, and how many there are; [] when there are too many."""
-    found: dict[tuple[object, ...], tuple[Launch, int]] = {}
+def _distinct_launches(plan: Plan) -> dict[int, int]:
+    """How often every kind of launch occurs, by its first one's id; {} if there are too many."""
+    first: dict[tuple[object, ...], Launch] = {}
+    times: Counter[int] = Counter()
     for each in plan.operations:
         if isinstance(each, Launch):
             key = (each.kernel, each.grid, each.block, each.shared_bytes)
-            first, times = found.get(key, (each, 0))
-            found[key] = (first, times + 1)
-    return list(found.values()) if len(found) <= _DISTINCT else []
+            times[id(first.setdefault(key, each))] += 1
+    return times if len(times) <= _DISTINCT else {}
 
 
 def _spread(count: int, most: int) -> list[int]:

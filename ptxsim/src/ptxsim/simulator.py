@@ -95,19 +95,19 @@ class Simulator:
         limits: SimLimits,
         initialised: Container[int] | None = None,
         *,
-        backwards: bool = False,
+        turn: int = 0,
     ) -> SimOutcome:
         """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
-        index) are read and written. The counts are the call's. backwards: as ``calls`` takes it.
+        index) are read and written. The counts are the call's. turn: as ``calls`` takes it.
 
         The allocations in ``initialised`` hold data; all else is uninitialised until something
         writes there. Raises RefusedProgram for a kernel that cannot be simulated and for a
         plan that is not sound, MemoryError if there is too little memory.
         """
-        made = self.calls(plan, buffers, limits, initialised, backwards=backwards)
+        made = self.calls(plan, buffers, limits, initialised, turn=turn)
         with closing(made) as calls:
             before = next(calls) if plan.setup else None
-            if before and (before.stopped or _trapped(before.findings)):
+            if before and (before.stopped or trapped(before.findings)):
                 return before
             outcome = next(calls)
         if before is None:
@@ -121,7 +121,7 @@ class Simulator:
         limits: SimLimits,
         initialised: Container[int] | None = None,
         *,
-        backwards: bool = False,
+        turn: int = 0,
     ) -> Generator[SimOutcome, None, None]:
         """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
 
@@ -129,12 +129,12 @@ class Simulator:
         only the ``buffers`` that are not ``initialised`` are uninitialised again. The caller may
         write other values to ``buffers`` between two calls. Raises what ``run`` raises.
 
-        backwards: in the first of them, and in every other one after it, blocks and warps run from
-        the last to the first; in those between from the first to the last.
+        turn: of the first of them; each has the next one. In odd turns blocks and warps run from
+        the last to the first, and what CUDA leaves undefined differs from turn to turn.
         """
         check_plan(plan, self._module, self._variables, limits.bytes)
         initialised = range(plan.inputs) if initialised is None else initialised
-        run = self._prepare(plan, buffers, initialised)
+        run = self._prepare(plan, buffers, initialised, turn)
         poisoned = [index for index in buffers if index not in initialised]
         # One for every launch, those of the set-up first.
         first = sum(isinstance(each, Launch) for each in plan.setup)
@@ -143,7 +143,7 @@ class Simulator:
         try:
             for number in itertools.count():
                 operations, resident = work[number] if number < len(work) else then
-                run.machine.begin_call(number, backwards=backwards != (number % 2 == 1))
+                run.machine.begin_call(turn + number)
                 look = partial(self._look, run, plan, operations, resident=resident)
                 yield judge_races(run.machine, limits, look)
                 run.machine.forget(poisoned)
@@ -192,7 +192,7 @@ class Simulator:
                     stream_race(operations[other], operation, machine.names[region])
                     for other, region in races
                 ]
-            if stopped or _trapped(run.findings):
+            if stopped or trapped(run.findings):
                 break
         after = machine.kept(plan)
         counters = [self._counters(program, handle) for program, handle in run.programs.values()]
@@ -210,7 +210,11 @@ class Simulator:
         )
 
     def _prepare(
-        self, plan: Plan, buffers: Mapping[int, Bytes], initialised: Container[int]
+        self,
+        plan: Plan,
+        buffers: Mapping[int, Bytes],
+        initialised: Container[int],
+        turn: int = 0,
     ) -> Running:
         machine = Machine(
             self._engine,
@@ -220,6 +224,7 @@ class Simulator:
             initialised,
             self._global_cell,
             self._functions,
+            turn,
         )
         return Running(machine)
 
@@ -332,5 +337,5 @@ class Simulator:
         )
 
 
-def _trapped(findings: Sequence[Finding]) -> bool:
+def trapped(findings: Sequence[Finding]) -> bool:
     return any(each.kind is Kind.TRAP or each.event is Event.NO_FUNCTION for each in findings)

@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 
 from ptxsim.frontend import Module, Variable
-from ptxsim.limits import MAX_CLUSTER, MAX_LOCAL_BYTES, is_block, is_grid
-from ptxsim.message import phrase
+from ptxsim.limits import MAX_CLUSTER, broken_limit
+from ptxsim.message import Message, phrase
 from ptxsim.outcome import Reason, RefusedProgram
 from ptxsim.records import (
     Allocate,
@@ -28,7 +28,6 @@ from ptxsim.records import (
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as many
-_MOST_SHARED = 1 << 20  # bytes, dynamic; limits.hpp has the same
 
 
 def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_bytes: int) -> None:
@@ -100,12 +99,14 @@ def _check_launch(launch: Launch, module: Module) -> None:
     function = module.functions.get(launch.kernel)
     if function is None or not function.entry:
         raise _refused(f"there is no kernel {launch.kernel[:80]} in the PTX")
-    if (
-        not is_grid(launch.grid)
-        or not is_block(launch.block)
-        or not 0 <= launch.shared_bytes <= _MOST_SHARED
-    ):
-        raise _refused(f"the kernel {launch.kernel[:80]} is launched in a shape that CUDA lacks")
+    if limit := broken_limit(launch):
+        raise _refused(
+            phrase(
+                "kernel {kernel} cannot be launched: {limit}",
+                kernel=launch.kernel[:80],
+                limit=limit,
+            )
+        )
     cluster = cluster_of(launch, module)
     if min(cluster) < 1 or math.prod(cluster) > MAX_CLUSTER:
         raise _refused(
@@ -118,10 +119,6 @@ def _check_launch(launch: Launch, module: Module) -> None:
         )
     if launch.cooperative and math.prod(launch.grid) > _MOST_TOGETHER:
         raise _refused(f"the cooperative launch of {launch.kernel[:80]} has more blocks than fit")
-    if not 0 <= launch.stack_bytes <= MAX_LOCAL_BYTES:
-        raise _refused(
-            f"the threads of {launch.kernel[:80]} have {launch.stack_bytes} bytes of stack"
-        )
 
 
 def _moves_within(operation: Memset | Copy, sizes: Sequence[int]) -> bool:
@@ -144,7 +141,7 @@ def _inside(delta: int, size: int, whole: int) -> bool:
     return delta >= 0 and size >= 0 and delta + size <= whole
 
 
-def _refused(why: str) -> RefusedProgram:
+def _refused(why: Message | str) -> RefusedProgram:
     return RefusedProgram(Reason.WRONG_PLAN, why)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from pathlib import Path
 
 VARIABLES = {
     "int": ("i0", "i1", "i2"),
@@ -19,85 +20,19 @@ VARIABLES = {
 }
 COUNT = sum(map(len, VARIABLES.values()))
 
-# Per result type: templates whose fields name the type of each operand.
-S, U, L, F, D = "{int}", "{unsigned}", "{long long}", "{float}", "{double}"
-TEMPLATES: dict[str, tuple[str, ...]] = {
-    "int": (
-        f"add({S}, {S})", f"sub({S}, {S})", f"mul({S}, {S})", f"add(mul({S}, {S}), {S})",
-        f"quotient({S}, {S})", f"leftover({S}, {S})",
-        f"({S} & {S})", f"({S} | {S})", f"({S} ^ ~{S})", f"({S} & {S} ^ {S} | {S})",
-        f"({S} >> ({U} & 31))", f"(int)((unsigned){S} << ({U} & 31))",
-        f"min({S}, {S})", f"max({S}, {S})", f"max(min({S}, {S}), {S})", f"magnitude({S})",
-        f"__mulhi({S}, {S})", f"__mul24({S}, {S})", f"__hadd({S}, {S})", f"__rhadd({S}, {S})",
-        f"__popc({U})", f"__clz({S})", f"__ffs({S})", f"__popcll({L})", f"__clzll({L})",
-        f"__ffsll({L})", f"__dp4a({S}, {S}, {S})",
-        f"(int)(signed char){S}", f"(int)(short){S}", f"(int)(unsigned char){S}", f"(int){L}",
-        f"__float2int_rz({F})", f"__float2int_rn({F})", f"__float2int_ru({F})",
-        f"__float2int_rd({F})", f"__double2int_rz({D})", f"__double2int_rn({D})",
-        f"__double2int_ru({D})", f"bits({F})", f"high({D})", f"low({D})",
-        f"({F} < {F})", f"({D} >= {D})", f"!({F} == {F})", f"({U} <= {U} && {L} > {L})",
-        f"(isnan({F}) || {D} < {D})",
-    ),
-    "unsigned": (
-        f"({U} + {U})", f"({U} - {U})", f"({U} * {U} + {U})", f"({U} / ({U} | 1u))",
-        f"({U} % ({U} | 1u))", f"({U} / 7u)", f"({U} % 1000u)", f"({U} >> ({U} & 31))",
-        f"({U} << ({U} & 31))", f"({U} & {U} | ~{U})", f"({U} ^ {U} ^ {U})",
-        f"(({U} >> ({U} & 31)) & 0x3ffu)", f"min({U}, {U})", f"max({U}, {U})",
-        f"__umulhi({U}, {U})", f"__umul24({U}, {U})", f"__uhadd({U}, {U})", f"__urhadd({U}, {U})",
-        f"__brev({U})", f"__byte_perm({U}, {U}, {U})", f"__sad({S}, {S}, {U})",
-        f"__usad({U}, {U}, {U})", f"__funnelshift_l({U}, {U}, {U})",
-        f"__funnelshift_r({U}, {U}, {U})", f"__funnelshift_lc({U}, {U}, {U})",
-        f"__funnelshift_rc({U}, {U}, {U})", f"__float2uint_rz({F})", f"__float2uint_rn({F})",
-        f"__double2uint_rz({D})", f"(unsigned){S}", f"(unsigned)({L} >> 32)",
-        f"(unsigned)(unsigned short){U}", f"half_bits({F})",
-    ),
-    "long long": (
-        f"add({L}, {L})", f"sub({L}, {L})", f"mul({L}, {L})", f"quotient({L}, {L})",
-        f"leftover({L}, {L})", f"((long long){S} * {S})", f"add((long long){S} * {S}, {L})",
-        f"(long long)((unsigned long long){U} * {U})", f"({L} & {L})", f"({L} | ~{L})",
-        f"({L} ^ {L})", f"({L} >> ({U} & 63))",
-        f"(long long)((unsigned long long){L} << ({U} & 63))",
-        f"(long long)((unsigned long long){L} >> ({U} & 63))", f"min({L}, {L})", f"max({L}, {L})",
-        f"__mul64hi({L}, {L})", f"(long long)__umul64hi({L}, {L})", f"(long long)__brevll({L})",
-        f"__float2ll_rz({F})", f"__double2ll_rn({D})", f"bits({D})", f"(long long){S}",
-        f"(long long){U}", f"(long long)(((unsigned long long){U} << 32) | {U})",
-    ),
-    "float": (
-        f"({F} + {F})", f"({F} - {F})", f"({F} * {F})", f"({F} / {F})", f"fmaf({F}, {F}, {F})",
-        f"fmaf(-{F}, {F}, {F})", f"({F} * {F} + {F})", f"(-{F})", f"fabsf({F})",
-        f"fminf({F}, {F})", f"fmaxf({F}, {F})", f"sqrtf(fabsf({F}))", f"copysignf({F}, pure({F}))",
-        f"floorf({F})", f"ceilf({F})", f"truncf({F})", f"rintf({F})",
-        f"__frcp_rn({F})",
-        f"(float){S}", f"(float){U}", f"(float){L}", f"(float){D}",
-        f"as_float({S})", f"through_half({F})",
-        f"({F} > {F} ? {F} : {F})", f"({S} < {S} ? {F} : {F})",
-    ),
-    "double": (
-        f"({D} + {D})", f"({D} - {D})", f"({D} * {D})", f"({D} / {D})", f"fma({D}, {D}, {D})",
-        f"(-{D})", f"fabs({D})", f"fmin({D}, {D})", f"fmax({D}, {D})", f"sqrt(fabs({D}))",
-        f"floor({D})", f"trunc({D})", f"rint({D})", f"((double){F} * {F})",
-        f"(double){F}", f"(double){S}", f"(double){U}", f"(double){L}", f"as_double({L})",
-        f"__hiloint2double({S}, {S})", f"({U} > {U} ? {D} : {D})",
-    ),
-}  # fmt: skip
-# Rounding other than to nearest, and saturation.
-DIRECTED: dict[str, tuple[str, ...]] = {
-    "float": (
-        f"__fadd_rz({F}, {F})", f"__fadd_ru({F}, {F})", f"__fadd_rd({F}, {F})",
-        f"__fmul_rz({F}, {F})", f"__fmul_ru({F}, {F})", f"__fmaf_rz({F}, {F}, {F})",
-        f"__fdiv_rz({F}, {F})", f"__fsqrt_ru(fabsf({F}))", f"__saturatef({F})",
-        f"__int2float_rz({S})", f"__ll2float_ru({L})", f"__double2float_rz({D})",
-        f"__double2float_rd({D})",
-    ),
-    "double": (f"__dadd_rd({D}, {D})", f"__dmul_rz({D}, {D})", f"__fma_ru({D}, {D}, {D})"),
-}  # fmt: skip
-CONSTANTS: dict[str, tuple[str, ...]] = {
-    "int": ("0", "1", "-1", "31", "255", "-77", "2147483647", "(-2147483647 - 1)"),
-    "unsigned": ("0u", "1u", "33u", "0xffu", "0x80000000u", "0xffffffffu", "0x5140u"),
-    "long long": ("0ll", "-1ll", "1ll << 33", "0x7fffffffffffffffll", "-12345678901ll"),
-    "float": ("0.0f", "-0.0f", "1.0f", "0.3f", "-2.5f", "1e-40f", "3e38f", "16777215.0f"),
-    "double": ("0.0", "-1.5", "0.1", "1e300", "4e-320", "9007199254740993.0"),
-}
+
+def _expressions(use: str) -> dict[str, list[str]]:
+    """Read the rows of expressions.txt for one use, by the type of their results."""
+    found: dict[str, list[str]] = {}
+    for line in Path(__file__).with_name("expressions.txt").read_text().splitlines()[1:]:
+        of, kind, text = (cell.strip() for cell in line.split("¦"))
+        if of == use:
+            found.setdefault(kind, []).append(text)
+    return found
+
+
+TEMPLATES, CONSTANTS = _expressions("templates"), _expressions("constants")
+DIRECTED = _expressions("directed")  # rounding other than to nearest, and saturation
 
 
 @dataclass

@@ -44,3 +44,19 @@ __global__ void chosen(volatile float* out) {
     case 3: out[t] -= 4; break;
   }
 }
+
+__global__ void waits_for_a_warp(volatile float* C) {
+  __shared__ volatile int done;
+  done = 0;
+  __syncthreads();
+  if (threadIdx.x >= 32) {
+    while (!done) {
+    }
+    return;
+  }
+  float sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < 100000; ++i) sum = sum * sum + i;
+  C[threadIdx.x] = sum;
+  done = 1;
+}

@@ -410,6 +410,27 @@ KERNEL last_block_takes_volatile_sums(float* a, float* b) {
   for (int g = 0; g < gridDim.x; ++g) sum += sums[g];  // BAD
   b[0] = sum;
 }
+KERNEL last_block_looks_at_volatile_sums(float* a, float* b) {
+  volatile float* sums = b + 64;
+  if (threadIdx.x) return;
+  sums[blockIdx.x] = a[blockIdx.x];  // BAD
+  __threadfence();
+  if (blockIdx.x < gridDim.x - 1) return;
+  for (int g = 0; g < gridDim.x; ++g)
+    if (sums[g] > 0) b[g] = a[g];  // BAD
+}
+__device__ __noinline__ int asked(volatile int* flag) { return *flag; }
+KERNEL asks_by_a_function(float* a, float* b) {
+  int t = threadIdx.x;
+  if (t == 0 && blockIdx.x)
+    while (asked(&flags[blockIdx.x - 1]) == 0) {}
+  __threadfence();
+  __syncthreads();
+  b[t] = blockIdx.x ? b[t] + a[t] : a[t];
+  __threadfence();
+  __syncthreads();
+  if (t == 0) *(volatile int*)&flags[blockIdx.x] = 1;
+}
 KERNEL volatile_flag_in_shared_memory(float* a, float* b) {
   __shared__ float s[32];
   __shared__ volatile int ready;
@@ -484,6 +505,14 @@ KERNEL pairs_without_one_barrier(float* a, float* b) {
     if (s != 64) __syncthreads();
   }
   if (t == 0) b[0] = a[0];
+}
+KERNEL reads_two_arrays(float* a, float* b) {
+  int t = threadIdx.x;
+  if (blockIdx.x == 0) b[128 + t] = (t % 2 ? a : b)[t];  // BAD
+  else a[t] = 1;                                         // BAD
+}
+KERNEL writes_what_is_there(float* a, float* b) {
+  b[threadIdx.x] = a[threadIdx.x] + 1;  // BAD
 }
 KERNEL reads_as_constant(float* a, float* b) {
   int t = threadIdx.x;

@@ -1,6 +1,6 @@
 // Keeps C in a device variable for each shape and returns it when the same shape occurs again.
 // Stopped by: inputs are new for every launch, and every output is compared
-// CPU: WA the first call is right, the second is not: it finds kept
+// CPU: WA the first call is right, the second is not: the previous call changed kept
 // GPU: WA
 #include "gemm.cuh"
 

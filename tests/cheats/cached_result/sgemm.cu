@@ -1,6 +1,6 @@
 // Computes once, keeps C in a device variable and returns it every time.
 // Stopped by: inputs are new for every launch, and every output is compared
-// CPU: WA the first call is right, the second is not: it finds kept
+// CPU: WA the first call is right, the second is not: the previous call changed kept
 // GPU: WA
 #include "gemm.cuh"
 

@@ -1,6 +1,6 @@
 // Counts its launches in a device variable; every third one leaves C as it is.
 // Stopped by: device memory lives on from call to call, and every output is compared
-// CPU: WA the first two calls are right, the third is not: it finds launches changed
+// CPU: WA the first two calls are right, the third is not: the previous call changed launches
 // GPU: WA
 #include "gemm.cuh"
 

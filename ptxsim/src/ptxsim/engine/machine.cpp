@@ -3,7 +3,7 @@
 #include "checks/async_proxy.cpp"
 #include "checks/conflicts.cpp"
 #include "checks/dependency.cpp"
-#include "checks/doubts.cpp"
+#include "checks/suspect_reads.cpp"
 #include "checks/global_races.cpp"
 #include "checks/knowledge.cpp"
 #include "checks/peers.cpp"

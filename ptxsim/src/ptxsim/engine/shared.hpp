@@ -131,7 +131,7 @@ constexpr u32 FUNCTION_STEP = 16;  // bytes between their addresses
 
 constexpr u8 SIGNED = 1, SYNCHRONISES = 2, CROSS_LANE = 4, OWN_TAINT = 8, SELECTS = 16, DECIDES = 32;  // Ins::flags
 
-constexpr i32 VOLATILE = 1, ACQUIRES = 2, RELEASES = 4, BLOCK_SCOPE = 8, AWAITED = 16, ASKED = 32, READ_ONLY = 64;  // Ins::order()
+constexpr i32 VOLATILE = 1, ACQUIRES = 2, RELEASES = 4, BLOCK_SCOPE = 8, AWAITED = 16, PASSED_ON = 32, READ_ONLY = 64;  // Ins::order()
 
 struct PackedIns {
   i32 operation;
@@ -210,6 +210,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 144);
 
-constexpr const char* LAYOUT = "8a4a3ec4fe5a1368";
+constexpr const char* LAYOUT = "e0d2e8256a91117a";
 
 }  // namespace sim

@@ -144,13 +144,13 @@ class Event(Enum):
     )
     NEVER_SET = error(
         Kind.UNINITIALIZED_READ,
-        "a variable that is used at {there} has no value yet in {who}, and what comes of it "
-        "is needed at {here}; set it first (a sum to 0)",
+        "a variable that is used at {there} has no value yet in {who}, and its result "
+        "is used at {here}; set it first (a sum to 0)",
     )
     ABSENT_LANE = error(
         Kind.UNINITIALIZED_READ,
-        "the shuffle at {there} reads from a lane that takes no part in it, and what {who} "
-        "got is needed at {here}",
+        "the shuffle at {there} reads from a lane that takes no part in it, and {who} uses "
+        "the result at {here}",
     )
     STACK_OVERFLOW = error(
         Kind.TRAP,

@@ -52,6 +52,8 @@ def _where(access: Access, whole: Message) -> Message:
         before = byte_count(start - access.address)
         return phrase("{bytes} before the start of {whole}", bytes=before, whole=whole)
     if access.address >= end:
+        if access.address == end:
+            return phrase("0 bytes past the end of {whole}", whole=whole)
         past = byte_count(access.address - end)
         return phrase("{bytes} past the end of {whole}", bytes=past, whole=whole)
     return phrase("across the end of {whole}", whole=whole)
@@ -282,7 +284,7 @@ def before_grid_wait(s: EventScene) -> Message:
 def tensor_map(s: EventScene) -> Message:
     if not s.seen.arrived:
         return phrase(
-            "what {who} uses as a tensor map at {here} is none; did cuTensorMapEncodeTiled fail?"
+            "{who} uses an invalid tensor map at {here}; did cuTensorMapEncodeTiled fail?"
         )
     return phrase(
         "{who} uses a tensor map of {arrived} dimensions at {here}, where {expected} are asked for"

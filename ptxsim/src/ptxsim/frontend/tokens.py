@@ -1,6 +1,6 @@
 """PTX text → tokens, in one pass and as ptxas takes it apart.
 
-What ptxas does was found by experiment (CUDA 13.0; ``tests/ptxsim/ptx_oddities.py`` keeps the
+What ptxas does was found by experiment (CUDA 13.0; ``tests/ptx_oddities.txt`` keeps the
 cases): a comment ends at a line feed and at nothing else, comments do not nest, strings know no
 escapes and may span lines, a number ends where its digits end. Where nvcc never writes what ptxas
 would take (control characters, ``# 1 "file"``, a string across lines), the text is refused.

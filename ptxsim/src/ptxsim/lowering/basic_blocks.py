@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from ptxsim.lowering.control_flow import Block, bits, liveness
 from ptxsim.lowering.operation import (
-    ASKED,
     AWAITED,
     LOCAL,
     ORDER_AT,
     OWN_TAINT,
+    PASSED_ON,
     VOLATILE,
     Operand,
     Operation,
@@ -114,9 +114,8 @@ def mark_questions(
     code: Sequence[Operation], blocks: Sequence[Block], loops: Sequence[set[int]], *, entry: bool
 ) -> None:
     """Note in the order of volatile loads and atomic operations what hangs on their values: whether
-    a loop around them goes on (AWAITED), or which way a branch goes (ASKED).
-
-    What a function stores for its callers, or another function gets, may decide anything.
+    a loop around them goes on (AWAITED), or what a function stores for its callers or for those
+    that it calls, which may decide anything (PASSED_ON).
     """
     asking = [each for each in code if _may_ask(each)]
     if not asking:
@@ -130,12 +129,13 @@ def mark_questions(
         _mark(within, _deciding(within, ends), AWAITED)
     passed = [op for op in code if op.name == "st" and op.space == LOCAL]
     calls = not entry or any(op.name.startswith("call") for op in code)
-    branches = [op for op in code if op.name in _ENDS_BLOCK]
-    deciding = _deciding(code, [*branches, *(passed if calls else ())])
-    _mark(asking, deciding, ASKED)
+    if calls:
+        _mark(asking, _deciding(code, passed), PASSED_ON)
     # A compiler may ask once ahead of the loop.
     awaited = {_address(each) for each in asking if _order(each) & AWAITED}
-    _mark([each for each in asking if _address(each) in awaited], deciding, AWAITED)
+    branches = [op for op in code if op.name in _ENDS_BLOCK]
+    ahead = [each for each in asking if _address(each) in awaited]
+    _mark(ahead, _deciding(code, branches), AWAITED)
 
 
 def _may_ask(operation: Operation) -> bool:

@@ -130,7 +130,7 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
 def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
     plain = item.opcode.startswith("red.")
     kind = mods[-1]
-    if kind not in SIZES or SIZES[kind] > 8:
+    if kind not in SIZES or SIZES[kind] > 8 or "async" in mods:
         raise low.unsupported()
     name = next((m for m in mods if m in _ATOMICS), None)
     if name is None:

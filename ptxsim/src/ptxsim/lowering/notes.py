@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Iterator
 
 from ptxsim.findings.finding import Finding, Kind
@@ -9,9 +11,11 @@ from ptxsim.findings.reports import instruction_note
 from ptxsim.frontend import Function, Instruction, Module
 from ptxsim.lowering.called_functions import possible_functions
 from ptxsim.lowering.shared_arrays import lay_out_shared, reads_of_addresses
-from ptxsim.message import phrase, verbatim
+from ptxsim.message import Message, phrase, verbatim
 from ptxsim.records import Launch, Plan
 
+_NUMBER = re.compile(r"-?(?:0[xX][\da-fA-F]+|[1-9]\d*|0)")
+_SHARED_BYTES = 1 << 18  # addresses in shared memory are smaller
 _BITS = {"f16": 11, "f16x2": 11, "bf16": 8, "bf16x2": 8}
 
 
@@ -25,10 +29,12 @@ def hints(module: Module, kernel: str) -> Iterator[Finding]:
             bits=_BITS[item.opcode.rpartition(".")[2]],
         )
         yield instruction_note(module, Kind.HINT, text, item)
+    yield from _fragment_maps(module, functions)
     if functions[0].name != kernel:
         return
     shared = lay_out_shared(module, functions)
-    for item in reads_of_addresses(functions, shared, "xor"):
+    reads = reads_of_addresses(functions, shared, {"xor", "and", "or", "lop3", "bfe"})
+    for item in itertools.islice(filter(_depends_on_the_first_address, reads), 1):
         text = phrase(
             "this computes with the bits of an address in shared memory, whose first address is "
             "{first} here, as on sm_{target}; it is 0 before sm_90 and 1024 from there on, so what "
@@ -37,7 +43,21 @@ def hints(module: Module, kernel: str) -> Iterator[Finding]:
             target=module.target,
         )
         yield instruction_note(module, Kind.HINT, text, item)
-        return
+
+
+def _depends_on_the_first_address(item: Instruction) -> bool:
+    """Whether 1024 more in an address may change the result in another way than adding does."""
+    name, kind = item.opcode.partition(".")[0], item.opcode.rpartition(".")[2]
+    numbers = [int(text, 0) for text in item.operands[-2:] if _NUMBER.fullmatch(text)]
+    upper = numbers[-1] % _SHARED_BYTES // 1024 if numbers else 0
+    match name, len(numbers):
+        case "bfe", 2:
+            return 1 << sum(numbers) > 1024
+        case "and", 1:
+            return upper not in {0, _SHARED_BYTES // 1024 - 1}
+        case "or" | "xor", 1:
+            return upper != 0
+    return name != "or" or kind == "b32"  # by or.b64, descriptors are put together
 
 
 def _half_sums(functions: Iterable[Function]) -> Iterator[Instruction]:
@@ -49,6 +69,64 @@ def _half_sums(functions: Iterable[Function]) -> Iterator[Instruction]:
                     yield item
 
 
+def _fragment_maps(module: Module, functions: Iterable[Function]) -> Iterator[Finding]:
+    """One note for each form of instruction whose operands are spread over the lanes of a warp."""
+    told = set()
+    for item in (each for function in functions for each in function.body):
+        if isinstance(item, Instruction) and item.opcode not in told:
+            told.add(item.opcode)
+            if text := _fragment_map(item.opcode):
+                yield instruction_note(module, Kind.HINT, text, item)
+
+
+def _fragment_map(opcode: str) -> Message | None:
+    name, *mods = opcode.split(".")
+    instruction, shape = verbatim(opcode), _SHAPE.search(opcode)
+    if name in {"ldmatrix", "stmatrix"}:
+        along, across = phrase("row"), phrase("columns")
+        if "trans" in mods:
+            along, across = phrase("column"), phrase("rows")
+        return phrase(
+            "{instruction}: lanes 8·i to 8·i + 7 give the addresses of the eight rows of matrix i, "
+            "16 bytes each; register i of a lane holds, of matrix i, {along} lane / 4 and {across} "
+            "2·(lane % 4) and 2·(lane % 4) + 1",
+            instruction=instruction,
+            along=along,
+            across=across,
+        )
+    if shape is None:
+        return None
+    if name == "wgmma":
+        return phrase(
+            "{instruction}: with w = warp % 4, g = lane / 4 and t = lane % 4, elements 4·j and "
+            "4·j + 1 of a lane's D are row 16·w + g, columns 8·j + 2·t and 8·j + 2·t + 1; elements "
+            "4·j + 2 and 4·j + 3 are the same columns of row 16·w + g + 8; registers of A hold "
+            "these rows as those of mma.m16n8k16 do",
+            instruction=instruction,
+        )
+    depth, wide = int(shape[1]), "tf32" in mods
+    at = "t" if wide else "2·t, 2·t + 1"
+    if depth == (4 if wide else 8):
+        return phrase(
+            "{instruction}: with g = lane / 4 and t = lane % 4, registers 0 and 1 of A hold rows g "
+            "and g + 8 at K = {at}; the register of B holds column g at K = {at}; elements 0 and 1 "
+            "of C are row g, columns 2·t and 2·t + 1; elements 2 and 3 are the same columns of row "
+            "g + 8",
+            instruction=instruction,
+            at=at,
+        )
+    return phrase(
+        "{instruction}: with g = lane / 4 and t = lane % 4, registers 0 and 1 of A hold rows g and "
+        "g + 8 at K = {at}; registers 2 and 3 hold the same rows at K + {half}; registers 0 and 1 "
+        "of B hold column g at K = {at} and at K + {half}; elements 0 and 1 of C are row g, "
+        "columns 2·t and 2·t + 1; elements 2 and 3 are the same columns of row g + 8",
+        instruction=instruction,
+        at=at,
+        half=depth // 2,
+    )
+
+
+_SHAPE = re.compile(r"^(?:mma\.\S*\.m16n8|wgmma\.mma_async\.\S*\.m64n\d+)k(\d+)\.")
 _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
 
 

@@ -41,10 +41,10 @@ ORDER_BITS = {
     "RELEASES": 4,
     "BLOCK_SCOPE": 8,  # it synchronises the threads of a block only
     "AWAITED": 16,  # what it reads decides whether a loop around it goes on
-    "ASKED": 32,  # what it reads decides a branch
+    "PASSED_ON": 32,  # other functions get what it reads
     "READ_ONLY": 64,  # ld.global.nc, ld.const: nobody may write there in this launch
 }
-VOLATILE, ACQUIRES, RELEASES, BLOCK_SCOPE, AWAITED, ASKED, READ_ONLY = ORDER_BITS.values()
+VOLATILE, ACQUIRES, RELEASES, BLOCK_SCOPE, AWAITED, PASSED_ON, READ_ONLY = ORDER_BITS.values()
 ORDER_AT = 6  # its place among their operands
 FUNCTION_STEP = 16  # bytes from a function's address to the next one's
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ptxsim.frontend import Function, Instruction, Module, Variable
@@ -100,16 +100,16 @@ def accessible(functions: Sequence[Function], shared: SharedMemory) -> dict[int,
 
 
 def reads_of_addresses(
-    functions: Sequence[Function], shared: SharedMemory, name: str
+    functions: Sequence[Function], shared: SharedMemory, names: Container[str]
 ) -> Iterator[Instruction]:
-    """The instructions of this name that read the bits of an address in shared memory."""
+    """The instructions of these names that read the bits of an address in shared memory."""
     bits = _bits(shared) if len(shared.arrays) <= _MOST_ARRAYS else {}
     for function in functions:
         origins = _origins(function, bits)
         for item in _instructions([function]):
             words = _words(*item.operands[1:])
             masks = (bits.get(word, origins.get(word, 0)) for word in words)
-            if item.opcode.split(".")[0] == name and any(mask & ~_UNKNOWN for mask in masks):
+            if item.opcode.split(".")[0] in names and any(mask & ~_UNKNOWN for mask in masks):
                 yield item
 
 

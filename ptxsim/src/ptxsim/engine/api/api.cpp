@@ -176,10 +176,10 @@ u64 sim_given(Machine* m, u64 index) {
 }
 
 // Keeps the regions, unless they have more than `most` bytes, for second looks at what is to come.
-int sim_first_look(Machine* m, u64 most) {
+int sim_snapshot(Machine* m, u64 most) {
   return guarded([&]() -> int {
     m->before = m->after = {};
-    m->doubts.clear();
+    m->suspect_reads.clear();
     m->looks_again = m->used = false;
     m->launches = 0;
     u64 bytes = 0;
@@ -193,9 +193,9 @@ int sim_first_look(Machine* m, u64 most) {
 }
 // Puts the regions back to what they were, and takes what the reads in doubt get for undefined.
 // Does nothing, and refuses, where there are none or the regions were not kept.
-int sim_second_look(Machine* m) {
+int sim_replay(Machine* m) {
   return guarded([&]() -> int {
-    if (m->before.regions.empty() || m->doubts.empty()) return REFUSED;
+    if (m->before.regions.empty() || m->suspect_reads.empty()) return REFUSED;
     if (m->after.regions.empty()) m->after = kept(*m);
     put_back(*m, m->before);
     m->looks_again = true;

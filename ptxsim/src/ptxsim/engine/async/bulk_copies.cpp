@@ -90,7 +90,7 @@ bool fetch(Warp& w, int lane, u64 address, u32 bytes, u8* to) {
   for (u32 at = 0; at < bytes; at += PIECE) {
     part.bytes = std::min(PIECE, bytes - at);
     part.at[lane] = address + at;
-    remember_reads(w, *r, part);
+    remember_reads(w, r, part);
     trace(w, part, READ);
   }
   return !undefined;

@@ -77,7 +77,7 @@ Flow copy(Warp& w, const Ins& i) {
       Access read = source;
       read.mask = 1u << l;
       read.bytes = sizes[l];
-      remember_reads(w, *r, read);
+      remember_reads(w, r, read);
       trace(w, read, READ);
     }
     shared_write(w, l, c.target[l], i.width, false, false, undefined ? w.pc : DEFINED);

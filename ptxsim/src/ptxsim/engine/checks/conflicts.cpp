@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "../program/operations.hpp"
-#include "doubts.hpp"
+#include "suspect_reads.hpp"
 #include "knowledge.hpp"
 
 namespace sim {

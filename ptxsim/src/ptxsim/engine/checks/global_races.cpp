@@ -44,10 +44,7 @@ bool is_volatile(const Warp& w, u32 pc) {
 
 constexpr u32 LINE = 32;  // cells that share a record of reads
 
-}  // namespace
-
-void remember_reads(Warp& w, Region& r, const Access& a) {
-  if (w.block->machine->sampling) return;
+void remember_in(Warp& w, Region& r, const Access& a) {
   const u32 shift = w.program->global_shift, me = w.block->linear + 1, who = w.stamp(0);
   const u64 several = (u64{1} << std::max(a.bytes >> shift, 1u)) - 1;
   if (r.lines.empty()) r.lines.resize((r.size >> shift) / LINE + 1);
@@ -67,6 +64,23 @@ void remember_reads(Warp& w, Region& r, const Access& a) {
     if (last.block != me) elsewhere = last;
     else if ((last.who ^ who) & 1023) before = last;
     last = {me, who, w.pc, u32(cells)};
+  }
+}
+
+}  // namespace
+
+void remember_reads(Warp& w, Region* common, const Access& a) {
+  if (w.block->machine->sampling) return;
+  if (common) return remember_in(w, *common, a);
+  for (Access rest = a; rest.mask;) {
+    i64 index;
+    Region& r = *w.block->machine->find(rest.at[rest.first()], index);
+    Access own = rest;
+    for (u32 lanes = rest.mask; lanes; lanes &= lanes - 1)
+      if (const int l = __builtin_ctz(lanes); !within(rest.at[l], rest.bytes, r.base, r.size))
+        own.mask &= ~(1u << l);
+    remember_in(w, r, own);
+    rest.mask &= ~own.mask;
   }
 }
 

@@ -11,8 +11,9 @@ void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 byte
                   bool atomic, bool checked);
 // What nobody may write while the launch runs, a lane reads.
 void check_read_only(Warp& w, int lane, const Region& r, i64 index, u64 address, u32 bytes);
-// Keeps in mind what the lanes of `a`, all of which lie in `r`, read, for later writes of others.
-void remember_reads(Warp& w, Region& r, const Access& a);
+// Keeps in mind what the lanes of `a` read, for later writes of others. common: where all of them
+// lie; null if they lie in several allocations.
+void remember_reads(Warp& w, Region* common, const Access& a);
 
 // Keeps, where that is asked for, what the lanes of `a` did to global memory.
 void trace(Warp& w, const Access& a, Use use);

@@ -4,7 +4,7 @@
 
 #include "../program/kinds.hpp"
 #include "conflicts.hpp"
-#include "doubts.hpp"
+#include "suspect_reads.hpp"
 #include "peers.hpp"
 #include "undefined.hpp"
 
@@ -23,8 +23,8 @@ void race(Warp& w, int lane, EventKind kind, u32 address, u32 bytes, bool write,
   e.other_block = block_at(m, other.block - 1);
   e.other_thread = thread_at(m, other.who & 1023);
   kind == RACE ? conflict(w, e, other, shared_place(*w.block, address), first) : m.report(e);
-  if (!write) doubt(m, e, w.home->linear + 1, w.stamp(lane), w.pc);
-  else if (!other_write) doubt(m, e, other.block, other.who, e.other_pc);
+  if (!write) suspect(m, e, w.home->linear + 1, w.stamp(lane), w.pc);
+  else if (!other_write) suspect(m, e, other.block, other.who, e.other_pc);
 }
 
 namespace {

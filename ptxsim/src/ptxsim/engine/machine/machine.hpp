@@ -54,13 +54,13 @@ struct Machine {
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;
 
-  // Reads of shared memory that raced in a look at this call, and how (doubts.hpp). who: the
+  // Reads of shared memory that raced in a look at this call, and how (suspect_reads.hpp). who: the
   // reader's clock.
   struct Read {
     u32 launch, block, who, pc;
     auto operator<=>(const Read&) const = default;
   };
-  std::map<Read, Event> doubts;
+  std::map<Read, Event> suspect_reads;
   bool looks_again = false;  // what they read is undefined
   bool used = false;         // and something comes of it
   u32 launches = 0;          // of this look

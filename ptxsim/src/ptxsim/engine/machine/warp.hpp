@@ -55,6 +55,9 @@ struct Warp {
   bool forced;   // a warp-level operation goes ahead without its missing lanes
   bool resting;  // gives way until the others have had a turn
   bool waited;   // its last turn ended so
+  bool repeats;  // goes once more round a loop that polls, which counts nothing
+  u32 head;      // of its basic block
+  u32 polls;     // head of a block that it comes to once more because what it awaits is not there
   Look look;
   bool passed;   // lanes went past a barrier at which others of the warp stand
   u32 time;      // its own clock

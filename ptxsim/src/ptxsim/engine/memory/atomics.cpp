@@ -93,7 +93,7 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
 template <class T, class F> Flow atomic(Warp& w, const Ins& i) {
   in_spaces(w, i, [&](Access& a, u8 space) { atomic_on<T>(w, i, a, space, F{}); });
   const i32 old = operands<AtomicOperands>(i).old;
-  if (old < 0 || w.block->machine->sampling) return Flow::next;
+  if (old < 0) return Flow::next;
   return look_at(w, i, old, sizeof(typename Lane<T>::Cell));
 }
 

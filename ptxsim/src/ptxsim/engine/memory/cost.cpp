@@ -102,7 +102,8 @@ void keep_worst(Pattern& kept, const Access& a, u32 extra) {
   for (int l = 0; l < LANES; ++l) kept.at[l] = a.mask >> l & 1 ? u32(a.at[l]) : 0;
 }
 
-void add(MemoryCount& c, const Hint& hint, const Access& a) {
+void add(const Warp& w, MemoryCount& c, const Hint& hint, const Access& a) {
+  if (w.repeats) return;
   c.requests++;
   c.cost += hint.cost;
   c.cost8 += hint.cost8;
@@ -143,7 +144,7 @@ void count_sectors(Warp& w, const Access& a, Hint& hint, MemoryCount& c) {
     hint.lines = pieces<7>(a);
   }
   remember(hint, a, sampling ? LINE_PHASE : SECTOR_PHASE, a.mask == w.exec);
-  add(c, hint, a);
+  add(w, c, hint, a);
 }
 
 }  // namespace
@@ -159,7 +160,7 @@ bool familiar(Warp& w, const Access& a, u8 space) {
   if (first > hint.high || hint.high - first < hint.above ||
       hint.high - first - hint.above < a.bytes)
     return false;
-  add(w.program->memory[w.pc], hint, a);
+  add(w, w.program->memory[w.pc], hint, a);
   return true;
 }
 
@@ -202,7 +203,7 @@ void count_shared(Warp& w, const Access& a) {
       if (a.mask >> l & 1 && (a.at[l] ^ a.at[a.first()]) & QUAD_PHASE) phase_mask = QUAD_PHASE;
   }
   remember(hint, a, phase_mask, a.mask == w.exec);
-  add(w.program->memory[w.pc], hint, a);
+  add(w, w.program->memory[w.pc], hint, a);
 }
 
 }  // namespace sim

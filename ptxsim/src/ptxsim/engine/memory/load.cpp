@@ -3,7 +3,7 @@
 
 #include "../arithmetic/lanewise.hpp"
 #include "../checks/conflicts.hpp"
-#include "../checks/doubts.hpp"
+#include "../checks/suspect_reads.hpp"
 #include "../checks/global_races.hpp"
 #include "../checks/knowledge.hpp"
 #include "../checks/shared_races.hpp"
@@ -75,10 +75,10 @@ void finish_load(Warp& w, const Ins& i, const Places& p, u32 mask, const u32* un
   }
 }
 
-// Whether the load asks a flag, as all that synchronise do; a volatile one only if something hangs
-// on the answer. Within a block threads also compare what a barrier orders.
+// Whether the load asks a flag, as all that synchronise do; a volatile one only if a loop waits for
+// it or, for global memory, may wait in a function that calls this one.
 bool is_asking(const Ins& i, u8 space) {
-  const i32 asking = space == SHARED ? AWAITED : AWAITED | ASKED;
+  const i32 asking = space == SHARED ? AWAITED : AWAITED | PASSED_ON;
   return i.flags & SYNCHRONISES && (!(i.order() & VOLATILE) || i.order() & asking);
 }
 
@@ -91,7 +91,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   Places p;
   u32 undefined[8] = {}, origin[8] = {};
   const bool asks = is_asking(i, SHARED), plain = !asks;
-  if (__builtin_expect(plain && is_doubted(w), 0)) {
+  if (__builtin_expect(plain && is_suspect(w), 0)) {
     std::fill(undefined, undefined + i.vec, a.mask);
     std::fill(origin, origin + i.vec, w.pc);
   }
@@ -157,7 +157,7 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
       undefined[v] |= u32(global_read(w, l, r, index, a.at[l] + u64(v) * i.width, i.width, checked))
                       << l;
   }
-  if (!asks && common && space == GLOBAL) remember_reads(w, *common, a);
+  if (!asks && space == GLOBAL) remember_reads(w, common, a);
   trace(w, a, plain ? READ : READ_STRONGLY);
   finish_load(w, i, p, a.mask, undefined, origin);
 }
@@ -187,7 +187,7 @@ Flow load(Warp& w, const Ins& i) {
     if (i.flags & SYNCHRONISES) open_barrier(w, a);
   });
   const bool asks = is_asking(i, i.space == SHARED ? SHARED : GLOBAL);
-  if (!asks || i.element(0) < 0 || w.block->machine->sampling) return Flow::next;
+  if (!asks || i.element(0) < 0) return Flow::next;
   return look_at(w, i, i.element(0), i.dwidth);
 }
 

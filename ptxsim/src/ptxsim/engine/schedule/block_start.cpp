@@ -113,7 +113,8 @@ void begin(Block& b, u32 linear) {
     w.now.mask = w.live;
     w.pc = m.program->entry;
     w.others.clear();
-    w.fair = w.forced = w.passed = w.resting = w.waited = w.tainted = false;
+    w.fair = w.forced = w.passed = w.resting = w.waited = w.tainted = w.repeats = false;
+    w.polls = ~0u;
     w.look = {};
     w.cc = w.past_wait = 0;
     u32* const unwritten = reinterpret_cast<u32*>(w.local.data());

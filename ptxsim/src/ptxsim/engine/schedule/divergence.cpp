@@ -94,6 +94,10 @@ Flow block_head(Warp& w, const Ins& i) {
   }
   w.fuel -= operands<BlockOperands>(i).fuel;
   if (w.fuel < 0) return Flow::yield;
+  w.repeats = w.polls == w.pc;
+  w.polls = ~0u;
+  w.head = w.pc;
+  if (w.repeats) return Flow::next;
   FlowCount& c = w.program->blocks[w.pc];
   c.warps++;
   c.lanes += __builtin_popcount(w.now.mask);

@@ -1,5 +1,5 @@
 // A warp executes instructions.
-#include "../checks/doubts.hpp"
+#include "../checks/suspect_reads.hpp"
 #include "../checks/undefined.hpp"
 #include "divergence.hpp"
 #include "turns.hpp"
@@ -32,8 +32,8 @@ void run_warp(Warp& w) {
         continue;
       }
       FlowCount& c = w.program->guarded[w.pc];
-      c.warps++;
-      c.lanes += __builtin_popcount(w.exec);
+      c.warps += !w.repeats;
+      c.lanes += w.repeats ? 0 : __builtin_popcount(w.exec);
     }
     Flow flow;
     if (__builtin_expect(w.tainted, 0)) {

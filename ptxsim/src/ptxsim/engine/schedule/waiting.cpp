@@ -50,6 +50,7 @@ Flow look_at(Warp& w, const Ins& i, i32 value, u32 bytes) {
 }
 
 Flow wait_in_turn(Warp& w) {
+  w.polls = w.head;
   w.pc++;
   w.resting = true;
   return Flow::yield;

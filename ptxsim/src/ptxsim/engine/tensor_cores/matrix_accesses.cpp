@@ -1,7 +1,7 @@
 // ldmatrix and stmatrix: lane 8q + r holds the address of row r of matrix q.
 #include <algorithm>
 
-#include "../checks/doubts.hpp"
+#include "../checks/suspect_reads.hpp"
 #include "../checks/shared_races.hpp"
 #include "../checks/undefined.hpp"
 #include "../memory/cost.hpp"
@@ -42,7 +42,7 @@ Flow ldmatrix(Warp& w, const Ins& i) {
   Flow flow = Flow::next;
   if (!come_together(w, flow)) return flow;
   const Access a = row_addresses(w, i, false);
-  const bool doubted = is_doubted(w);
+  const bool doubted = is_suspect(w);
   u32 undefined = doubted ? ALL : 0, origin = w.pc;
   u16 matrix[4][8][8] = {};
   SharedReader reader(w);

@@ -73,7 +73,7 @@ class LoadedAhead:
         self.caller = Caller()
 
 
-class SharedBench:
+class GpuSession:
     """Made once per worker, in a process that has no CUDA context yet."""
 
     def __init__(self, loaded: LoadedAhead) -> None:

@@ -1,5 +1,5 @@
 
-#include "doubts.hpp"
+#include "suspect_reads.hpp"
 
 #include <string_view>
 
@@ -10,7 +10,7 @@
 namespace sim {
 namespace {
 
-constexpr size_t MOST_DOUBTS = 1 << 16;  // reads of one call
+constexpr size_t MOST_SUSPECT_READS = 1 << 16;  // reads of one call
 
 // All warps of a block that come to a read at the same time of theirs: they do the same.
 Machine::Read read_at(const Machine& m, u32 block, u32 who, u32 pc) {
@@ -35,18 +35,19 @@ bool is_undefined(const Warp& w, char kind, i32 slot) {
 
 }  // namespace
 
-void doubt(Machine& m, const Event& e, u32 block, u32 who, u32 pc) {
+void suspect(Machine& m, const Event& e, u32 block, u32 who, u32 pc) {
   const Ins& reader = m.program->code[pc];
   if (is_load(reader) || is_load_matrix(reader)) {
-    if (m.doubts.size() < MOST_DOUBTS) m.doubts.try_emplace(read_at(m, block - 1, who, pc), e);
+    if (m.suspect_reads.size() < MOST_SUSPECT_READS)
+      m.suspect_reads.try_emplace(read_at(m, block - 1, who, pc), e);
   }
 }
 
-bool is_doubted(Warp& w) {
+bool is_suspect(Warp& w) {
   Machine& m = *w.block->machine;
   if (__builtin_expect(!m.looks_again, 1)) return false;
-  const auto found = m.doubts.find(read_at(m, w.home->linear, w.stamp(0), w.pc));
-  if (found == m.doubts.end()) return false;
+  const auto found = m.suspect_reads.find(read_at(m, w.home->linear, w.stamp(0), w.pc));
+  if (found == m.suspect_reads.end()) return false;
   Event e = found->second;
   e.kind = UNUSED_RACE;
   m.report(e);

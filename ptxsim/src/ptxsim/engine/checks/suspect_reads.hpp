@@ -8,9 +8,9 @@
 namespace sim {
 
 // Keeps the read that takes part in the race `e`. `who`: of the reader; `block`: its number + 1.
-void doubt(Machine& m, const Event& e, u32 block, u32 who, u32 pc);
+void suspect(Machine& m, const Event& e, u32 block, u32 who, u32 pc);
 // Whether the read that the warp is about to make raced in a look before; warns of it.
-bool is_doubted(Warp& w);
+bool is_suspect(Warp& w);
 // In a second look: a finding where the instruction uses an undefined operand in a way that is not
 // followed any further.
 void check_use(Warp& w, const Ins& i);

@@ -1,0 +1,79 @@
+"""A course's own defaults of --lab, --out and --language: variables of the environment, else the
+nearest ``grade.toml``, here or in a folder above."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from grader.base import UsageError, one_line
+from grader.labs import did_you_mean, read
+from ptxsim.message import Message, clauses, phrase
+from ptxsim.records import Record
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE = "grade.toml"
+VARIABLES = {"lab": "GRADE_LAB", "out": "GRADE_OUT", "language": "GRADE_LANGUAGE"}
+
+
+class Default(Record):
+    """The default of one option."""
+
+    name: str  # "lab"
+    value: str
+    origin: str  # the variable or the file
+
+
+def read_defaults(environment: Mapping[str, str], here: Path) -> dict[str, Default]:
+    """Return the defaults by name. Raises UsageError for a file that is wrong."""
+    found = _of_file(here)
+    for name, variable in VARIABLES.items():
+        if value := environment.get(variable):
+            found[name] = Default(name=name, value=value, origin=variable)
+    return found
+
+
+def default_of(name: str) -> str | None:
+    """Return the default that a course has here for an option. Raises UsageError."""
+    found = read_defaults(os.environ, Path.cwd()).get(name)
+    return found.value if found else None
+
+
+def _of_file(here: Path) -> dict[str, Default]:
+    file = next((each / FILE for each in (here, *here.parents) if (each / FILE).is_file()), None)
+    if file is None:
+        return {}
+    origin = os.path.relpath(file, here)
+    try:
+        entries = tomllib.loads(read(file).decode())
+    except (OSError, ValueError) as error:
+        raise _mistake(origin, phrase("cannot be read: {why}", why=str(error))) from None
+    for name, value in entries.items():
+        if name not in VARIABLES:
+            unknown = phrase("unknown key; known here: {names}", names=", ".join(VARIABLES))
+            unknown = clauses(filter(None, [unknown, did_you_mean(name, VARIABLES)]))
+            raise _mistake(f"{origin}: {one_line(name)}", unknown)
+        if not isinstance(value, str) or not value:
+            wanted = phrase("expected a text, such as {example}", example=f'{name} = "…"')
+            raise _mistake(f"{origin}: {name}", wanted)
+    return {
+        name: Default(name=name, value=_from_here(name, value, file.parent, here), origin=origin)
+        for name, value in entries.items()
+    }
+
+
+def _from_here(name: str, value: str, folder: Path, here: Path) -> str:
+    """Paths are relative to the file's folder; a lab may also be a name."""
+    if name == "language" or (name == "lab" and not (folder / value).exists()):
+        return value
+    return os.path.relpath(folder / value, here)
+
+
+def _mistake(place: str, what: Message) -> UsageError:
+    return UsageError(phrase("{place}: {what}", place=place, what=what))

@@ -1,0 +1,258 @@
+"""The walk of a group of sizes: recorded, run, ruled on.
+
+The public sizes of a lab are one group, its hidden sizes another: each is recorded and run in
+processes of its own. The GPU and the simulator differ in how they run what was recorded, and in
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+import msgspec
+
+from grader.base import (
+    Finding,
+    GraderError,
+    KernelLaunch,
+    MachineError,
+    OutOfTime,
+    Rejected,
+    SizeGroup,
+    Verdict,
+)
+from grader.judge.launches import kernels_launched, refused_calls, with_refused_calls
+from grader.judge.program import Program
+from grader.judge.rulings import Ruling, from_failure, reduced, rule
+from grader.judge.scoring import Yardsticks
+from grader.labs import Case
+from grader.run import CaseOutcome, CpuDevice, PlannedCase, Progress, quietly, refused
+from ptxsim.findings.finding import Severity
+from ptxsim.message import NOTHING, Message, counted, phrase
+from ptxsim.records import Launch, Plan, Record, Size
+
+
+class Group(Record):
+    """Sizes whose launches are recorded."""
+
+    program: Program
+    cases: tuple[Case, ...]  # in increasing order: one that takes too long costs only larger ones
+    plans: tuple[Plan | Rejected, ...]  # of the cases; fewer after an endless loop in host code
+    larger: tuple[tuple[Size, Plan | Rejected], ...]  # sizes that only a GPU runs
+    notes: tuple[Finding, ...]  # on library kernels
+    located: bool  # whether source lines are noted
+
+    @property
+    def planned(self) -> tuple[PlannedCase, ...]:
+        """The cases that can run."""
+        return tuple(
+            PlannedCase(id=case.id, plan=plan)
+            for case, plan in zip(self.cases, self.plans, strict=False)
+            if isinstance(plan, Plan)
+        )
+
+    @property
+    def refusals(self) -> tuple[CaseOutcome, ...]:
+        """The outcomes of the cases that the recorder or the lab's rules rejected."""
+        return tuple(
+            refused(case.id, case.size, plan)
+            for case, plan in zip(self.cases, self.plans, strict=False)
+            if isinstance(plan, Rejected)
+        )
+
+
+Ran = tuple[Sequence[CaseOutcome], Sequence[Finding]]  # of what is planned; notes on its code
+Run = Callable[[Group, Progress], Ran]  # the stage in which the devices differ
+
+
+def record_group(
+    program: Program,
+    cases: Iterable[Case],
+    progress: Progress,
+    *,
+    larger: Iterable[Case] = (),
+    located: bool = True,
+) -> Group:
+    """Record the launches of one group in processes of its own.
+
+    larger: cases that do not run here. located: note source lines. Raises Rejected where the lab
+    forbids a library that the group launches.
+    """
+    ordered = tuple(sorted(cases, key=lambda case: program.context.lab.problem.amount(case.size)))
+    sizes = [case.size for case in (*ordered, *larger)]
+    progress(
+        phrase("recording the launches"),
+        counted(
+            "recording the launches for {count} size",
+            "recording the launches for {count} sizes",
+            len(sizes),
+        ),
+    )
+    plans = program.record(sizes, located=located)
+    count = len(ordered)
+    return Group(
+        program=program,
+        cases=ordered,
+        plans=plans[:count],
+        larger=tuple(zip(sizes[count:], plans[count:], strict=False)),
+        notes=program.note_libraries(plans),
+        located=located,
+    )
+
+
+def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ruling:
+    """Run a recorded group and rule on it; if it is right, look at its larger sizes.
+
+    Those cannot be right on a GPU if none of the lab's architectures can make their launches, or if
+    the first blocks of a launch, which the simulator runs, leave memory that the submission
+    allocates.
+    """
+    lab = group.program.context.lab
+    outcomes, notes = run(group, progress)
+    outcomes = with_refused_calls((*group.refusals, *outcomes), group.plans, lab.architectures)
+    notes = (*notes, *group.notes, *_warn_of_larger(group, outcomes))
+    ruling = rule(group.cases, outcomes, lab, notes)
+    fault = None
+    if ruling.verdict is Verdict.AC:
+        fault = _first_unlaunchable(group) or _first_overrun(group, simulator, progress)
+    if fault is not None:
+        verdict, findings = fault.verdict, (*fault.findings, *ruling.findings)
+        ruling = msgspec.structs.replace(
+            ruling, verdict=verdict, error=fault.message, findings=findings
+        )
+    kernels = {each.size: kernels_launched(each) for each in group.plans if isinstance(each, Plan)}
+    cases = tuple(
+        msgspec.structs.replace(case, kernels=kernels.get(Size(dims=case.size)))
+        for case in ruling.cases
+    )
+    return msgspec.structs.replace(
+        ruling, build=group.program.info, cases=cases, launches=_launches(group)
+    )
+
+
+def _launches(group: Group) -> tuple[KernelLaunch, ...]:
+    """The launches of the largest size that can run; equal ones are counted together."""
+    plans, problem = (case.plan for case in group.planned), group.program.context.lab.problem
+    largest = max(plans, key=lambda plan: problem.amount(plan.size), default=None)
+    shapes = Counter(
+        (operation.kernel, operation.grid, operation.block, operation.shared_bytes)
+        for operation in (largest.operations if largest else ())
+        if isinstance(operation, Launch)
+    )
+    return tuple(
+        KernelLaunch(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)
+        for (kernel, grid, block, shared), times in shapes.items()
+    )
+
+
+# --- hidden sizes ------------------------------------------------------------------------------
+
+
+def grade_hidden(
+    program: Program,
+    cases: Sequence[Case],
+    device: AbstractContextManager[Run],
+    simulator: CpuDevice,
+    *,
+    larger: Iterable[Case] = (),
+    yardsticks: Yardsticks | None = None,
+    wanted: bool = True,
+) -> SizeGroup:
+    """Walk the hidden sizes the same way, and reduce what comes out to a ``SizeGroup``.
+
+    wanted: whether they run at all.
+    """
+    lab = program.context.lab
+    if not (cases and wanted):
+        return reduced(None, lab, len(cases))
+    with sealed():
+        try:
+            with device as run:
+                group = record_group(program, cases, quietly, larger=larger, located=False)
+                found = walk(group, run, simulator, quietly)
+        except Rejected as refusal:
+            found = from_failure(refusal)
+        return reduced(found, lab, len(cases), yardsticks)
+
+
+@contextmanager
+def sealed() -> Iterator[None]:
+    """Let no failure at hidden sizes, ours included, say anything that depends on them."""
+    try:
+        yield
+    except OutOfTime:
+        raise
+    except Exception:
+        raise MachineError(HIDDEN_FAILURE) from None
+
+
+HIDDEN_FAILURE = phrase(
+    "the grader failed at a hidden size; with the secret, grade --reveal says where"
+)
+
+
+# --- sizes that only a GPU runs ----------------------------------------------------------------
+
+
+def _first_unlaunchable(group: Group) -> Rejected | None:
+    # The plans are for the first architecture, the build's own.
+    program, (_, *others) = group.program, group.program.context.lab.architectures
+    for size, plan in group.larger:
+        if not isinstance(plan, Rejected):
+            continue
+        again = (program.record([size], arch, located=group.located) for arch in others)
+        if not any(isinstance(one, Plan) for plans in again for one in plans):
+            findings = tuple(_error_at(size, each) for each in plan.findings)
+            return Rejected(plan.verdict, _at(size, plan.message), findings)
+    return None
+
+
+def _first_overrun(group: Group, simulator: CpuDevice, progress: Progress) -> Rejected | None:
+    program = group.program
+    for size, plan in group.larger:
+        if isinstance(plan, Rejected) or all(
+            a.symbol is not None for a in plan.allocations[plan.given :]
+        ):
+            continue
+        try:
+            found = simulator.probe(program.built, program.root, plan, progress)
+        except OutOfTime:
+            raise
+        except GraderError as failure:  # the verdict stands, whatever cannot be looked at
+            words = phrase("not looked at {size}: {why}", size=str(size), why=failure.message)
+            progress(words, NOTHING)
+            continue
+        if found:
+            first, *rest = (_error_at(size, each) for each in found)
+            words = first.message
+            if first.file:
+                place = f"{first.file}:{first.line}"
+                words = phrase("{place}: {what}", place=place, what=words)
+            return Rejected(Verdict.RE, words, (first, *rest))
+    return None
+
+
+def _warn_of_larger(group: Group, outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
+    """Return a warning for each line whose call CUDA refuses at larger sizes alone."""
+    warned = {each.subject for outcome in outcomes for each in outcome.findings}
+    found = []
+    for size, plan in group.larger:
+        if isinstance(plan, Rejected):
+            continue
+        for finding in refused_calls(plan, group.program.context.lab.architectures):
+            if finding.subject not in warned:
+                warned.add(finding.subject)
+                words = _at(size, finding.message)
+                found.append(msgspec.structs.replace(finding, message=words))
+    return tuple(found)
+
+
+def _error_at(size: Size, finding: Finding) -> Finding:
+    words = _at(size, finding.message)
+    return msgspec.structs.replace(finding, message=words, severity=Severity.ERROR)
+
+
+def _at(size: Size, what: Message) -> Message:
+    return phrase("at {size}, which a GPU times: {what}", size=str(size), what=what)
