@@ -174,10 +174,11 @@ def _unknown(found: Sequence[Finding], known: Sequence[Finding]) -> tuple[Findin
 def _worth_telling(
     findings: Sequence[Finding], verdict: Verdict, rules: Rules
 ) -> tuple[Finding, ...]:
-    """Without the instructions of tensor cores that nobody forbids."""
-    if rules.tensor_cores == "forbid" or verdict is Verdict.RF:
-        return tuple(findings)
-    return tuple(each for each in findings if each.kind is not Kind.TENSOR_CORE)
+    """Leave out notes on tensor cores that nobody forbids; after RF, why elements may be wrong."""
+    idle = Kind.HINT if verdict is Verdict.RF else None
+    if idle is None and rules.tensor_cores == "allow":
+        idle = Kind.TENSOR_CORE
+    return tuple(finding for finding in findings if finding.kind is not idle)
 
 
 # --- bounds --------------------------------------------------------------------------------------
