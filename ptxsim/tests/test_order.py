@@ -52,6 +52,7 @@ RIGHT = {
     "flags_in_a_chain": (8, 64),
     "volatile_data_behind_the_flag": (8, 64),
     "asks_by_a_function": (8, 64),
+    "asks_by_shared_memory": (8, 64),
     "fence_ahead_of_the_barrier": (2, 64),
     "lock": (4, 32),
     "lock_of_the_block": (1, 128),
@@ -82,6 +83,7 @@ def test_right_kernels_are_not_accused(kernel: str, turn: int) -> None:
             | "later_blocks_first"
             | "volatile_data_behind_the_flag"
             | "asks_by_a_function"
+            | "asks_by_shared_memory"
         ):
             assert b[:64].tolist() == (blocks * a[:64]).tolist()
         case "grid_barriers":

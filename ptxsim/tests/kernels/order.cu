@@ -431,6 +431,22 @@ KERNEL asks_by_a_function(float* a, float* b) {
   __syncthreads();
   if (t == 0) *(volatile int*)&flags[blockIdx.x] = 1;
 }
+KERNEL asks_by_shared_memory(float* a, float* b) {
+  __shared__ int ready;
+  int t = threadIdx.x;
+  volatile int* flag = flags;
+  while (blockIdx.x) {
+    if (t == 0) ready = flag[blockIdx.x - 1];
+    __threadfence();
+    __syncthreads();
+    if (ready) break;
+    __syncthreads();
+  }
+  b[t] = blockIdx.x ? b[t] + a[t] : a[t];
+  __threadfence();
+  __syncthreads();
+  if (t == 0) flag[blockIdx.x] = 1;
+}
 KERNEL volatile_flag_in_shared_memory(float* a, float* b) {
   __shared__ float s[32];
   __shared__ volatile int ready;

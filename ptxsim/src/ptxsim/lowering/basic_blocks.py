@@ -11,6 +11,7 @@ from ptxsim.lowering.operation import (
     ORDER_AT,
     OWN_TAINT,
     PASSED_ON,
+    SHARED,
     VOLATILE,
     Operand,
     Operation,
@@ -160,11 +161,12 @@ def _address(operation: Operation) -> tuple[Operand, int]:
 
 def _deciding(code: Iterable[Operation], ends: Iterable[Operation]) -> set[Operand]:
     """The registers and predicates from which those come that ``ends`` use, in ``code``. What is
-    loaded comes from memory, not from its address."""
+    loaded comes from memory, not from its address: from what ``code`` stores, in shared memory."""
     sources: dict[Operand, list[Operation]] = {}
     for op in code:
         for written in outputs(op):
             sources.setdefault(written, []).append(op)
+    told = [used for op in code if op.name == "st" and op.space == SHARED for used in _used(op)]
     found: set[Operand] = set()
     left = [used for op in ends for used in _used(op)]
     while left:
@@ -173,7 +175,9 @@ def _deciding(code: Iterable[Operation], ends: Iterable[Operation]) -> set[Opera
             continue
         found.add(value)
         for op in sources.get(value, ()):
-            if op.name != "ld" and not op.name.startswith("atom."):
+            if op.name == "ld" and op.space == SHARED:
+                left += told
+            elif op.name != "ld" and not op.name.startswith("atom."):
                 left += _used(op)
     return found
 

@@ -9,8 +9,8 @@
 namespace sim {
 namespace {
 
-constexpr int SPINS = 8;  // turns in which a block's warps spin before other blocks run
-constexpr int IDLE = 2;   // turns in which its warps only wait before other blocks run
+constexpr u64 LONG_TURN = 8 * WARP_FUEL;  // basic blocks that a block runs before others do
+constexpr int IDLE = 2;  // turns in which its warps only wait before other blocks run
 
 void report_deadlock(Block& b) {
   for (Warp& w : b.warps)
@@ -93,7 +93,8 @@ bool spent(const Machine& m) { return m.steps > m.step_limit || cpu_seconds() > 
 Outcome run(Block& b) {
   Machine& m = *b.machine;
   const bool alone = !b.cluster || b.cluster->blocks.size() == 1;
-  int spins = 0, idle = 0;
+  const u64 begun = m.steps;
+  int idle = 0;
   for (u64 turn = 1;; ++turn) {
     bool spun = false, busy = false, looks = false, at_mbarrier = false;
     const u64 steps_before = m.steps;
@@ -122,7 +123,7 @@ Outcome run(Block& b) {
       report_deadlock(b);
       return Outcome::finished;
     }
-    if (spun && ++spins >= SPINS) return Outcome::paused;
+    if (m.steps - begun >= LONG_TURN) return Outcome::paused;
     idle = busy ? 0 : idle + 1;
     b.polls = busy ? 0 : b.polls + 1;
     if (idle >= IDLE && alone) {
