@@ -140,8 +140,10 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   Signal signal(w, space, i.order());
   // Nothing can be wrong with what nobody has written in this launch.
   const bool settled = common && !asks && common->all_defined && common->stamps.empty();
-  if (settled)
-    for (int l = 0; l < LANES; ++l) p.at[l] = common->data + (a.at[l] - common->base);
+  if (settled) {  // a lane that takes no part may hold any address, which no pointer could have
+    const u64 shift = reinterpret_cast<u64>(common->data) - common->base;
+    for (int l = 0; l < LANES; ++l) p.at[l] = reinterpret_cast<u8*>(shift + a.at[l]);
+  }
   for (int l = 0; l < LANES && !settled; ++l) {
     if (!(a.mask >> l & 1)) continue;
     i64 index = hint_of(w, space).region;

@@ -37,7 +37,8 @@ class Residents {
       quiet = outcome == Outcome::waiting && changes == machine.changes ? quiet + 1 : 0;
       const bool polls = outcome == Outcome::waiting || outcome == Outcome::polling;
       polled = polls && changes == machine.changes ? polled + 1 : 0;
-      if (!(turn & 63) && spent(machine)) return report_out_of_time(first_at_work(*b));
+      const bool due = outcome == Outcome::paused || !(turn & 63);
+      if (due && spent(machine)) return report_out_of_time(first_at_work(*b));
       if (ended) retire(std::move(b));
       // Most blocks that wait do so for the one before: those that began backwards go on forwards.
       else if (machine.backwards && began) paused.push_front(std::move(b));
