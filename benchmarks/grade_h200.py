@@ -36,7 +36,12 @@ def graded(
     started = time.monotonic()
     words = [*GRADE, str(folder), "--device", "gpu", "--out", str(out)]
     with subprocess.Popen(
-        words, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+        words,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stderr
         lines = [(time.monotonic() - started, line.strip()) for line in process.stderr]
@@ -97,7 +102,7 @@ def worker() -> None:
     step("import CuPy", lambda: __import__("cupy"))
     step("import the worker", modules)
     from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas, types_for
-    from grader.run.gpu import bench
+    from grader.run.gpu import session
     from grader.run.gpu.calling import Caller
     from grader.run.gpu.memory import CHECKS, Arena, Kernels
     from grader.run.gpu.messages import checks_cubin
@@ -113,18 +118,18 @@ def worker() -> None:
     nvml = Nvml(first_gpu_uuid())
     step("attributes", lambda: describe(nvml))
     step("the caller", Caller)
-    ground = bench.LoadedAhead(problem)
+    ground = session.LoadedAhead(problem)
     step("other processes", lambda: GpuWatch(nvml))
-    step("context", lambda: bench.cupy.cuda.Stream.null.synchronize())
-    stream = bench.cupy.cuda.Stream(non_blocking=True)
+    step("context", lambda: session.cupy.cuda.Stream.null.synchronize())
+    stream = session.cupy.cuda.Stream(non_blocking=True)
     step("load the checks", lambda: Kernels(stream))
     kernels = Kernels(stream)
     step("first launch", lambda: (kernels.head_start(1), stream.synchronize()))
-    room = bench.cupy.empty(WORKSPACE_BYTES, dtype=bench.cupy.uint8)
+    room = session.cupy.empty(WORKSPACE_BYTES, dtype=session.cupy.uint8)
     fp32 = types_for("f32", "f32", "f32")
     step("cuBLAS's handles", lambda: Cublas(stream.ptr, int(room.data.ptr), fp32))
     step("addresses", Arena)
-    step("all with a context again, as the worker does it", lambda: bench.GpuSession(ground))
+    step("all with a context again, as the worker does it", lambda: session.GpuSession(ground))
     print(table(["start of a GPU worker", "ms"], rows))
     print(f"{time.monotonic():.3f}", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)  # as the grader ends it
