@@ -88,6 +88,7 @@ def new_submission(
             copy = Path(scratch) / name
             shutil.copytree(starter, copy)
             _speak(copy, language)
+            _complete(copy, lab)
             if flags is not None:
                 (copy / FILE).write_text(flags, encoding="utf-8")
             copy.rename(target)  # all or nothing, and never over an existing folder
@@ -95,6 +96,18 @@ def new_submission(
         failed = phrase("{folder}: cannot be created: {why}", folder=str(target))
         raise UsageError(failed.given(why=str(error.strerror))) from None
     return target
+
+
+def _complete(folder: Path, lab: Lab) -> None:
+    """Write the header and a README where the starter of a course's own problem has none."""
+    asked = lab.problem.interface
+    if not (header := folder / asked.header).exists():
+        header.write_text(asked.text, encoding="utf-8")
+    if not (readme := folder / "README.md").exists():
+        words = f"Edit {asked.main}: define the function that {asked.header} declares."
+        readme.write_text(
+            f"# {lab.problem.title}\n\n{words}\n\n```cuda\n{asked.text}```\n", encoding="utf-8"
+        )
 
 
 def _speak(folder: Path, language: Language) -> None:

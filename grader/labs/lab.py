@@ -164,6 +164,9 @@ def load_lab(path: Path | None = None) -> Lab:
         language=file.language,
         rubric=file.rubric,
     )
+    for case in (*lab.correctness, *lab.performance):
+        if objection := loaded.objection(case.size):
+            raise LabError(at(str(path), objection))
     return _with_hidden(lab, file, path) if file.groups else lab
 
 

@@ -20,7 +20,7 @@ from grader.base import ProblemInfo
 from grader.problems.operands import FLOAT, Element, Launch, OnGpu, Operand, Tools
 from grader.problems.questions import Question
 from grader.problems.work import Unit, Work
-from ptxsim.message import Message
+from ptxsim.message import Message, phrase
 from ptxsim.records import Record, Size
 
 if TYPE_CHECKING:  # NumPy takes a while to load, and commands that only read labs need none
@@ -208,6 +208,28 @@ class Problem(ABC):
             scale = np.broadcast_to(whole.scale, target.shape)
             outputs.append(Expected(want=target.flat(whole.want)[at], scale=target.flat(scale)[at]))
         return Recomputed(outputs=tuple(outputs), tolerance=2 * self.tolerance(size))
+
+    def objection(self, size: Size) -> Message | None:
+        """Why a GPU's results of this size could not be judged, or not compared with anything."""
+        own = type(self)
+        inputs = sum(each.count for each in self.operands(size) if each.role == "in")
+        if own.recomputed is Problem.recomputed and inputs > _MOST_RECOMPUTED:
+            return phrase(
+                "{size} has {count} inputs, and the host computes again from at most {most}: give "
+                "{problem} a method recomputed, or ask for smaller sizes",
+                size=str(size),
+                count=inputs,
+                most=_MOST_RECOMPUTED,
+                problem=own.__name__,
+            )
+        copies = own.baselines is Problem.baselines and own.on_gpu is Problem.on_gpu
+        if copies and self.unit.of == "operations":
+            return phrase(
+                "{problem} counts operations, and its baseline only copies bytes: give it a method "
+                "baselines that returns a function which computes the same",
+                problem=own.__name__,
+            )
+        return None
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
         """Likely mistakes, the simplest first. A message names the first that explains every

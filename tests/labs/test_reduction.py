@@ -19,7 +19,7 @@ from grader.judge.program import GradingContext
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.problems.comparison import check
-from grader.problems.inputs import Floats, make_inputs
+from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
 from grader.problems.reduction.reduction import MOST, UNIT, Reduction, steps, tolerance
 from grader.run.protocol import quietly
 from ptxsim.records import Size
@@ -41,7 +41,8 @@ def graded(folder: Path) -> Result:
 
 
 def inputs(n: int) -> Floats:
-    (values,) = make_inputs(PROBLEM.operands(Size.of(n=n)))
+    """Always the same: once in thousands, sums of FP16 values are right by chance."""
+    (values,) = make_inputs(PROBLEM.operands(Size.of(n=n)), [bytes(range(KEY_BYTES))])
     return values
 
 

@@ -36,37 +36,42 @@ def test_the_page_leads_to_a_graded_lab(tmp_path: Path) -> None:
             for words in block["text"].splitlines():
                 assert words in printed, printed
     assert ran == 3
-    problem = (tmp_path / "transpose" / "transpose.py").read_text()
+    problem = (tmp_path / "batched" / "batched.py").read_text()
     assert len(problem.splitlines()) < MOST_LINES
 
-    (path,) = (tmp_path / "results" / "transpose" / "bob").glob("*-cpu.json")
+    ada = tmp_path / "submissions" / "ada"
+    assert "run_custom" in (ada / "batched.cuh").read_text()
+    assert "C[i] = A[i]·B[i]" in (ada / "README.md").read_text()
+    (path,) = (tmp_path / "results" / "batched" / "bob").glob("*-cpu.json")
     result = store.load(path)
-    wrong = next(case for case in result.cases if case.size == {"rows": 33, "columns": 65})
-    assert result.problem.unit == "GB/s" and wrong.amount == 2 * 4 * 33 * 65
-    assert wrong.error and wrong.error.shape == (65, 33) and wrong.error.first_mismatch
-    assert wrong.error.first_mismatch.element == "out[row 0, column 1]"
+    wrong = next(case for case in result.cases if case.size == {"batch": 3, "n": 33})
+    assert result.problem.unit == "TFLOPS" and wrong.amount == 2 * 3 * 33**3
+    assert wrong.error and wrong.error.shape == (99, 33) and wrong.error.first_mismatch
+    assert wrong.error.first_mismatch.element == "C[row 0, column 0]"
 
 
 def test_a_mistake_in_the_problem_is_one_line_with_its_place(tmp_path: Path) -> None:
     blocks = {block["file"]: block["text"] for block in BLOCK.finditer(PAGE) if block["file"]}
-    (tmp_path / "transpose.yaml").write_text(blocks["transpose/transpose.yaml"])
-    good = blocks["transpose/transpose.py"]
+    (tmp_path / "batched.yaml").write_text(blocks["batched/batched.yaml"])
+    good = blocks["batched/batched.py"]
     for text, words in (
-        (good.replace("import numpy", "import nunpy"), "transpose.py:3: ModuleNotFoundError"),
+        (good.replace("import numpy", "import nunpy"), "batched.py:3: ModuleNotFoundError"),
         (
             good.replace("def tolerance", "def tolerances"),
-            "transpose.py: Transpose lacks tolerance",
+            "batched.py: Batched lacks tolerance",
         ),
-        (good.replace("class Transpose(Problem)", "class Transpose"), "expected one class that"),
-        ("x = (", "transpose.py:1: SyntaxError"),
+        (good.replace("class Batched(Problem)", "class Batched"), "expected one class that"),
+        ("x = (", "batched.py:1: SyntaxError"),
+        (good.replace("recomputed", "computed"), "100×128 has 3276800 inputs, and the host"),
+        (good.replace("baselines", "others"), "Batched counts operations, and its baseline only"),
     ):
-        (tmp_path / "transpose.py").write_text(text)
-        told = said("grade nobody --lab transpose.yaml --device cpu", tmp_path)
-        assert told.startswith("grade: transpose.yaml: problem: ") and words in told, told
+        (tmp_path / "batched.py").write_text(text)
+        told = said("grade nobody --lab batched.yaml --device cpu", tmp_path)
+        assert told.startswith("grade: batched.yaml: ") and words in told, told
         assert len(told.splitlines()) == 1
-    (tmp_path / "transpose.yaml").write_text("id: x\nproblem: sorting\n")
-    told = said("grade nobody --lab transpose.yaml --device cpu", tmp_path)
-    assert told.startswith("grade: transpose.yaml: problem: there is no problem 'sorting': it is")
+    (tmp_path / "batched.yaml").write_text("id: x\nproblem: sorting\n")
+    told = said("grade nobody --lab batched.yaml --device cpu", tmp_path)
+    assert told.startswith("grade: batched.yaml: problem: there is no problem 'sorting': it is")
 
 
 def said(command: str, place: Path) -> str:
