@@ -24,8 +24,8 @@ from ptxsim.engine import (
     shipped_engine,
 )
 from ptxsim.findings.names import plain_name
-from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.module import ptx_text
 from ptxsim.native import build_native
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, Launch, Plan, Size

@@ -12,24 +12,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
+from ptxsim import engine_header as header
 from ptxsim.engine import Engine, view
-from ptxsim.engine_header import (
-    DEADLOCK,
-    EVENT,
-    FLOW,
-    MEMORY,
-    OUT_OF_TIME,
-    PATTERN,
-    RAN,
-    TOO_LARGE,
-    TRAPPED,
-)
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge, stream_race
 from ptxsim.findings.row_counts import Counters, line_counts
-from ptxsim.frontend import Module, read_module
 from ptxsim.frontend.interface import Interface, interface
+from ptxsim.frontend.module import read_module
+from ptxsim.frontend.records import Module
 from ptxsim.lowering.called_functions import resolve_pointers
 from ptxsim.lowering.memory_layout import cells, too_large
 from ptxsim.lowering.notes import hints, origins, tensor_core_notes
@@ -46,7 +37,12 @@ from ptxsim.streams import Watch
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
 _MOST_STEPS = 1 << 62
-_STOPS = {RAN: None, OUT_OF_TIME: "time", DEADLOCK: "deadlock", TRAPPED: None}
+_STOPS = {
+    header.RAN: None,
+    header.OUT_OF_TIME: "time",
+    header.DEADLOCK: "deadlock",
+    header.TRAPPED: None,
+}
 
 
 @dataclass
@@ -269,7 +265,7 @@ class Simulator:
             launch.stack_bytes,
             WORKSPACE_AT if launch.cooperative else 0,
         )
-        if status == TOO_LARGE:
+        if status == header.TOO_LARGE:
             raise too_large(
                 phrase("one block of {kernel}", kernel=launch.kernel),
                 phrase("registers and local memory"),
@@ -283,7 +279,9 @@ class Simulator:
             launch.shared_bytes,
             launch.cooperative,
         )
-        events = view(library.sim_event(machine.handle), EVENT, library.sim_events(machine.handle))
+        events = view(
+            library.sim_event(machine.handle), header.EVENT, library.sim_events(machine.handle)
+        )
         found = (finding(event, scene) for event in events)
         run.findings += [each for each in found if each is not None]
         library.sim_clear_events(machine.handle)
@@ -329,11 +327,11 @@ class Simulator:
         patterns = library.sim_patterns(handle)
         return Counters(
             program,
-            view(library.sim_blocks(handle), FLOW, n),
-            view(library.sim_guarded(handle), FLOW, n),
-            view(library.sim_memory(handle), MEMORY, n),
-            view(library.sim_source(handle), MEMORY, n),
-            view(patterns, PATTERN, n if patterns else 0),
+            view(library.sim_blocks(handle), header.FLOW, n),
+            view(library.sim_guarded(handle), header.FLOW, n),
+            view(library.sim_memory(handle), header.MEMORY, n),
+            view(library.sim_source(handle), header.MEMORY, n),
+            view(patterns, header.PATTERN, n if patterns else 0),
         )
 
 

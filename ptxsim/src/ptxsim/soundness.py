@@ -9,28 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ptxsim.frontend import Module, Variable
+from ptxsim import records
+from ptxsim.frontend.records import Module, Variable
 from ptxsim.limits import MAX_CLUSTER, broken_limit
 from ptxsim.message import Message, phrase
 from ptxsim.outcome import Reason, RefusedProgram
-from ptxsim.records import (
-    Allocate,
-    Copy,
-    Dim3,
-    Free,
-    Launch,
-    Memset,
-    Plan,
-    SymbolWrite,
-    Synchronise,
-    Write,
-)
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as many
 
 
-def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_bytes: int) -> None:
+def check_plan(
+    plan: records.Plan, module: Module, variables: Sequence[Variable], most_bytes: int
+) -> None:
     """Raises RefusedProgram: WRONG_PLAN for a plan that does not fit the module, TOO_LARGE for more
     than ``most_bytes`` of memory."""
     names = [a.symbol for a in plan.allocations if a.symbol is not None]
@@ -61,28 +52,28 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
             ),
         )
     for operation in (*plan.setup, *plan.operations):
-        if isinstance(operation, Launch):
+        if isinstance(operation, records.Launch):
             _check_launch(operation, module)
-        elif isinstance(operation, Allocate | Free):
+        elif isinstance(operation, records.Allocate | records.Free):
             if not 0 <= operation.allocation < len(sizes):
                 raise _refused("it allocates or frees what is not there")
-        elif isinstance(operation, Synchronise):
+        elif isinstance(operation, records.Synchronise):
             pass
-        elif isinstance(operation, SymbolWrite):
+        elif isinstance(operation, records.SymbolWrite):
             target = known.get(operation.symbol)
             if target is None or not _inside(operation.delta, len(operation.data), target.size):
                 raise _refused(f"a copy to the symbol {operation.symbol[:80]} exceeds it")
-        elif isinstance(operation, Write):
+        elif isinstance(operation, records.Write):
             index, size = operation.allocation, len(operation.data)
             if not 0 <= index < len(sizes) or not _inside(operation.delta, size, sizes[index]):
                 raise _refused("a copy from the host exceeds its allocation")
         elif not _moves_within(operation, sizes):
             raise _refused("a memset or a copy exceeds its allocation")
-        elif isinstance(operation, Memset) and not 0 <= operation.value <= 255:
+        elif isinstance(operation, records.Memset) and not 0 <= operation.value <= 255:
             raise _refused("a memset writes something other than a byte")
 
 
-def check_parameters(launch: Launch, param_bytes: int) -> None:
+def check_parameters(launch: records.Launch, param_bytes: int) -> None:
     if len(launch.params) != param_bytes:
         raise _refused(
             f"the kernel {launch.kernel[:80]} is launched with {len(launch.params)} bytes of "
@@ -90,12 +81,12 @@ def check_parameters(launch: Launch, param_bytes: int) -> None:
         )
 
 
-def cluster_of(launch: Launch, module: Module) -> Dim3:
+def cluster_of(launch: records.Launch, module: Module) -> records.Dim3:
     """The blocks of a cluster, along each axis."""
     return module.entry(launch.kernel).cluster or launch.cluster
 
 
-def _check_launch(launch: Launch, module: Module) -> None:
+def _check_launch(launch: records.Launch, module: Module) -> None:
     function = module.functions.get(launch.kernel)
     if function is None or not function.entry:
         raise _refused(f"there is no kernel {launch.kernel[:80]} in the PTX")
@@ -121,8 +112,8 @@ def _check_launch(launch: Launch, module: Module) -> None:
         raise _refused(f"the cooperative launch of {launch.kernel[:80]} has more blocks than fit")
 
 
-def _moves_within(operation: Memset | Copy, sizes: Sequence[int]) -> bool:
-    if isinstance(operation, Memset):
+def _moves_within(operation: records.Memset | records.Copy, sizes: Sequence[int]) -> bool:
+    if isinstance(operation, records.Memset):
         places = [(operation.allocation, operation.delta, operation.size)]
     else:
         places = [

@@ -11,7 +11,7 @@ import numpy as np
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Access, Accessed, Crossing, Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
-from ptxsim.frontend import Instruction, Location, Module
+from ptxsim.frontend.records import Instruction, Location, Module
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import Program
 from ptxsim.message import Message

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.findings.finding import LineCount
-from ptxsim.frontend import Location
+from ptxsim.frontend.records import Location
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED
 from ptxsim.lowering.program import Program
 from ptxsim.records import Record

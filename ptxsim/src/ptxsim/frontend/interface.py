@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ptxsim.frontend import SIZES, Function, Instruction, Module
+from ptxsim.frontend.records import SIZES, Function, Instruction, Module
 from ptxsim.limits import MAX_THREADS
 from ptxsim.records import Dim3, KernelParam, Record
 

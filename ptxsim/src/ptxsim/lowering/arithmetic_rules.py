@@ -7,7 +7,7 @@ exactly here.
 
 from __future__ import annotations
 
-from ptxsim.frontend import SIZES, Instruction
+from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import SELECTS, Constant, Operand, Predicate, Register
 

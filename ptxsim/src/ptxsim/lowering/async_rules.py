@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend import Instruction
+from ptxsim.frontend.records import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import OWN_TAINT, SHARED, Constant, Operand, Register
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from ptxsim.frontend import SIMULATED_CALLS, Address, Function, Instruction, Label, Module, Variable
+from ptxsim.frontend.module import SIMULATED_CALLS
+from ptxsim.frontend.records import Address, Function, Instruction, Label, Module, Variable
 from ptxsim.lowering.memory_layout import callee_at, callees, is_call, listed
 from ptxsim.lowering.operation import FUNCTION_STEP, UnsupportedInstruction
 from ptxsim.message import Message, phrase

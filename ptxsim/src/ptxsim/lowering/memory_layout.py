@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.frontend import SIMULATED_CALLS, SIZES, Address, Function, Instruction, Module, Variable
+from ptxsim.frontend.module import SIMULATED_CALLS
+from ptxsim.frontend.records import SIZES, Address, Function, Instruction, Module, Variable
 from ptxsim.limits import MAX_LOCAL_BYTES
 from ptxsim.lowering.operation import Constant, UnsupportedInstruction
 from ptxsim.lowering.shared_arrays import align_up, lay_out_shared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend import Instruction
+from ptxsim.frontend.records import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_rules import space_of
 from ptxsim.lowering.operation import CROSS_LANE, OWN_TAINT, SHARED, SIGNED, Operand

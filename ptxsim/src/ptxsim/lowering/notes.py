@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.reports import instruction_note
-from ptxsim.frontend import Function, Instruction, Module
+from ptxsim.frontend.records import Function, Instruction, Module
 from ptxsim.lowering.called_functions import possible_functions
 from ptxsim.lowering.shared_arrays import lay_out_shared, reads_of_addresses
 from ptxsim.message import Message, phrase, verbatim

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
-from ptxsim.frontend import Function, Instruction
+from ptxsim.frontend.records import Function, Instruction
 from ptxsim.message import phrase, verbatim
 
 if TYPE_CHECKING:

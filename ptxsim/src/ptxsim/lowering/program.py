@@ -9,7 +9,8 @@ import numpy as np
 
 from ptxsim.engine import Engine
 from ptxsim.engine_header import ARRAY, INSTRUCTION, PRESET, PROGRAM
-from ptxsim.frontend import Instruction, Module
+from ptxsim.frontend.records import Instruction, Module
+from ptxsim.lowering import operation as ops
 from ptxsim.lowering.basic_blocks import basic_blocks, mark_questions
 from ptxsim.lowering.called_functions import (
     reachable_functions,
@@ -23,15 +24,6 @@ from ptxsim.lowering.memory_layout import (
     Layout,
     LocalMemory,
     too_large,
-)
-from ptxsim.lowering.operation import (
-    OWN_TAINT,
-    Operand,
-    Operation,
-    Predicate,
-    Register,
-    inputs,
-    outputs,
 )
 from ptxsim.lowering.rules import RULES
 from ptxsim.lowering.shared_arrays import ANY, SharedArrayInfo, accessible, align_up
@@ -89,7 +81,7 @@ class Builder:
         refuse_too_many(functions)
         layout = Layout(self.module, functions, self.globals)
         calling_themselves = recursive(functions)
-        code: list[Operation] = []
+        code: list[ops.Operation] = []
         labels: dict[str, int] = {}
         slots = Slots()
         reach: list[int] = []  # by rank: which ranks may run later, as bits
@@ -138,7 +130,7 @@ class Builder:
 
     def _pack(
         self,
-        code: list[Operation],
+        code: list[ops.Operation],
         labels: dict[str, int],
         layout: Layout,
         slots: Slots,
@@ -158,7 +150,7 @@ class Builder:
             if operation.name == "brx":
                 place, imm = len(pool), len(operation.labels)
                 pool += [labels[name] for name in operation.labels]
-            elif operation.extra or (operation.outputs and not operation.flags & OWN_TAINT):
+            elif operation.extra or (operation.outputs and not operation.flags & ops.OWN_TAINT):
                 place = len(pool)
                 pool += _taint_lists(operation, slots)
                 if operation.extra:
@@ -229,7 +221,7 @@ def _by_rank(blocks: int, rank: list[int]) -> int:
     return int.from_bytes(np.packbits(by_rank, bitorder="little").tobytes(), "little")
 
 
-def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -> None:
+def _mark_recursion(code: list[ops.Operation], function: str, recursive: set[str]) -> None:
     """Functions that can call themselves save their frame when called, restore it on return."""
     for operation in code:
         if operation.name == "call" and operation.label in recursive:
@@ -238,16 +230,16 @@ def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -
             operation.name, operation.label = "ret.recursive", function
 
 
-def _taint_lists(operation: Operation, slots: Slots) -> list[int]:
+def _taint_lists(operation: ops.Operation, slots: Slots) -> list[int]:
     """[outputs…, inputs…, predicate outputs…, predicate inputs…], each behind its length."""
-    written, read = outputs(operation), inputs(operation)
-    guard: list[Operand] = [operation.guard] if operation.guard is not None else []
+    written, read = ops.outputs(operation), ops.inputs(operation)
+    guard: list[ops.Operand] = [operation.guard] if operation.guard is not None else []
     parts = (
-        [slots.place(o) for o in written if isinstance(o, Register)],
-        [slots.place(o) for o in read if isinstance(o, Register)]
+        [slots.place(o) for o in written if isinstance(o, ops.Register)],
+        [slots.place(o) for o in read if isinstance(o, ops.Register)]
         if operation.name[:4] != "selp"
-        else [slots.place(o) for o in read if not isinstance(o, Predicate)],
-        [o.number for o in written if isinstance(o, Predicate)],
-        [o.number for o in [*read, *guard] if isinstance(o, Predicate)],
+        else [slots.place(o) for o in read if not isinstance(o, ops.Predicate)],
+        [o.number for o in written if isinstance(o, ops.Predicate)],
+        [o.number for o in [*read, *guard] if isinstance(o, ops.Predicate)],
     )
     return [value for part in parts for value in (len(part), *part)]

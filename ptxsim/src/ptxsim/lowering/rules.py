@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend import SIMULATED_CALLS, Instruction
+from ptxsim.frontend.module import SIMULATED_CALLS
+from ptxsim.frontend.records import Instruction
 from ptxsim.lowering import (
     arithmetic_rules,
     async_rules,

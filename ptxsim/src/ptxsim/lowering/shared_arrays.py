@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxsim.frontend import Function, Instruction, Module, Variable
+from ptxsim.frontend.records import Function, Instruction, Module, Variable
 
 ANY = (1 << 64) - 1  # an instruction that may access every array
 _UNKNOWN = 1 << 63  # beside the arrays' bits: a pointer that may have come from anywhere

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend import SIZES, Instruction
+from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import CROSS_LANE, DECIDES, OWN_TAINT, Constant, Operand
 from ptxsim.message import phrase
