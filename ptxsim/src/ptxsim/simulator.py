@@ -212,17 +212,8 @@ class Simulator:
         initialised: Container[int],
         turn: int = 0,
     ) -> Running:
-        machine = Machine(
-            self._engine,
-            plan,
-            self._variables,
-            buffers,
-            initialised,
-            self._global_cell,
-            self._functions,
-            turn,
-        )
-        return Running(machine)
+        memory = (self._variables, buffers, initialised, self._global_cell, self._functions)
+        return Running(Machine(self._engine, plan, *memory, turn))
 
     def _free_programs(self, run: Running) -> None:
         for _, handle in run.programs.values():
@@ -305,9 +296,8 @@ class Simulator:
     def _program(self, kernel: str, addresses: Mapping[str, int]) -> Program:
         key = (kernel, tuple(sorted(addresses.items())))
         if key not in self._programs:
-            builder = Builder(
-                self._resolved, addresses, self._engine, self._shared_cell, self._global_cell
-            )
+            widths = (self._shared_cell, self._global_cell)
+            builder = Builder(self._resolved, addresses, self._engine, *widths)
             self._programs[key] = builder.build(kernel)
         return self._programs[key]
 

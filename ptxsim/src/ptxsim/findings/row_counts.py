@@ -57,8 +57,10 @@ def _per_instruction(run: Counters) -> np.ndarray:
     lanes = run.blocks["lanes"][program.head].astype(np.int64)
     lanes = np.where(program.guarded, run.guarded["lanes"], lanes)
     warps[program.head == np.arange(program.length)] = 0  # block heads are ours, not the program's
-    memory = np.stack([run.memory[f] for f in ("requests", "cost", "bytes")], axis=1)
-    source = np.stack([run.source[f] for f in ("requests", "cost", "bytes")], axis=1)
+    memory, source = (
+        np.stack([side[f] for f in ("requests", "cost", "bytes")], axis=1)
+        for side in (run.memory, run.source)
+    )
     in_global = np.isin(program.spaces, (GLOBAL, GENERIC))[:, None]
     in_shared = (program.spaces == SHARED)[:, None]
     columns = (
@@ -75,6 +77,7 @@ def _line(key: tuple[str, int], sums: np.ndarray) -> LineCount:
     return LineCount(file=key[0], line=key[1], **counts)
 
 
+_SUMS = ("requests", "cost", "cost8", "cost16", "passes8", "passes16", "lines")
 _PATTERNS = 1024  # instructions of a kernel whose addresses are told
 
 
@@ -144,13 +147,7 @@ def row_counts(
             flops=int(sum(lanes[i] * program.flops[i] for i in indices)),
             space=space.get(int(program.spaces[access]), ""),
             width=int(program.widths[access]),
-            requests=_sum(memory["requests"], moving),
-            cost=_sum(memory["cost"], moving),
-            cost8=_sum(memory["cost8"], moving),
-            cost16=_sum(memory["cost16"], moving),
-            passes8=_sum(memory["passes8"], moving),
-            passes16=_sum(memory["passes16"], moving),
-            lines=_sum(memory["lines"], moving),
+            **{name: _sum(memory[name], moving) for name in _SUMS},
             source_requests=_sum(source["requests"], moving),
             source_sectors=_sum(source["cost"], moving),
             source_lines=_sum(source["lines"], moving),

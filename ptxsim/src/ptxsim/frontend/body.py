@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ptxsim.frontend.declarations import constant, expression, variables
 from ptxsim.frontend.places import Places
@@ -22,21 +23,14 @@ _PIECES = re.compile(r"\.(b[0-7]{1,4}|h[0-3]{1,2})")  # of a register, for video
 _CONSTANTS = {"WARP_SZ": "32"}
 
 
+@dataclass(slots=True)
 class Body:
-    def __init__(
-        self,
-        tokens: Tokens,
-        places: Places,
-        scopes: Scopes,
-        function: Function,
-        knows: Callable[[str], bool],
-    ) -> None:
-        self.tokens = tokens
-        self.places = places
-        self.scopes = scopes
-        self.function = function
-        self.knows = knows  # the names of the module
-        self.parts = 0  # of the operands of the current instruction
+    tokens: Tokens
+    places: Places
+    scopes: Scopes
+    function: Function
+    knows: Callable[[str], bool]  # the names of the module
+    parts: int = 0  # of the operands of the current instruction
 
     def read(self) -> None:
         """From the opening brace to the closing one."""

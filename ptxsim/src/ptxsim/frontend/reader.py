@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptxsim.frontend.body import Body, pragma
@@ -34,27 +35,22 @@ _COUNTS = {  # directives of a kernel with numbers behind them, and how many at 
 _FLAGS = (".noreturn", ".explicitcluster", ".blocksareclusters")
 
 
+@dataclass(slots=True)
 class _Reader:
-    def __init__(self, tokens: Tokens, places: Places) -> None:
-        self.tokens = tokens
-        self.places = places
-        self.variables: dict[str, Variable] = {}
-        self.functions: dict[str, Function] = {}
-        self.externs: set[str] = set()
-        self.scopes = Scopes()
-        self.header: set[str] = set()  # .version and similar directives that were read
-        self.target = 0
+    tokens: Tokens
+    places: Places
+    variables: dict[str, Variable] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    externs: set[str] = field(default_factory=set)
+    scopes: Scopes = field(default_factory=Scopes)
+    header: set[str] = field(default_factory=set)  # .version and similar directives that were read
+    target: int = 0
 
     def read(self) -> Module:
         while self.tokens.kind != END:
             self._statement()
-        return Module(
-            list(self.variables.values()),
-            self.functions,
-            self.externs,
-            self.places.locations(),
-            self.target,
-        )
+        variables, locations = list(self.variables.values()), self.places.locations()
+        return Module(variables, self.functions, self.externs, locations, self.target)
 
     def _statement(self) -> None:
         tokens = self.tokens

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ptxsim.frontend.declarations import number
@@ -16,30 +17,21 @@ _WORD = re.compile(r"[\w$%.@]+")
 _SYMBOL = re.compile(r"([\w$.@%]+)(?:\s*\+\s*(-?\w+))?$")
 
 
+@dataclass
 class Lowering:
-    """Lowers one function. Registers are numbered from ``first_register`` so that functions of
+    """Lowers one function. Registers are numbered from ``registers`` on, so that functions of
     one program never share slots: a call needs no saving."""
 
-    def __init__(
-        self,
-        function: Function,
-        shapes: Mapping[str, str],
-        symbols: Mapping[str, ops.Constant],
-        rules: Mapping[str, ops.Rule],
-        prefix: str,
-        registers: int,
-        predicates: int,
-    ) -> None:
-        self.function = function
-        self.shapes = shapes
-        self.symbols = symbols  # addresses of variables and of .param storage
-        self.rules = rules
-        self.prefix = prefix  # makes labels unique in the program
-        self.registers = registers
-        self.predicates = predicates
-        self.names: dict[str, ops.Operand] = {}
-        self.code: list[ops.Operation | str] = []  # a str is a label
-        self.current: Instruction | None = None
+    function: Function
+    shapes: Mapping[str, str]
+    symbols: Mapping[str, ops.Constant]  # addresses of variables and of .param storage
+    rules: Mapping[str, ops.Rule]
+    prefix: str  # makes labels unique in the program
+    registers: int
+    predicates: int
+    names: dict[str, ops.Operand] = field(default_factory=dict)
+    code: list[ops.Operation | str] = field(default_factory=list)  # a str is a label
+    current: Instruction | None = None
 
     def run(self) -> list[ops.Operation | str]:
         for item in self.function.body:
@@ -52,11 +44,7 @@ class Lowering:
             try:
                 rule.check(item, self.function)
                 rule.lower(self, item, mods)
-            except (
-                IndexError,
-                KeyError,
-                ValueError,
-            ):  # too few operands, an unknown type, no number
+            except (LookupError, ValueError):  # too few operands, an unknown type, no number
                 raise self.unsupported_form() from None
         return self.code
 

@@ -20,11 +20,7 @@ from ptxsim.lowering.called_functions import (
 )
 from ptxsim.lowering.control_flow import Slots, TooDeep, ranks, reachable
 from ptxsim.lowering.lower import Lowering
-from ptxsim.lowering.memory_layout import (
-    Layout,
-    LocalMemory,
-    too_large,
-)
+from ptxsim.lowering.memory_layout import Layout, LocalMemory, too_large
 from ptxsim.lowering.rules import RULES
 from ptxsim.lowering.shared_arrays import ANY, SharedArrayInfo, accessible, align_up
 from ptxsim.message import phrase
@@ -58,22 +54,15 @@ class Program:
     first_uses: dict[int, Instruction]  # by never_set instruction: what reads its register first
 
 
+@dataclass(frozen=True)
 class Builder:
     """Builds the programs of one module."""
 
-    def __init__(
-        self,
-        module: Module,
-        globals_: Mapping[str, int],
-        engine: Engine,
-        shared_cell: int,
-        global_cell: int,
-    ) -> None:
-        self.module = module
-        self.globals = globals_
-        self.engine = engine
-        self.shared_cell = shared_cell
-        self.global_cell = global_cell
+    module: Module
+    globals: Mapping[str, int]
+    engine: Engine
+    shared_cell: int
+    global_cell: int
 
     def build(self, kernel: str) -> Program:
         """Raises UnsupportedInstruction."""
