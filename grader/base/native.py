@@ -218,12 +218,6 @@ class Native(Record):
         return target
 
     @property
-    def warnings_file(self) -> Path:
-        """Return the file of the compiler's warnings, beside the compiled one."""
-        path = self.path()
-        return path.with_name(f"{path.name}.warnings")
-
-    @property
     def every_flag(self) -> tuple[str, ...]:
         return (*_ALWAYS, *self.flags)
 

@@ -115,10 +115,7 @@ def load_engine(path: Path) -> Engine:
     names = [library.sim_operation(k).decode() for k in numbers]
     shapes = [library.sim_operation_shape(k).decode() for k in numbers]
     return Engine(
-        path,
-        library,
-        dict(zip(names, numbers, strict=True)),
-        dict(zip(names, shapes, strict=True)),
+        path, library, dict(zip(names, numbers, strict=True)), dict(zip(names, shapes, strict=True))
     )
 
 

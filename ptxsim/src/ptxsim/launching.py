@@ -15,14 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.engine import (
-    FLAGS,
-    Engine,
-    engine_digest,
-    engine_sources,
-    load_engine,
-    shipped_engine,
-)
+from ptxsim.engine import FLAGS, Engine, engine_digest, engine_sources, load_engine, shipped_engine
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import Interface
 from ptxsim.frontend.module import ptx_text

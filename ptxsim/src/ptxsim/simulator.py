@@ -206,11 +206,7 @@ class Simulator:
         )
 
     def _prepare(
-        self,
-        plan: Plan,
-        buffers: Mapping[int, Bytes],
-        initialised: Container[int],
-        turn: int = 0,
+        self, plan: Plan, buffers: Mapping[int, Bytes], initialised: Container[int], turn: int = 0
     ) -> Running:
         memory = (self._variables, buffers, initialised, self._global_cell, self._functions)
         return Running(Machine(self._engine, plan, *memory, turn))
@@ -225,12 +221,7 @@ class Simulator:
         run.machine.close()
 
     def _launch(
-        self,
-        run: Running,
-        launch: Launch,
-        steps: int,
-        seconds: float,
-        resident: int = 0,
+        self, run: Running, launch: Launch, steps: int, seconds: float, resident: int = 0
     ) -> str | None:
         library, machine = self._engine.library, run.machine
         if launch.kernel not in run.programs:
@@ -264,11 +255,7 @@ class Simulator:
         if status not in _STOPS:
             ensure(status, EngineError(f"the simulator refused to launch {launch.kernel}"))
         scene = Scene(
-            program,
-            self._module.locations,
-            machine.names,
-            launch.shared_bytes,
-            launch.cooperative,
+            program, self._module.locations, machine.names, launch.shared_bytes, launch.cooperative
         )
         events = view(
             library.sim_event(machine.handle), header.EVENT, library.sim_events(machine.handle)

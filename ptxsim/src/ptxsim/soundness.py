@@ -83,7 +83,7 @@ def check_parameters(launch: records.Launch, param_bytes: int) -> None:
 
 def cluster_of(launch: records.Launch, module: Module) -> records.Dim3:
     """The blocks of a cluster, along each axis."""
-    return module.entry(launch.kernel).cluster or launch.cluster
+    return module.functions[launch.kernel].cluster or launch.cluster
 
 
 def _check_launch(launch: records.Launch, module: Module) -> None:

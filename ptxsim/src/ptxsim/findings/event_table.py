@@ -88,8 +88,7 @@ class Event(Enum):
     TRAP = error(Kind.TRAP, sentences.trap)
     ASSERTION = error(Kind.TRAP, "assertion failed in {who} at {here}")
     BARRIER_UNINITIALISED = error(
-        Kind.UNINITIALIZED_READ,
-        "{who} uses an mbarrier that was never initialised, at {here}",
+        Kind.UNINITIALIZED_READ, "{who} uses an mbarrier that was never initialised, at {here}"
     )
     BARRIERS_MIXED = warning(
         Kind.BARRIER_DIVERGENCE,

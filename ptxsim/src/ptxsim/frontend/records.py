@@ -97,6 +97,3 @@ class Module:
     externs: set[str]  # functions declared only
     locations: list[Location | None]
     target: int = 0  # 90 of sm_90a; 0: not said
-
-    def entry(self, name: str) -> Function:
-        return self.functions[name]

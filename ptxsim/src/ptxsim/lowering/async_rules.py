@@ -8,6 +8,7 @@ from ptxsim.lowering.operation import OWN_TAINT, SHARED, Constant, Operand, Regi
 
 BY_MBARRIER = "mbarrier::complete_tx::bytes"
 _MOST_DIMENSIONS = 5
+_WIDE = {"width": 16, "space": SHARED, "flags": OWN_TAINT}
 
 
 def bulk(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -41,9 +42,7 @@ def _copy_in(low: Lowering, item: Instruction, mods: list[str]) -> None:
         "cp.async.bulk.across" if across else "cp.async.bulk",
         [source, size, barrier, source_offset, target, target_width, barrier_offset, ranks],
         imm=target_offset,
-        width=16,
-        space=SHARED,
-        flags=OWN_TAINT,
+        **_WIDE,
     )
 
 
@@ -56,9 +55,7 @@ def _copy_out(low: Lowering, item: Instruction) -> None:
         "cp.async.bulk.out",
         [target, size, None, target_offset, source, source_width],
         imm=source_offset,
-        width=16,
-        space=SHARED,
-        flags=OWN_TAINT,
+        **_WIDE,
     )
 
 
@@ -90,10 +87,8 @@ def _tensor(low: Lowering, item: Instruction, mods: list[str]) -> None:
         "cp.async.bulk.tensor.out" if out else "cp.async.bulk.tensor",
         [],
         extra=[base, _whole(low, tile), barrier, ranks, *at, *([None] * (_MOST_DIMENSIONS - rank))],
-        width=16,
         vec=rank,
-        space=SHARED,
-        flags=OWN_TAINT,
+        **_WIDE,
     )
 
 
@@ -158,12 +153,7 @@ def arrive_after_copies(low: Lowering, item: Instruction, mods: list[str]) -> No
 def _at(low: Lowering, name: str, address: str, operands: list[Operand]) -> None:
     base, width, offset = low.address(address)
     low.emit_guarded(
-        name,
-        [*operands, None, base, width],
-        imm=offset,
-        width=8,
-        space=SHARED,
-        flags=OWN_TAINT,
+        name, [*operands, None, base, width], imm=offset, width=8, space=SHARED, flags=OWN_TAINT
     )
 
 

@@ -135,9 +135,7 @@ def _pointer(item: Instruction | Label, function: Function) -> str | None:
 
 
 def _without_pointers(
-    function: Function,
-    by_signature: dict[_Signature | None, list[str]],
-    addresses: dict[str, int],
+    function: Function, by_signature: dict[_Signature | None, list[str]], addresses: dict[str, int]
 ) -> tuple[Function, set[_Signature]]:
     """The function calling dispatchers, and what they take and return."""
     body: list[Instruction | Label] = []

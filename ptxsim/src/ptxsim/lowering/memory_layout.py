@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxsim.frontend.interface import laid_out
 from ptxsim.frontend.module import SIMULATED_CALLS
 from ptxsim.frontend.records import SIZES, Address, Function, Instruction, Module, Variable
 from ptxsim.limits import MAX_LOCAL_BYTES
@@ -116,12 +117,9 @@ class Layout:
     def _storage(self, function: Function) -> None:
         frame_start = align_up(self.local_bytes, 16)
         if function.entry:
-            offset = 0
-            for param in function.params:
-                offset = align_up(offset, param.align)
-                self.param_offsets[param.name] = offset
-                offset += param.size
-            self.param_bytes = offset
+            for param, at in zip(function.params, laid_out(function.params), strict=True):
+                self.param_offsets[param.name] = at.offset
+                self.param_bytes = at.offset + at.size
         else:
             self.formals[function.name] = [self._private(p.size, p.align) for p in function.params]
         for variable in function.variables:

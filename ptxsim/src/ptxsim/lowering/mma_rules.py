@@ -112,14 +112,7 @@ def _multiply(low: Lowering, item: Instruction, mods: list[str]) -> None:
     low.emit_guarded(
         f"wgmma.n{n}.{result}.{left}.{'rs' if from_registers else 'ss'}",
         [],
-        extra=[
-            *d,
-            *d,
-            *a,
-            b,
-            adds,
-            form,
-        ],
+        extra=[*d, *d, *a, b, adds, form],
         vec=int(n) // 8,
         flags=OWN_TAINT,
         flops=2 * 16 * int(n) * int(k) // 32,

@@ -126,8 +126,7 @@ RULES: dict[str, Rule] = {
     "": Rule(arithmetic_rules.arithmetic, (TARGET | PREDICATE,), rest=VALUE | CONDITION),
     # moves, conversions, comparisons
     "mov": Rule(
-        arithmetic_rules.move,
-        (TARGET | PREDICATE | VECTOR, VALUE | CONDITION | SPECIAL | VECTOR),
+        arithmetic_rules.move, (TARGET | PREDICATE | VECTOR, VALUE | CONDITION | SPECIAL | VECTOR)
     ),
     "cvt": Rule(arithmetic_rules.convert, (TARGET, VALUE | SPECIAL, VALUE), optional=1),
     "setp": Rule(arithmetic_rules.compare, (PREDICATE | PAIR, VALUE, VALUE, CONDITION), optional=1),
@@ -162,9 +161,7 @@ RULES: dict[str, Rule] = {
     # tensor cores
     "mma": Rule(mma_rules.multiply_matrix, (VECTOR, VECTOR, VECTOR, VECTOR)),
     "wmma": Rule(
-        wmma_rules.wmma,
-        (VECTOR | ADDRESS, VECTOR | ADDRESS, VALUE | VECTOR, VECTOR),
-        optional=2,
+        wmma_rules.wmma, (VECTOR | ADDRESS, VECTOR | ADDRESS, VALUE | VECTOR, VECTOR), optional=2
     ),
     "wgmma": Rule(mma_rules.wgmma, rest=VECTOR | VALUE | PREDICATE),
     # clusters

@@ -7,7 +7,7 @@ ptxas chooses for accumulators from sm_80 on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxsim.frontend.records import Instruction
@@ -170,17 +170,30 @@ class _Tile:
         low.emit("add.u64", [bytes_, bytes_, base])
         return bytes_
 
-    def access(self, name: str, at: tuple[Operand, int], values: list[Operand], width: int) -> None:
-        where, offset = at
-        self.low.emit_guarded(
-            name,
-            [*values, *([None] * (4 - len(values))), where, 8, 0],
-            imm=offset,
-            width=width,
-            vec=len(values),
-            space=self.space,
-            flags=OWN_TAINT,
-        )
+    def halves(self, piece: Piece, registers: list[Operand]) -> bool:
+        """Whether two elements of one register lie apart."""
+        return not self.contiguous(piece) and len(registers) != piece.count
+
+    def access(
+        self,
+        name: str,
+        piece: Piece,
+        registers: list[Operand],
+        places: list[tuple[Operand, int]],
+        width: int = 4,
+    ) -> None:
+        """Move the registers of a piece, at once where its elements lie next to each other."""
+        groups = [registers] if self.contiguous(piece) else [[register] for register in registers]
+        for values, (where, offset) in zip(groups, places, strict=False):
+            self.low.emit_guarded(
+                name,
+                [*values, *([None] * (4 - len(values))), where, 8, 0],
+                imm=offset,
+                width=width,
+                vec=len(values),
+                space=self.space,
+                flags=OWN_TAINT,
+            )
 
 
 def _load_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -200,36 +213,16 @@ def _load_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
         raise low.unsupported_form()
     places = [[tile.at(piece, e) for e in range(piece.count)] for piece, _ in loads]
     for (piece, registers), at in zip(loads, places, strict=True):
-        for group in _accesses(tile, piece, registers):
-            if group.halves:
-                parts: list[Operand] = [low.register(4), low.register(4)]
-                for part, place in zip(parts, at, strict=True):
-                    tile.access("ld", place, [part], 2)
-                low.emit_guarded("pack.b32", [registers[0], *parts])
-            else:
-                tile.access("ld", at[group.first], group.registers, 4)
+        if not tile.halves(piece, registers):
+            tile.access("ld", piece, registers, at)
+            continue
+        parts: list[Operand] = [low.register(4), low.register(4)]
+        tile.access("ld", piece, parts, at, 2)
+        low.emit_guarded("pack.b32", [registers[0], *parts])
     # A fragment of FP16 may have more registers than its elements need; they hold copies.
     if matrix != "c":
         for index in range(len(pieces), len(targets)):
             low.emit_guarded("mov.b32", [targets[index], targets[index % len(pieces)]])
-
-
-@dataclass(frozen=True)
-class _Access:
-    """Registers of a piece that move at once, or (``halves``) their two elements singly."""
-
-    first: int  # element
-    registers: list[Operand]
-    halves: bool = False
-
-
-def _accesses(tile: _Tile, piece: Piece, registers: list[Operand]) -> Iterator[_Access]:
-    if tile.contiguous(piece):
-        yield _Access(0, registers)
-    elif len(registers) == piece.count:
-        yield from (_Access(e, [register]) for e, register in enumerate(registers))
-    else:
-        yield _Access(0, registers, halves=True)
 
 
 def _store_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -245,14 +238,12 @@ def _store_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
     for index, piece in enumerate(pieces):
         registers = values[each * index : each * (index + 1)]
         at = [tile.at(piece, e) for e in range(piece.count)]
-        for group in _accesses(tile, piece, registers):
-            if group.halves:
-                parts: list[Operand] = [low.register(4), low.register(4)]
-                low.emit("unpack.b32", [*parts, registers[0]])
-                for part, place in zip(parts, at, strict=True):
-                    tile.access("st", place, [part], 2)
-            else:
-                tile.access("st", at[group.first], group.registers, 4)
+        if not tile.halves(piece, registers):
+            tile.access("st", piece, registers, at)
+            continue
+        parts: list[Operand] = [low.register(4), low.register(4)]
+        low.emit("unpack.b32", [*parts, registers[0]])
+        tile.access("st", piece, parts, at, 2)
 
 
 def _multiply_fragments(low: Lowering, item: Instruction, mods: list[str]) -> None:
