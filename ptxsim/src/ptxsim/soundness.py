@@ -52,25 +52,28 @@ def check_plan(
             ),
         )
     for operation in (*plan.setup, *plan.operations):
-        if isinstance(operation, records.Launch):
-            _check_launch(operation, module)
-        elif isinstance(operation, records.Allocate | records.Free):
-            if not 0 <= operation.allocation < len(sizes):
-                raise _refused("it allocates or frees what is not there")
-        elif isinstance(operation, records.Synchronise):
-            pass
-        elif isinstance(operation, records.SymbolWrite):
-            target = known.get(operation.symbol)
-            if target is None or not _inside(operation.delta, len(operation.data), target.size):
-                raise _refused(f"a copy to the symbol {operation.symbol[:80]} exceeds it")
-        elif isinstance(operation, records.Write):
-            index, size = operation.allocation, len(operation.data)
-            if not 0 <= index < len(sizes) or not _inside(operation.delta, size, sizes[index]):
-                raise _refused("a copy from the host exceeds its allocation")
-        elif not _moves_within(operation, sizes):
-            raise _refused("a memset or a copy exceeds its allocation")
-        elif isinstance(operation, records.Memset) and not 0 <= operation.value <= 255:
-            raise _refused("a memset writes something other than a byte")
+        match operation:
+            case records.Launch():
+                _check_launch(operation, module)
+            case records.Allocate(allocation=index) | records.Free(allocation=index):
+                if not 0 <= index < len(sizes):
+                    raise _refused("it allocates or frees what is not there")
+            case records.SymbolWrite(symbol=symbol, delta=delta, data=data):
+                if symbol not in known or not _inside(delta, len(data), known[symbol].size):
+                    raise _refused(f"a copy to the symbol {symbol[:80]} exceeds it")
+            case records.Write(allocation=index, delta=delta, data=data):
+                if not _within(sizes, index, delta, len(data)):
+                    raise _refused("a copy from the host exceeds its allocation")
+            case records.Memset(allocation=index, delta=delta, size=size):
+                if not _within(sizes, index, delta, size):
+                    raise _refused("a memset or a copy exceeds its allocation")
+                if not 0 <= operation.value <= 255:
+                    raise _refused("a memset writes something other than a byte")
+            case records.Copy():
+                source = (operation.source, operation.source_delta, operation.source_span)
+                target = (operation.target, operation.target_delta, operation.target_span)
+                if not (operation.sound and _within(sizes, *source) and _within(sizes, *target)):
+                    raise _refused("a memset or a copy exceeds its allocation")
 
 
 def check_parameters(launch: records.Launch, param_bytes: int) -> None:
@@ -112,20 +115,8 @@ def _check_launch(launch: records.Launch, module: Module) -> None:
         raise _refused(f"the cooperative launch of {launch.kernel[:80]} has more blocks than fit")
 
 
-def _moves_within(operation: records.Memset | records.Copy, sizes: Sequence[int]) -> bool:
-    if isinstance(operation, records.Memset):
-        places = [(operation.allocation, operation.delta, operation.size)]
-    else:
-        places = [
-            (operation.source, operation.source_delta, operation.source_span),
-            (operation.target, operation.target_delta, operation.target_span),
-        ]
-        if not operation.sound:
-            return False
-    return operation.size >= 0 and all(
-        0 <= index < len(sizes) and _inside(delta, size, sizes[index])
-        for index, delta, size in places
-    )
+def _within(sizes: Sequence[int], index: int, delta: int, size: int) -> bool:
+    return 0 <= index < len(sizes) and _inside(delta, size, sizes[index])
 
 
 def _inside(delta: int, size: int, whole: int) -> bool:

@@ -105,7 +105,7 @@ class Body:
             if name == "_" or name in _CONSTANTS:
                 raise tokens.error(phrase("{name} is no name for a register", name=name))
             if tokens.accept("<"):
-                count = tokens.count(Expected.REGISTERS)
+                count = tokens.count(phrase("a number of registers"))
                 tokens.expect(">")
                 function.families[scopes.declare_family(name, count)] = kind
             else:

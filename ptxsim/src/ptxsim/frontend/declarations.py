@@ -174,7 +174,7 @@ def kind(tokens: Tokens) -> Kind:
 
 
 def _alignment(tokens: Tokens) -> int:
-    align = tokens.count(Expected.ALIGNMENT)
+    align = tokens.count(phrase("an alignment"))
     if align > _MAX_ALIGN or align & (align - 1) or not align:
         raise tokens.error(
             phrase(

@@ -32,11 +32,11 @@ class Places:
         index = _number(tokens)
         if index in self._files:
             raise tokens.error(phrase("there are two files {index}", index=index))
-        self._files[index] = tokens.take(STRING, Expected.FILE)[1:-1]
+        self._files[index] = tokens.take(STRING, phrase("the name of a file"))[1:-1]
         if tokens.accept(","):
-            tokens.take(NUMBER, Expected.TIME)
+            tokens.take(NUMBER, phrase("a time"))
             tokens.expect(",")
-            tokens.take(NUMBER, Expected.SIZE)
+            tokens.take(NUMBER, phrase("a size"))
 
     def loc(self, tokens: Tokens) -> None:
         """``.loc 1 12 3, function_name $L__info_string0, inlined_at 1 20 7``: a fixed

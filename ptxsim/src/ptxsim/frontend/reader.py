@@ -18,7 +18,7 @@ from ptxsim.frontend.places import Places
 from ptxsim.frontend.records import Function, Module, PtxError, Variable
 from ptxsim.frontend.scopes import BadName, Scopes
 from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Expected, Tokens
-from ptxsim.message import phrase
+from ptxsim.message import phrase, verbatim
 
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
 _SPACES = (".global", ".const", ".shared")
@@ -73,21 +73,21 @@ class _Reader:
         self.header.add(directive)
         tokens.advance()
         if directive == ".target":
-            architecture = tokens.word(Expected.ARCHITECTURE)
+            architecture = tokens.word(phrase("an architecture"))
             digits = re.search(r"_([0-9]{2,3})[a-z]*$", architecture)
             self.target = int(digits[1]) if digits else 0
             while tokens.accept(","):
-                tokens.word(Expected.TARGET)
+                tokens.word(phrase("an option of .target"))
         elif directive == ".version":
-            tokens.take(NUMBER, Expected.VERSION)
-        elif tokens.count(Expected.WIDTH) != 64:
+            tokens.take(NUMBER, phrase("a version"))
+        elif tokens.count(verbatim("64")) != 64:
             raise tokens.error(phrase("only addresses of 64 bits are read"))
 
     def _section(self) -> None:
         """``.section .debug_str { label: .b8 1, 2 .b32 label + 4 }``: tables for debuggers."""
         tokens = self.tokens
         tokens.advance()
-        tokens.take(DOT, Expected.SECTION)
+        tokens.take(DOT, phrase("the name of a section"))
         tokens.expect("{")
         while tokens.value != "}":
             if tokens.kind == WORD:
