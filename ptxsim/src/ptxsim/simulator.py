@@ -25,7 +25,7 @@ from ptxsim.lowering.called_functions import resolve_pointers
 from ptxsim.lowering.memory_layout import cells, too_large
 from ptxsim.lowering.notes import hints, origins, tensor_core_notes
 from ptxsim.lowering.operation import NoTextures, UnsupportedInstruction
-from ptxsim.lowering.program import Builder, Program
+from ptxsim.lowering.program import Builder, EngineProgram
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, judge_races
 from ptxsim.message import phrase
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
@@ -51,7 +51,7 @@ class Running:
 
     machine: Machine
     findings: list[Finding] = field(default_factory=list)
-    programs: dict[str, tuple[Program, int]] = field(default_factory=dict)  # and the engine's
+    programs: dict[str, tuple[EngineProgram, int]] = field(default_factory=dict)  # and the engine's
 
 
 @lru_cache(maxsize=4)
@@ -74,7 +74,7 @@ class Simulator:
         self._resolved, self._functions = resolve_pointers(self._module)
         self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
         self._hints_of: dict[str, Sequence[Finding]] = {}
-        self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], Program] = {}
+        self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], EngineProgram] = {}
 
     @property
     def declared(self) -> Interface:
@@ -265,7 +265,7 @@ class Simulator:
         library.sim_clear_events(machine.handle)
         return _STOPS[status]
 
-    def _handle(self, program: Program) -> int:
+    def _handle(self, program: EngineProgram) -> int:
         made, bad = ctypes.c_void_p(), ctypes.c_uint64()
         status = self._engine.library.sim_program(
             program.packed.ctypes.data, ctypes.byref(made), ctypes.byref(bad)
@@ -280,7 +280,7 @@ class Simulator:
         assert made.value is not None
         return made.value
 
-    def _program(self, kernel: str, addresses: Mapping[str, int]) -> Program:
+    def _program(self, kernel: str, addresses: Mapping[str, int]) -> EngineProgram:
         key = (kernel, tuple(sorted(addresses.items())))
         if key not in self._programs:
             widths = (self._shared_cell, self._global_cell)
@@ -299,7 +299,7 @@ class Simulator:
         reason = Reason.UNSOUND if isinstance(error, NoTextures) else Reason.UNSUPPORTED
         return RefusedProgram(reason, error.why, found, note.place)
 
-    def _counters(self, program: Program, handle: int) -> Counters:
+    def _counters(self, program: EngineProgram, handle: int) -> Counters:
         library, n = self._engine.library, program.length
         patterns = library.sim_patterns(handle)
         return Counters(

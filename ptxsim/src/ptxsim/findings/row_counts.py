@@ -10,7 +10,7 @@ import numpy as np
 from ptxsim.findings.finding import LineCount
 from ptxsim.frontend.records import Location
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED
-from ptxsim.lowering.program import Program
+from ptxsim.lowering.program import EngineProgram
 from ptxsim.records import Record
 
 
@@ -18,7 +18,7 @@ from ptxsim.records import Record
 class Counters:
     """Counts of one run of one program, per instruction (see engine_header.py)."""
 
-    program: Program
+    program: EngineProgram
     blocks: np.ndarray
     guarded: np.ndarray
     memory: np.ndarray

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ptxsim.frontend.records import Location
-from ptxsim.frontend.tokens import NUMBER, STRING, WORD, Expected, Tokens
+from ptxsim.frontend.tokens import NUMBER, STRING, WORD, Tokens, Wanted
 from ptxsim.message import phrase
 
 _MAX_INLINED = 32  # nested inlined calls that are followed
@@ -46,9 +46,9 @@ class Places:
         caller = None
         if tokens.accept(","):
             tokens.expect("function_name")
-            tokens.take(WORD, Expected.LABEL)
+            tokens.take(WORD, Wanted.LABEL)
             if tokens.accept("+"):
-                tokens.take(NUMBER, Expected.OFFSET)
+                tokens.take(NUMBER, Wanted.OFFSET)
             tokens.expect(",")
             tokens.expect("inlined_at")
             caller = _position(tokens)
@@ -96,7 +96,7 @@ def _position(tokens: Tokens) -> _Position:
 
 
 def _number(tokens: Tokens) -> int:
-    value = tokens.count(Expected.NUMBER)
+    value = tokens.count(Wanted.NUMBER)
     if value > _MAX_NUMBER:
         raise tokens.error(phrase("{value} is too large", value=value))
     return value

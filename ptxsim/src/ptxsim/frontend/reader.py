@@ -17,7 +17,7 @@ from ptxsim.frontend.declarations import parameters, variable_name, variables
 from ptxsim.frontend.places import Places
 from ptxsim.frontend.records import Function, Module, PtxError, Variable
 from ptxsim.frontend.scopes import BadName, Scopes
-from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Expected, Tokens
+from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Tokens, Wanted
 from ptxsim.message import phrase, verbatim
 
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
@@ -95,13 +95,13 @@ class _Reader:
                 tokens.expect(":")
                 continue
             if tokens.value not in _DATA:
-                raise tokens.unexpected(Expected.DATA)
+                raise tokens.unexpected(Wanted.DATA)
             tokens.advance()
             while True:
                 if tokens.kind == WORD:
                     tokens.advance()
                 else:
-                    tokens.count(Expected.DATA)
+                    tokens.count(Wanted.DATA)
                 if tokens.value in ("+", "-"):
                     tokens.advance()
                     continue
@@ -179,9 +179,9 @@ class _Reader:
             tokens.advance()
             if directive in _FLAGS:
                 continue
-            values = [tokens.count(Expected.NUMBER)]
+            values = [tokens.count(Wanted.NUMBER)]
             while len(values) < _COUNTS[directive] and tokens.accept(","):
-                values.append(tokens.count(Expected.NUMBER))
+                values.append(tokens.count(Wanted.NUMBER))
             if directive in (".maxntid", ".reqntid"):
                 function.max_threads = math.prod(values)
             if directive == ".reqnctapercluster":

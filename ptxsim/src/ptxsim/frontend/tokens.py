@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e]")
 
 
-class Expected:
+class Wanted:
     """Names of what the reader often expects, for complaints."""
 
     NAME = phrase("a name")
@@ -143,7 +143,7 @@ class Tokens:
             raise self.unexpected(wanted)
         return self.advance()
 
-    def word(self, wanted: Message = Expected.NAME) -> str:
+    def word(self, wanted: Message = Wanted.NAME) -> str:
         return self.take(WORD, wanted)
 
     def count(self, wanted: Message) -> int:

@@ -74,7 +74,7 @@ def listed(texts: Sequence[str]) -> list[str]:
     return [a.strip() for text in texts for a in text.strip("()").split(",") if a.strip()]
 
 
-class Layout:
+class MemoryLayout:
     """Where the variables of a kernel and its functions lie: shared, lane-private, parameters."""
 
     def __init__(

@@ -20,19 +20,19 @@ from ptxsim.lowering.called_functions import (
 )
 from ptxsim.lowering.control_flow import Slots, TooDeep, ranks, reachable
 from ptxsim.lowering.lower import Lowering
-from ptxsim.lowering.memory_layout import Layout, LocalMemory, too_large
+from ptxsim.lowering.memory_layout import LocalMemory, MemoryLayout, too_large
 from ptxsim.lowering.rules import RULES
 from ptxsim.lowering.shared_arrays import ANY, SharedArrayInfo, accessible, align_up
 from ptxsim.message import phrase
 
 _LEAVES = {"ret", "exit"}
-OUT = -1  # in Program.after
+OUT = -1  # in EngineProgram.after
 _MAX_BLOCKS = 4096
 _MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
 
 
 @dataclass(frozen=True)
-class Program:
+class EngineProgram:
     """One kernel as the engine takes it. Every run makes its own instance, which counts."""
 
     packed: np.ndarray  # of PROGRAM
@@ -64,11 +64,11 @@ class Builder:
     shared_cell: int
     global_cell: int
 
-    def build(self, kernel: str) -> Program:
+    def build(self, kernel: str) -> EngineProgram:
         """Raises UnsupportedInstruction."""
         functions = reachable_functions(self.module, kernel)
         refuse_too_many(functions)
-        layout = Layout(self.module, functions, self.globals)
+        layout = MemoryLayout(self.module, functions, self.globals)
         calling_themselves = recursive(functions)
         code: list[ops.Operation] = []
         labels: dict[str, int] = {}
@@ -121,13 +121,13 @@ class Builder:
         self,
         code: list[ops.Operation],
         labels: dict[str, int],
-        layout: Layout,
+        layout: MemoryLayout,
         slots: Slots,
         reach: list[int],
         after: dict[int, list[int]],
         predicates: int,
         kernel: str,
-    ) -> Program:
+    ) -> EngineProgram:
         slots.finish()
         pool: list[int] = []
         rows = []
@@ -182,7 +182,7 @@ class Builder:
         for index, operation in enumerate(code):
             at = index if operation.name == "block" else at
             head[index] = at
-        return Program(
+        return EngineProgram(
             packed=struct,
             keep=(packed, pool_array, constants, special, arrays, private, later, own_arrays),
             length=len(code),

@@ -25,7 +25,7 @@ from ptxsim.lowering.operation import (
 
 
 @dataclass(frozen=True)
-class Piece:
+class FragmentPiece:
     """One register of a fragment: the row and column of its first element, where ``lane // 4`` adds
     to the one and ``lane % 4 * count`` to the other. Its other elements lie along ``along``."""
 
@@ -34,41 +34,41 @@ class Piece:
     along: str  # "row": elements in one row, at ascending columns; "column"
     count: int  # elements
 
-    def turned(self) -> Piece:
+    def turned(self) -> FragmentPiece:
         """Return the piece of the transposed matrix."""
         along = "column" if self.along == "row" else "row"
-        return Piece(self.column, self.row, along, self.count)
+        return FragmentPiece(self.column, self.row, along, self.count)
 
 
-def _left(m: int, k: int, count: int) -> list[Piece]:
+def _left(m: int, k: int, count: int) -> list[FragmentPiece]:
     """A of m16n8kK, for every 16 rows."""
     return [
-        Piece(top + 8 * (r & 1), 4 * count * (r >> 1), "row", count)
+        FragmentPiece(top + 8 * (r & 1), 4 * count * (r >> 1), "row", count)
         for top in range(0, m, 16)
         for r in range(16 * k // 32 // count)
     ]
 
 
-def _right(n: int, k: int, count: int) -> list[Piece]:
+def _right(n: int, k: int, count: int) -> list[FragmentPiece]:
     """B of m16n8kK, for every 8 columns."""
     return [
-        Piece(4 * count * r, left, "column", count)
+        FragmentPiece(4 * count * r, left, "column", count)
         for left in range(0, n, 8)
         for r in range(8 * k // 32 // count)
     ]
 
 
-def _sum(m: int, n: int) -> list[Piece]:
+def _sum(m: int, n: int) -> list[FragmentPiece]:
     """C and D of m16n8kK, for every 16 rows and 8 columns; two elements each."""
     return [
-        Piece(top + 8 * r, left, "row", 2)
+        FragmentPiece(top + 8 * r, left, "row", 2)
         for top in range(0, m, 16)
         for left in range(0, n, 8)
         for r in range(2)
     ]
 
 
-def pieces_of(matrix: str, m: int, n: int, k: int, kind: str) -> list[Piece]:
+def pieces_of(matrix: str, m: int, n: int, k: int, kind: str) -> list[FragmentPiece]:
     """The pieces of a fragment of m×n×k. With 8 rows the transposed product is computed."""
     count = 4 // ELEMENT_BYTES[kind]
     if m == 8:
@@ -135,11 +135,11 @@ class _Tile:
             flags=OWN_TAINT,
         )
 
-    def contiguous(self, piece: Piece) -> bool:
+    def contiguous(self, piece: FragmentPiece) -> bool:
         """Whether the elements of a piece lie next to each other."""
         return (piece.along == "row") == self.rows
 
-    def at(self, piece: Piece, element: int) -> tuple[Operand, int]:
+    def at(self, piece: FragmentPiece, element: int) -> tuple[Operand, int]:
         """A register with a 64-bit address, and an offset from it."""
         row = piece.row + (element if piece.along == "column" else 0)
         column = piece.column + (element if piece.along == "row" else 0)
@@ -170,14 +170,14 @@ class _Tile:
         low.emit("add.u64", [bytes_, bytes_, base])
         return bytes_
 
-    def halves(self, piece: Piece, registers: list[Operand]) -> bool:
+    def halves(self, piece: FragmentPiece, registers: list[Operand]) -> bool:
         """Whether two elements of one register lie apart."""
         return not self.contiguous(piece) and len(registers) != piece.count
 
     def access(
         self,
         name: str,
-        piece: Piece,
+        piece: FragmentPiece,
         registers: list[Operand],
         places: list[tuple[Operand, int]],
         width: int = 4,
@@ -204,7 +204,7 @@ def _load_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
     pitch = item.operands[2] if len(item.operands) > 2 else None
     tile = _Tile(low, mods, item.operands[1], pitch, (rows, columns), store=False)
     pieces = pieces_of(matrix, m, n, k, kind)
-    loads: list[tuple[Piece, list[Operand]]] = []
+    loads: list[tuple[FragmentPiece, list[Operand]]] = []
     if matrix == "c" and kind == "f32":
         loads = [(piece, targets[2 * i : 2 * i + 2]) for i, piece in enumerate(pieces)]
     else:
