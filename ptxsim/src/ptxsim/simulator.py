@@ -20,7 +20,6 @@ from ptxsim.findings.reports import Scene, finding, instruction_note, merge, str
 from ptxsim.findings.row_counts import Counters, line_counts
 from ptxsim.frontend.interface import Interface, interface
 from ptxsim.frontend.module import read_module
-from ptxsim.frontend.records import Module
 from ptxsim.lowering.called_functions import resolve_pointers
 from ptxsim.lowering.memory_layout import cells, too_large
 from ptxsim.lowering.notes import hints, origins, tensor_core_notes
@@ -54,10 +53,7 @@ class Running:
     programs: dict[str, tuple[EngineProgram, int]] = field(default_factory=dict)  # and the engine's
 
 
-@lru_cache(maxsize=4)
-def _module(ptx: str, source_root: Path) -> Module:
-    """The module, read once for several launches of the same text."""
-    return read_module(ptx, source_root)
+_module = lru_cache(maxsize=4)(read_module)  # once for several launches of the same text
 
 
 class Simulator:

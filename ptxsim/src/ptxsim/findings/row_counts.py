@@ -39,7 +39,10 @@ def line_counts(
                 continue
             key = (location.file, location.line)
             totals[key] = totals.get(key, 0) + table[index]
-    return tuple(_line(key, totals[key]) for key in sorted(totals))
+    return tuple(
+        LineCount(file=file, line=line, **dict(zip(_COLUMNS, map(int, sums), strict=True)))
+        for (file, line), sums in sorted(totals.items(), key=lambda item: item[0])
+    )
 
 
 _COLUMNS = (
@@ -70,11 +73,6 @@ def _per_instruction(run: Counters) -> np.ndarray:
         memory * in_shared,
     )
     return np.concatenate([c.astype(np.int64) for c in columns], axis=1)
-
-
-def _line(key: tuple[str, int], sums: np.ndarray) -> LineCount:
-    counts = {name: int(value) for name, value in zip(_COLUMNS, sums, strict=True)}
-    return LineCount(file=key[0], line=key[1], **counts)
 
 
 _SUMS = ("requests", "cost", "cost8", "cost16", "passes8", "passes16", "lines")
