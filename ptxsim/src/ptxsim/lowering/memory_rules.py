@@ -149,10 +149,7 @@ def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
 def convert_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if mods[-1] != "u64":
         raise low.unsupported()
-    values: list[ops.Operand] = [
-        low.target(item.operands[0], "u64"),
-        low.source(item.operands[1], "u64"),
-    ]
+    values = [low.target(item.operands[0], "u64"), low.source(item.operands[1], "u64")]
     if "to" in mods:
         name = "mov.b64" if mods[1] in {"global", "const"} else "cvta.to"
     else:
@@ -163,10 +160,8 @@ def convert_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 
 def is_space(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    low.emit_guarded(
-        f"isspacep.{mods[0].split('::')[0]}",
-        [low.target(item.operands[0], "pred"), low.source(item.operands[1], "u64")],
-    )
+    values = [low.target(item.operands[0], "pred"), low.source(item.operands[1], "u64")]
+    low.emit_guarded(f"isspacep.{mods[0].split('::')[0]}", values)
 
 
 def copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -207,11 +202,7 @@ def _issue_copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
             ignore = value
         else:
             size = value
+    operands = [source, size, ignore, source_offset, target, target_width]
     low.emit_guarded(
-        "cp.async",
-        [source, size, ignore, source_offset, target, target_width],
-        imm=target_offset,
-        width=bytes_,
-        space=ops.SHARED,
-        flags=ops.OWN_TAINT,
+        "cp.async", operands, imm=target_offset, width=bytes_, space=ops.SHARED, flags=ops.OWN_TAINT
     )
