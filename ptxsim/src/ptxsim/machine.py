@@ -18,8 +18,7 @@ from ptxsim.findings.finding import Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.records import Variable
 from ptxsim.lowering.memory_layout import initial_bytes
-from ptxsim.outcome import EngineError, SimLimits, SimOutcome
-from ptxsim.soundness import overlapping
+from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
 from ptxsim.streams import Use, in_rows, launch_use, rows_use
 
 Bytes = NDArray[np.uint8]
@@ -86,7 +85,7 @@ class Machine:
                     each.defined,
                     self._cell,
                 )
-                ensure(status, overlapping())
+                ensure(status, RefusedProgram(Reason.WRONG_PLAN, "two allocations overlap"))
         except BaseException:
             self.close()
             raise

@@ -125,7 +125,3 @@ def _inside(delta: int, size: int, whole: int) -> bool:
 
 def _refused(why: Message | str) -> RefusedProgram:
     return RefusedProgram(Reason.WRONG_PLAN, why)
-
-
-def overlapping() -> RefusedProgram:
-    return _refused("two allocations overlap")

@@ -83,9 +83,7 @@ def _unread(function: Function, params: Sequence[KernelParam]) -> Iterator[tuple
     fixed place in it."""
     places = {each.name: param for each, param in zip(function.params, params, strict=True)}
     read = bytearray(max((param.offset + param.size for param in params), default=0))
-    for item in function.body:
-        if not isinstance(item, Instruction):
-            continue
+    for item in function.instructions:
         for operand in item.operands:
             for name in places.keys() & set(re.findall(r"[\w$%]+", operand)):
                 first, size = _loaded(item, operand, name) or (0, places[name].size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -79,6 +80,11 @@ class Function:
     targets: dict[str, list[str]] = field(default_factory=dict)  # .branchtargets
     max_threads: int | None = None  # per block, as .maxntid or .reqntid says
     cluster: Dim3 | None = None  # blocks, as __cluster_dims__ says; None: each launch says it
+
+    @property
+    def instructions(self) -> Iterator[Instruction]:
+        """Yield the body without its labels."""
+        return (item for item in self.body if isinstance(item, Instruction))
 
     def register_type(self, name: str) -> str | None:
         """The declared type of a register; None when ``name`` is no register."""

@@ -76,8 +76,7 @@ def too_much(function: Function, count: int, most: int, what: Message) -> Unsupp
         what=what,
         most=most,
     )
-    first = next(item for item in function.body if isinstance(item, Instruction))
-    return UnsupportedInstruction(first, why)
+    return UnsupportedInstruction(next(function.instructions), why)
 
 
 def resolve_pointers(module: Module) -> tuple[Module, dict[str, int]]:
@@ -114,8 +113,8 @@ def _addressed(module: Module) -> Iterator[str]:
             if isinstance(value, Address) and value.symbol in module.functions:
                 yield value.symbol
     for function in module.functions.values():
-        for item in function.body:
-            if isinstance(item, Instruction) and not is_call(item):
+        for item in function.instructions:
+            if not is_call(item):
                 names = (text.partition("+")[0] for text in item.operands)
                 yield from (name for name in names if name in module.functions)
 

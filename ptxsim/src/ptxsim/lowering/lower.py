@@ -75,10 +75,9 @@ class Lowering:
     @cached_property
     def _mentions(self) -> Counter[str]:
         """How often each word stands among the operands of the function."""
-        instructions = (item for item in self.function.body if isinstance(item, Instruction))
         return Counter(
             word
-            for item in instructions
+            for item in self.function.instructions
             for text in item.operands
             for found in _WORD.findall(text)
             for word in {found, found.partition(".")[0]}

@@ -53,8 +53,7 @@ def too_large(what: Message | str, of: Message) -> RefusedProgram:
 
 def callees(function: Function) -> list[str]:
     """The names that its calls give, whether or not there are such functions."""
-    calls = (c for c in function.body if isinstance(c, Instruction) and is_call(c))
-    places = ((call, callee_at(call)) for call in calls)
+    places = ((item, callee_at(item)) for item in function.instructions if is_call(item))
     return [call.operands[at] for call, at in places if at is not None]
 
 
@@ -166,9 +165,7 @@ class MemoryLayout:
     def _call_parameters(self, function: Function, names: dict[str, Constant]) -> None:
         """A call sequence's .param variables are the callee's own parameter storage."""
         passed = {each.name for each in function.variables if each.space == "param"}
-        for item in function.body:
-            if not isinstance(item, Instruction) or not is_call(item):
-                continue
+        for item in filter(is_call, function.instructions):
             place = callee_at(item)
             if place is None:
                 raise UnsupportedInstruction.form(item)
@@ -210,10 +207,8 @@ def cells(module: Module) -> tuple[int, int]:
     neighbouring halves written by two threads are not taken for a race."""
     shared = everywhere = 4
     for function in module.functions.values():
-        for item in function.body:
-            if not isinstance(item, Instruction) or not item.opcode.startswith(
-                ("ld", "st", "atom", "red.")
-            ):
+        for item in function.instructions:
+            if not item.opcode.startswith(("ld", "st", "atom", "red.")):
                 continue
             words = item.opcode.split(".")
             width = SIZES.get(words[-1], 4)
