@@ -53,12 +53,10 @@ class SubmissionError(UsageError):
 
 
 class OutOfTime(GraderError):  # noqa: N818 - an event, raised by a signal
-    exit_status = 3
+    pass
 
 
 class MachineError(GraderError):
-    exit_status = 3
-
     @staticmethod
     def of(error: OSError) -> MachineError:
         """The system's error in one line."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
+
 from grader.base.explanation import Occupancy
 from grader.base.records import decode
 from grader.base.result import GpuInfo, TensorPeak
@@ -51,10 +53,6 @@ class Multiprocessor(Record):
     dram_latency: int = 290  # the same for a load that no cache holds
     tensor: TensorCores | None = None  # None: there are none, or nothing is known of them
 
-    def fp32_tflops(self, multiprocessors: int, clock_mhz: float) -> float:
-        """The peak of this many SMs."""
-        return fp32_tflops(multiprocessors * self.fp32_lanes, clock_mhz)
-
 
 class Memory(Record):
     """A device's own figures of its memory."""
@@ -87,7 +85,7 @@ class Gpu(Record):
 
     @property
     def fp32_tflops(self) -> float:
-        return self.multiprocessor.fp32_tflops(self.multiprocessors, self.clock_mhz)
+        return fp32_tflops(self.multiprocessors * self.multiprocessor.fp32_lanes, self.clock_mhz)
 
     def tensor_rate(self, kind: str, sums: str, *, by_warps: bool = False) -> float:
         """Fused multiply-adds per cycle of one SM. kind, sums: types of the inputs and of the sums:
@@ -172,15 +170,23 @@ def of(info: GpuInfo) -> Gpu | None:
     """The GPU of a result: the driver's figures, and the rest from the table. None when too
     little is known about it. A MIG slice has the driver's figures only."""
     model = find(info.name)
-    capability = int(info.compute_capability.replace(".", ""))
     multiprocessors = info.multiprocessors or (model.multiprocessors if model else None)
     dram_gb_s = info.dram_gb_s or (model.dram_gb_s if model else None)
-    if capability not in MULTIPROCESSORS or not multiprocessors or not dram_gb_s:
+    if _capability(info) not in MULTIPROCESSORS or not multiprocessors or not dram_gb_s:
         return model
+    return _at_hand(info, model, multiprocessors, dram_gb_s)
+
+
+def _capability(info: GpuInfo) -> int:
+    return int(info.compute_capability.replace(".", ""))
+
+
+def _at_hand(info: GpuInfo, model: Gpu | None, multiprocessors: int, dram_gb_s: float) -> Gpu:
+    """model: what the table knows of such a card."""
     return Gpu(
         name=model.name if model else info.name,
         matches=info.name,
-        capability=capability,
+        capability=_capability(info),
         multiprocessors=multiprocessors,
         clock_mhz=info.sm_clock_mhz,
         dram_gb_s=dram_gb_s,
@@ -269,63 +275,29 @@ def target_for(arch: str) -> Target:
 # --- peaks -------------------------------------------------------------------------------------
 
 
-class Attributes(Record):
-    """Attributes that CUDA reports of a GPU, or of a MIG slice of one."""
-
-    name: str
-    uuid: str
-    driver: str
-    memory_bytes: int
-    capability: int  # 80 means 8.0
-    multiprocessors: int  # of a slice: its own
-    clock_mhz: int  # the highest
-    dram_gb_s: float | None  # clock × bus width, of a slice perhaps those of the whole card
-
-
-def gpu_info(cuda: Attributes, *, cores: int | None, shared_dram_gb_s: float | None) -> GpuInfo:
-    """The GPU of a result.
+def with_peaks(cuda: GpuInfo, *, cores: int | None, shared_dram_gb_s: float | None) -> GpuInfo:
+    """The GPU of a result, from what CUDA reports of it, or of a MIG slice of it.
 
     cores: FP32 lanes of the whole card, by NVML, for a card that is newer than our table.
     shared_dram_gb_s: of a slice, its part of the card's bandwidth, by NVML. Without it a slice has
     no known bandwidth: CUDA's figure may be the card's.
     """
-    sm = MULTIPROCESSORS.get(cuda.capability)
     is_slice = cuda.uuid.startswith("MIG-")
-    peak = None
-    if sm is not None:
-        peak = sm.fp32_tflops(cuda.multiprocessors, cuda.clock_mhz)
+    peak: float | None = None
+    tensor_peaks: tuple[TensorPeak, ...] = ()
+    if _capability(cuda) in MULTIPROCESSORS:
+        gpu = _at_hand(cuda, find(cuda.name), cuda.multiprocessors or 0, 0.0)
+        peak = gpu.fp32_tflops
+        peaks = ((f"{kind}.{sums}", gpu.tensor_tflops(kind, sums)) for kind, sums in PRODUCTS)
+        tensor_peaks = tuple(TensorPeak(arithmetic=name, tflops=of) for name, of in peaks if of)
     elif cores is not None and not is_slice:
-        peak = fp32_tflops(cores, cuda.clock_mhz)
-    return GpuInfo(
-        name=cuda.name,
-        uuid=cuda.uuid,
-        driver=cuda.driver,
-        sm_clock_mhz=cuda.clock_mhz,
-        memory_bytes=cuda.memory_bytes,
-        compute_capability=f"{cuda.capability // 10}.{cuda.capability % 10}",
-        multiprocessors=cuda.multiprocessors,
+        peak = fp32_tflops(cores, cuda.sm_clock_mhz)
+    return msgspec.structs.replace(
+        cuda,
         fp32_peak_tflops=peak,
         dram_gb_s=shared_dram_gb_s if is_slice else cuda.dram_gb_s,
-        tensor_peaks=_tensor_peaks(cuda),
+        tensor_peaks=tensor_peaks,
     )
-
-
-def _tensor_peaks(cuda: Attributes) -> tuple[TensorPeak, ...]:
-    if cuda.capability not in MULTIPROCESSORS:
-        return ()
-    model = find(cuda.name)
-    at_hand = Gpu(
-        name=cuda.name,
-        matches=cuda.name,
-        capability=cuda.capability,
-        multiprocessors=cuda.multiprocessors,
-        clock_mhz=cuda.clock_mhz,
-        dram_gb_s=0.0,
-        tensor=model.tensor if model else None,
-        half_rate_sums=model.half_rate_sums if model else False,
-    )
-    peaks = ((f"{kind}.{sums}", at_hand.tensor_tflops(kind, sums)) for kind, sums in PRODUCTS)
-    return tuple(TensorPeak(arithmetic=name, tflops=peak) for name, peak in peaks if peak)
 
 
 def least_ms(operations: float, bytes_read: float, gpu: GpuInfo, arithmetic: str = "f32") -> float:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from grader.base.errors import MachineError, ToolchainError
 from ptxsim.message import Message, phrase
-from ptxsim.native import build_native
+from ptxsim.native import build_native, user_cache
 from ptxsim.outcome import EngineError
 from ptxsim.records import Record
 
@@ -43,7 +43,7 @@ def cache_folder() -> Path:
     named = os.environ.get(CACHE_VARIABLE)
     remedy = phrase("set {variable} to a folder of your own", variable=CACHE_VARIABLE)
     try:
-        folder = Path(named) if named else _user_caches() / "sgemm-grader"
+        folder = Path(named) if named else user_cache("sgemm-grader")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = folder.stat()
     except OSError as error:
@@ -76,11 +76,6 @@ def _useless(folder: Path, why: Message | str, remedy: Message) -> Message:
     return phrase(
         "cache folder {folder}: {why}: {remedy}", folder=str(folder), why=why, remedy=remedy
     )
-
-
-def _user_caches() -> Path:
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    return Path(xdg) if xdg else Path.home() / ".cache"
 
 
 def cache_limit() -> int:
@@ -216,12 +211,6 @@ class Native(Record):
                 )
             ) from None
         return target
-
-    @property
-    def warnings_file(self) -> Path:
-        """Return the file of the compiler's warnings, beside the compiled one."""
-        path = self.path()
-        return path.with_name(f"{path.name}.warnings")
 
     @property
     def every_flag(self) -> tuple[str, ...]:

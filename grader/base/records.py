@@ -47,7 +47,7 @@ def decoder(kind: type[_T]) -> msgspec.json.Decoder[_T]: ...
 @overload
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]: ...  # a union
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return _decoder(kind)
+    return _built(kind)
 
 
 def decode(content: bytes | str, kind: type[_T]) -> _T:
@@ -57,15 +57,11 @@ def decode(content: bytes | str, kind: type[_T]) -> _T:
 
 def convert(document: Any, kind: type[_T]) -> _T:
     """A record of what a file or a record holds. Raises msgspec.ValidationError."""
-    _built(kind)
+    decoder(kind)
     return msgspec.convert(document, kind)
 
 
 @functools.cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return _built(kind)
-
-
 def _built(kind: Any) -> msgspec.json.Decoder[Any]:
     with _BUILDING:
         return msgspec.json.Decoder(kind)

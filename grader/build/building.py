@@ -49,7 +49,7 @@ from grader.build.toolchain import Toolchain
 from grader.labs import copy_sources, with_hint
 from grader.problems import Interface
 from grader.sandbox import Limits, Sandbox
-from ptxsim.frontend import LIBRARY_CALLS
+from ptxsim.frontend.module import LIBRARY_CALLS
 from ptxsim.message import phrase
 
 _FILES = (PTX, CUBIN, LIBRARY)

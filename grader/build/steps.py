@@ -29,7 +29,7 @@ from grader.build.toolchain import Toolchain, to_ptx
 from grader.labs import NotAFileError, open_folder, read
 from grader.problems import Interface
 from grader.sandbox import Completed, Limits, Sandbox
-from ptxsim.frontend import with_own_library
+from ptxsim.frontend.module import with_own_library
 from ptxsim.message import phrase
 from ptxsim.records import Record
 

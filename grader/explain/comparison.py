@@ -20,7 +20,7 @@ _EXECUTED = "smsp__sass_inst_executed_op"
 
 _MATRIX_CONFLICTS = "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm"
 _PATH = "sm__ops_path_tensor_op"
-_OPERATIONS = {
+OPERATIONS = {
     "HMMA f16.f16": f"{_PATH}_hmma_src_fp16_dst_fp16_sparsity_off",
     "HMMA f16.f32": f"{_PATH}_hmma_src_fp16_dst_fp32_sparsity_off",
     "HMMA bf16.f32": f"{_PATH}_hmma_src_bf16_dst_fp32_sparsity_off",
@@ -110,7 +110,7 @@ def _of_tensor_cores(
     yield verbatim("HGMMA"), of("HGMMA"), "sm__inst_executed_pipe_tensor_op_gmma"
     for each in counts.tensor:
         types = f"{'HGMMA' if each.by_warpgroup else 'HMMA'} {each.kind}.{each.sums}"
-        yield phrase("operations, {types}", types=types), each.flops, _OPERATIONS[types]
+        yield phrase("operations, {types}", types=types), each.flops, OPERATIONS[types]
     yield verbatim("ldmatrix"), of("LDSM"), f"{_EXECUTED}_ldsm"
     yield phrase("ldmatrix wavefronts"), loads.cost, f"{_WAVEFRONTS}_ldsm"
     yield phrase("of them ldmatrix conflicts"), loads.cost - loads.passes, _MATRIX_CONFLICTS

@@ -16,21 +16,7 @@ import msgspec
 
 import grader
 import ptxsim
-from grader.base import (
-    Advice,
-    Build,
-    Explanation,
-    Gpu,
-    GraderError,
-    KernelCounts,
-    KernelInfo,
-    MachineError,
-    Tile,
-    ToolchainError,
-    cache_folder,
-    decode,
-    gpus,
-)
+from grader import base
 from grader.build import Toolchain, cache
 from grader.explain.accesses import accesses, shared_accesses
 from grader.explain.advice import advise
@@ -53,15 +39,15 @@ _CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed
 
 
 def explain_speed(
-    build: Build,
+    build: base.Build,
     source_root: str,
     plan: Plan,
     problem: Problem,
     code: Callable[[], tuple[SassFunction, ...]],
     simulator: CpuDevice,
     *,
-    gpu: Gpu | None = None,
-) -> Explanation:
+    gpu: base.Gpu | None = None,
+) -> base.Explanation:
     """plan: of the size to explain. code: disassembles the build; () without a disassembler.
     gpu: graded on; None for a few known ones.
 
@@ -69,27 +55,27 @@ def explain_speed(
     """
     work = problem.at(plan.size)
     functions: tuple[SassFunction, ...] = ()
-    counts: tuple[KernelCounts, ...] = ()
+    counts: tuple[base.KernelCounts, ...] = ()
     loops: tuple[MainLoop | None, ...] = ()
     launches: list[tuple[SassFunction, LaunchSample]] = []
     missing: Message | None = None
     with ThreadPoolExecutor(max_workers=1) as pool:
         sampled = pool.submit(simulator.sample, build, source_root, plan, quietly)
         try:
-            if gpus.capability_of(build.arch) < _OLDEST:
-                raise ToolchainError(
+            if base.gpus.capability_of(build.arch) < _OLDEST:
+                raise base.ToolchainError(
                     phrase("the model of machine code begins with sm_{oldest}", oldest=_OLDEST)
                 )
             functions = code()
             if not functions:
-                raise ToolchainError(
+                raise base.ToolchainError(
                     phrase("there is no nvdisasm; grade doctor says how to get it")
                 )
             named = {function.name: function for function in functions}
             for each in sampled.result():
                 if each.kernel not in named:
                     lacks = phrase("the machine code lacks {kernel}", kernel=each.kernel)
-                    raise MachineError(lacks)
+                    raise base.MachineError(lacks)
                 launches.append((named[each.kernel], each))
             samples = [each for _, each in launches]
             by = factors(samples, work)
@@ -103,9 +89,9 @@ def explain_speed(
                     if any(isinstance(each, Launch) for each in plan.operations)
                     else phrase("it launches no kernel")
                 )
-        except GraderError as error:
+        except base.GraderError as error:
             missing = error.message
-    shown = [gpu] if gpu else [each for each in gpus.known() if each.name in gpus.SHOWN]
+    shown = [gpu] if gpu else [each for each in base.gpus.known() if each.name in base.gpus.SHOWN]
     kernels = {each.name: each for each in build.kernels}
     bounds = (bound(counts, kernels, work, each, loops) for each in shown)
     found = msgspec.structs.replace(
@@ -124,15 +110,15 @@ def explain_speed(
     return msgspec.structs.replace(found, tile=tile, advice=advice)
 
 
-def _like(arch: str) -> Gpu:
+def _like(arch: str) -> base.Gpu:
     """A GPU that runs this machine code as it is, or else the first of the table."""
-    known, capability = gpus.known(), gpus.capability_of(arch)
+    known, capability = base.gpus.known(), base.gpus.capability_of(arch)
     return next((each for each in known if each.capability == capability), known[0])
 
 
-def unexplained(build: Build, work: Work, missing: Message | None) -> Explanation:
+def unexplained(build: base.Build, work: Work, missing: Message | None) -> base.Explanation:
     """Return what is known without counts. missing: why there are none."""
-    return Explanation(
+    return base.Explanation(
         arch=build.arch,
         size=work.size.dims,
         operations=work.operations,
@@ -146,7 +132,7 @@ def unexplained(build: Build, work: Work, missing: Message | None) -> Explanatio
     )
 
 
-def _tile(counts: KernelCounts, target: Operand) -> Tile:
+def _tile(counts: base.KernelCounts, target: Operand) -> base.Tile:
     """The part of the output that a block computes; its edges if it is clear from the grid."""
     threads = prod(counts.block)
     across, down = counts.grid[:2]
@@ -156,19 +142,19 @@ def _tile(counts: KernelCounts, target: Operand) -> Tile:
     edges = (shape[0] // across, shape[1] // down) if shown else (None, None)
     rows, columns = edges if target.order == "col" else edges[::-1]
     elements = target.count / (across * down * counts.times) / threads
-    return Tile(rows=rows, columns=columns, threads=threads, elements=elements)
+    return base.Tile(rows=rows, columns=columns, threads=threads, elements=elements)
 
 
 def _advice(
-    counts: Sequence[KernelCounts],
+    counts: Sequence[base.KernelCounts],
     most: int,
     steps: MainLoop | None,
     launch: tuple[SassFunction, LaunchSample],
-    kernels: Mapping[str, KernelInfo],
+    kernels: Mapping[str, base.KernelInfo],
     work: Work,
-    gpu: Gpu,
+    gpu: base.Gpu,
     problem: Problem,
-) -> tuple[Advice, ...]:
+) -> tuple[base.Advice, ...]:
     """most: the place among ``counts`` that ``steps`` and ``launch`` are about."""
     kernel = kernels.get(counts[most].name)
     if kernel is None:
@@ -216,7 +202,7 @@ _OUR_CODE = (".py", ".cpp", ".hpp")
 
 
 def explanation_key(
-    build: Build, plan: Plan, problem: Problem, toolchain: Toolchain, gpu: Gpu | None
+    build: base.Build, plan: Plan, problem: Problem, toolchain: Toolchain, gpu: base.Gpu | None
 ) -> str:
     """gpu: graded on; None for the few that are shown where there is none."""
     digest = hashlib.sha256()
@@ -236,19 +222,19 @@ def explanation_key(
     return digest.hexdigest()[:24]
 
 
-def recall(key: str) -> Explanation | None:
+def recall(key: str) -> base.Explanation | None:
     """The explanation that ``keep`` stored; None where there is none."""
     found = cache.find(_folder(key), ())
     try:
-        return None if found is None else decode(found, Explanation)
+        return None if found is None else base.decode(found, base.Explanation)
     except msgspec.DecodeError:
         return None
 
 
-def keep(key: str, explanation: Explanation) -> None:
+def keep(key: str, explanation: base.Explanation) -> None:
     cache.keep(_folder(key), msgspec.json.encode(explanation), {})
 
 
 def _folder(key: str) -> Path:
     """Among the builds, so that both together stay within the cache's limit."""
-    return cache_folder() / "builds" / f"explained-{key}"
+    return base.cache_folder() / "builds" / f"explained-{key}"

@@ -6,18 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from grader.base import (
-    Advice,
-    Bound,
-    Gpu,
-    KernelCounts,
-    KernelInfo,
-    SassLoop,
-    Split,
-    Traffic,
-    Waiting,
-    gpus,
-)
+from grader import base
 from grader.explain.accesses import SharedAccess
 from grader.explain.banks import Conflict
 from grader.explain.bound import bound
@@ -51,11 +40,11 @@ class KernelFacts(Record, kw_only=True):
 
     words: Words
     work: Work
-    gpu: Gpu
-    kernel: KernelInfo
+    gpu: base.Gpu
+    kernel: base.KernelInfo
     function: tuple[SassInstruction, ...]  # all of the kernel
     code: tuple[SassInstruction, ...] = ()  # of the main loop
-    counts: KernelCounts
+    counts: base.KernelCounts
     launches: int  # of a call, of every kind
     shared: tuple[SharedAccess, ...] = ()  # those whose addresses are known
     conflict: Conflict | None = None  # the worst of them
@@ -78,7 +67,7 @@ class KernelFacts(Record, kw_only=True):
         now = self.bound()
         return {limit.resource: limit.speed for limit in now.limits} if now else {}
 
-    def bound(self, loop: MainLoop | None = None, /, **changes: object) -> Bound | None:
+    def bound(self, loop: MainLoop | None = None, /, **changes: object) -> base.Bound | None:
         """Return the bound of the counts after ``changes``; with ``loop``, the estimate too."""
         counts = msgspec.structs.replace(self.counts, **changes)
         return bound([counts], {self.kernel.name: self.kernel}, self.work, self.gpu, [loop])
@@ -89,7 +78,7 @@ class KernelFacts(Record, kw_only=True):
 
     def blocks_that_fit(self) -> int:
         """Return how many blocks a multiprocessor holds; 0 when not even one."""
-        fits = gpus.occupancy(
+        fits = base.gpus.occupancy(
             self.gpu.multiprocessor,
             block=self.counts.block,
             registers=self.kernel.registers,
@@ -101,9 +90,9 @@ class KernelFacts(Record, kw_only=True):
 class Facts(KernelFacts, kw_only=True):
     """All facts, if the kernel has a main loop: one that multiplies and adds."""
 
-    loop: SassLoop
+    loop: base.SassLoop
     steps: MainLoop | None  # of the main loop and its surroundings
-    now: Bound | None  # with the issue model of ``steps``
+    now: base.Bound | None  # with the issue model of ``steps``
 
     def each(self, *kinds: str) -> float:
         """Return the executions of instructions of these kinds per FFMA."""
@@ -120,7 +109,7 @@ class Facts(KernelFacts, kw_only=True):
         return any(each.by_warpgroup for each in self.counts.tensor)
 
     @property
-    def waiting(self) -> Waiting | None:
+    def waiting(self) -> base.Waiting | None:
         """The reasons for waiting in the issue model."""
         return self.now.waiting if self.now else None
 
@@ -134,14 +123,14 @@ class Facts(KernelFacts, kw_only=True):
         return _noticed(self.now, self.bound(changed))
 
 
-def _noticed(now: Bound | None, then: Bound | None) -> float | None:
+def _noticed(now: base.Bound | None, then: base.Bound | None) -> float | None:
     factor = then.speed / now.speed if now and then else 0.0
     return factor if factor >= _NOTICED else None
 
 
-def scaled(traffic: Traffic, factor: float) -> Traffic:
-    names = Traffic.__struct_fields__
-    return Traffic(**{name: round(getattr(traffic, name) * factor) for name in names})
+def scaled(traffic: base.Traffic, factor: float) -> base.Traffic:
+    names = base.Traffic.__struct_fields__
+    return base.Traffic(**{name: round(getattr(traffic, name) * factor) for name in names})
 
 
 def at_once(step: LoopStep) -> LoopStep:
@@ -158,7 +147,7 @@ BLOCKED = 16  # elements per thread; below that, how tiles are loaded matters li
 
 def advice(
     facts: KernelFacts, idea: str, message: Message, *bases: str, gain: float | None = None
-) -> Advice:
+) -> base.Advice:
     """Advice about the first instruction of these kinds, in the main loop or else in the kernel, or
     about the first line of either."""
     pattern = f"{facts.words.ladder}/[0-9]*_{idea}"
@@ -169,10 +158,12 @@ def advice(
     ]
     at = next((item for item in placed if item.base in bases), next(iter(placed), None))
     file, line = (at.file, at.line) if at else (None, None)
-    return Advice(idea=idea, rung=rung, message=message, file=file, line=line, gain=gain)
+    return base.Advice(idea=idea, rung=rung, message=message, file=file, line=line, gain=gain)
 
 
-def placed(said: Advice, at: Split | SharedAccess | SassInstruction | Place) -> Advice:
+def placed(
+    said: base.Advice, at: base.Split | SharedAccess | SassInstruction | Place
+) -> base.Advice:
     """The same about the line of ``at``, where it is known."""
     if at.line is None:
         return said

@@ -16,50 +16,38 @@ from typing import Any
 import msgspec
 
 from grader.base import MachineError, Profile, decode
+from grader.explain.comparison import OPERATIONS
 from grader.run import CODE, Watching, chosen_by, for_a_gpu
 from ptxsim.message import Message, phrase
 from ptxsim.records import Launch, Record
 
+
+def _sums(stem: str, ends: str) -> list[str]:
+    return [f"{stem}{end}.sum" for end in ends.split()]
+
+
+_EXECUTED = "smsp__sass_inst_executed_op_"
+_WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
 METRICS = (
     "gpu__time_duration.sum",
     "smsp__inst_executed.sum",
     "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
-    "smsp__sass_inst_executed_op_shared_ld.sum",
-    "smsp__sass_inst_executed_op_shared_st.sum",
-    "smsp__sass_inst_executed_op_global_ld.sum",
-    "smsp__sass_inst_executed_op_global_st.sum",
-    "smsp__sass_inst_executed_op_ldgsts.sum",
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
-    "smsp__sass_inst_executed_op_ldsm.sum",
-    "smsp__sass_inst_executed_op_stsm.sum",
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum",
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum",
+    *_sums(_EXECUTED, "shared_ld shared_st global_ld global_st ldgsts"),
+    *_sums("l1tex__t_requests_pipe_lsu_mem_global_op_", "ld st"),
+    *_sums("l1tex__t_sectors_pipe_lsu_mem_global_op_", "ld st"),
+    *_sums("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_", "ld st"),
+    *_sums("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_", "ld st"),
+    *_sums(_WAVEFRONTS, "ld st ldgsts"),
+    *_sums(_EXECUTED, "ldsm stsm"),
+    *_sums(_WAVEFRONTS, "ldsm stsm"),
     "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",
     # Tensor cores: instructions, and the operations of HMMA and of HGMMA by types.
-    "sm__inst_executed_pipe_tensor_op_hmma.sum",
-    "sm__inst_executed_pipe_tensor_op_gmma.sum",
-    "smsp__sass_inst_executed_op_shared_gmma.sum",
-    "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp16_sparsity_off.sum",
-    "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum",
-    "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum",
-    "sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32_sparsity_off.sum",
-    "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum",
-    "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum",
-    "sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_off.sum",
+    *_sums("sm__inst_executed_pipe_tensor_op_", "hmma gmma"),
+    f"{_EXECUTED}shared_gmma.sum",
+    *(f"{name}.sum" for name in dict.fromkeys(OPERATIONS.values())),
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
     # TMA
-    "smsp__sass_inst_executed_op_tma_ld.sum",
-    "smsp__sass_inst_executed_op_tma_st.sum",
+    *_sums(_EXECUTED, "tma_ld tma_st"),
     "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum",
     "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum",
     "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum",

@@ -36,10 +36,7 @@ _KINDS = {
             r"U?(?:V?I(?:ADD|MAD|MUL|SETP|MNMX|ABS|DP|SCADD)\w*|VIADD\w*|LEA|P?LOP\w*|SHF|SH[LR]|"
             r"BF[EI]|BMSK|BREV|FLO|POPC|SGXT|VABSDIFF\w*)",
         ),
-        (
-            "move",
-            r"U?MOV\w*|U?SEL|FSEL|U?PRMT|CS2U?R|S2U?R|[RP]2(?:[RP]|UR)|SHFL|VOTEU?|U?LDCU?",
-        ),
+        ("move", r"U?MOV\w*|U?SEL|FSEL|U?PRMT|CS2U?R|S2U?R|[RP]2(?:[RP]|UR)|SHFL|VOTEU?|U?LDCU?"),
         ("branch", r"BRXU?|BRA|JM[PX]|CALL|RET|EXIT|BREAK|BSSY|BSYNC|BMOV|WARPSYNC|YIELD|KILL"),
         (
             "synchronise",

@@ -22,7 +22,8 @@ import numpy as np
 from ptxsim.engine import Engine, load_engine
 from ptxsim.findings import scene
 from ptxsim.findings.finding import Finding
-from ptxsim.launching import default_engine, user_cache
+from ptxsim.launching import default_engine
+from ptxsim.native import user_cache
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, Launch, Operation, Plan, Size
 from ptxsim.simulator import Simulator
@@ -52,7 +53,7 @@ def compiled(source: str, arch: str = "sm_80", name: str = "sgemm") -> tuple[str
     nvcc makes it once for all tests, workers and runs.
     """
     key = hashlib.sha256(f"{cuda_tool('nvcc')} {arch} {name} {source}".encode()).hexdigest()
-    folder = user_cache() / "test-kernels" / key[:16]
+    folder = user_cache("ptxsim") / "test-kernels" / key[:16]
     folder.mkdir(parents=True, exist_ok=True)
     file, target = folder / f"{name}.cu", folder / f"{name}.ptx"
     if not target.exists():

@@ -9,7 +9,7 @@ import pytest
 
 from harness import kernels, launched, planned, run, run_ptx, sentence, table
 from ptxsim.findings.finding import Kind
-from ptxsim.frontend import read_module
+from ptxsim.frontend.module import read_module
 from ptxsim.lowering.notes import origins, tensor_core_notes
 from ptxsim.outcome import RefusedProgram, SimOutcome
 

@@ -25,7 +25,7 @@ from harness import (
 )
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
-from ptxsim.frontend import read_module
+from ptxsim.frontend.module import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
 from ptxsim.records import (

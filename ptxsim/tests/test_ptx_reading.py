@@ -19,8 +19,10 @@ import numpy as np
 import pytest
 
 from harness import allocated, cuda_tool, engine, kernels, launched, planned
-from ptxsim.frontend import PtxError, parse, read_module
 from ptxsim.frontend.interface import interface
+from ptxsim.frontend.module import read_module
+from ptxsim.frontend.reader import parse
+from ptxsim.frontend.records import PtxError
 from ptxsim.lowering.memory_layout import initial_bytes
 from ptxsim.outcome import Reason, RefusedProgram, SimLimits
 from ptxsim.records import Place

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from grader.base import gpus
-from grader.base.gpus import Attributes, gpu_info, least_ms
+from grader.base.gpus import least_ms, with_peaks
 from grader.base.result import GpuInfo, Watched
 from grader.report.measurement import measurements, sentence
 from grader.run.gpu.watch import GpuWatch, Nvml
@@ -62,14 +62,14 @@ def described(nvml: Nvml, **changes: Any) -> GpuInfo:
         "uuid": SLICE,
         "driver": "580",
         "memory_bytes": 4864 << 20,
-        "capability": 80,
+        "compute_capability": "8.0",
         "multiprocessors": 14,
-        "clock_mhz": 1410,
+        "sm_clock_mhz": 1410,
         "dram_gb_s": 1555.2,  # the whole card's
         **changes,
     }
-    cuda = Attributes(**given)
-    return gpu_info(cuda, cores=nvml.cores(), shared_dram_gb_s=nvml.dram_gb_s())
+    cuda = GpuInfo(**given)
+    return with_peaks(cuda, cores=nvml.cores(), shared_dram_gb_s=nvml.dram_gb_s())
 
 
 def test_a_slices_uuid_is_told_from_a_cards() -> None:
@@ -118,7 +118,7 @@ def test_a_slice_whose_share_nobody_tells_has_no_known_bandwidth(
 
 
 def test_a_card_newer_than_the_table_has_its_peak_by_its_cores(nvml: Any) -> None:
-    newer = {"name": "NVIDIA Z900", "uuid": CARD, "capability": 130, "multiprocessors": 54}
+    newer = {"name": "NVIDIA Z900", "uuid": CARD, "compute_capability": "13.0"}
     info = described(nvml(CARD), **newer)
     assert info.fp32_peak_tflops == pytest.approx(6912 * 2 * 1.41e-3)
     assert info.dram_gb_s == 1555.2

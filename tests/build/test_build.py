@@ -24,7 +24,7 @@ from grader.build.entry import ENTRY, INCLUDE
 from grader.build.steps import BuildSettings, link
 from grader.build.toolchain import Toolchain, find_toolchain
 from grader.sandbox.running import Limits, Sandbox
-from ptxsim.frontend import read_module
+from ptxsim.frontend.module import read_module
 from ptxsim.outcome import Reason, RefusedProgram
 from tests.support.bench import built
 from tests.support.files import beside

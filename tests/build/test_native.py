@@ -117,4 +117,4 @@ def test_warnings_are_kept(cache: Path, sources: list[Path]) -> None:
     sources[0].write_text("int answer() { int unused; return 42; }\n")
     made = native.Native(name="p", sources=tuple(sources), shared=False)
     made.compiled()
-    assert "-Wunused-variable" in made.warnings_file.read_text()
+    assert "-Wunused-variable" in Path(f"{made.path()}.warnings").read_text()

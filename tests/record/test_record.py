@@ -26,8 +26,8 @@ from grader.record.recording import record_plans
 from grader.record.refusals import Refusal, refusal_sentence
 from grader.sandbox import seccomp as lockdown
 from grader.sandbox.running import Sandbox
-from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import interface
+from ptxsim.frontend.module import read_module
 from ptxsim.records import (
     Allocate,
     Allocation,

@@ -34,7 +34,7 @@ def test_no_warnings(native: Native):
     """Of the compilation that the tests run: it looks for them and keeps what it finds."""
     assert {"-Wall", "-Wextra"} <= {*native.every_flag}
     native.compiled()
-    assert native.warnings_file.read_text() == ""
+    assert Path(f"{native.path()}.warnings").read_text() == ""
 
 
 @pytest.mark.slow

@@ -39,8 +39,10 @@ from grader.report import html, terminal
 from grader.results import store
 from grader.results.entries import read_entries
 from ptxsim.findings.finding import Severity
-from ptxsim.frontend import PtxError, parse, read_module
 from ptxsim.frontend.interface import Interface, Symbol, interface
+from ptxsim.frontend.module import read_module
+from ptxsim.frontend.reader import parse
+from ptxsim.frontend.records import PtxError
 from ptxsim.message import verbatim
 from ptxsim.records import Size
 from tests.support.product import MAIN

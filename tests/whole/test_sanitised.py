@@ -23,8 +23,8 @@ from grader.judge.program import compile_for
 from grader.labs.submission import load_submission
 from grader.record import recorder_process, recording
 from grader.run.simulator.device import engine_library
-from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import Interface, interface
+from ptxsim.frontend.module import read_module
 from ptxsim.outcome import RefusedProgram
 from ptxsim.records import Launch, Plan, Record, Size
 from tests.fuzz.campaign import sanitised_environment

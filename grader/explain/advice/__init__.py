@@ -15,7 +15,7 @@ from grader.base import Advice, CaseResult, Explanation, Timing
 from grader.explain.advice import grid, inner_loop, tensor_cores, warpgroups
 from grader.explain.facts import Facts, KernelFacts, placed
 from ptxsim.message import Message, enumerated, phrase, verbatim
-from ptxsim.records import Allocate, Free, Operation, Plan, SymbolWrite, Synchronise, Write
+from ptxsim.records import Allocate, Free, Operation, Plan, host_waits
 
 MOST = 3  # pieces of advice; a student does one thing at a time
 
@@ -166,5 +166,4 @@ def _advice(plan: Plan, timing: Timing) -> Advice | None:
 
 
 def _only_waits(operation: Operation) -> bool:
-    blocks = isinstance(operation, SymbolWrite | Write) and operation.blocking
-    return blocks or isinstance(operation, Synchronise)
+    return host_waits(operation) and not isinstance(operation, Free)

@@ -66,8 +66,7 @@ def more_for_each_thread(facts: Facts) -> Advice | None:
     )
     saved = facts.executed("LDS", "integer", "move") * (1 - factor)
     gain = facts.gain(
-        shared_loads=scaled(loads, factor),
-        instructions=round(facts.counts.instructions - saved),
+        shared_loads=scaled(loads, factor), instructions=round(facts.counts.instructions - saved)
     )
     return advice(facts, idea, message, "LDS", gain=gain)
 

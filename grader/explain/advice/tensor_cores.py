@@ -157,8 +157,7 @@ def small_warp_tile(facts: Facts) -> Advice | None:
     kept = _FRAGMENTS_LEFT / each
     saved = facts.executed("LDSM") * (1 - kept)
     gain = facts.gain(
-        matrix_loads=scaled(loads, kept),
-        instructions=round(facts.counts.instructions - saved),
+        matrix_loads=scaled(loads, kept), instructions=round(facts.counts.instructions - saved)
     )
     return advice(facts, "register_buffer", message, "LDSM", gain=gain)
 

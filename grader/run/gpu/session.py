@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 from cupy.cuda import runtime
 
-from grader.base import Attributes, GpuInfo, cache_folder, gpu_info
+from grader.base import GpuInfo, cache_folder, with_peaks
 from grader.problems import ArraysOnGpu, Launch, OnGpu, Problem
 from grader.run.gpu.calling import Caller
 from grader.run.gpu.measure import Choices
@@ -35,16 +35,16 @@ def describe(nvml: Nvml) -> GpuInfo:
         driver = str(runtime.driverGetVersion())
     # Two transfers a clock: the memory's rate is given in kHz, its bus in bits.
     dram = 2 * attributes["MemoryClockRate"] * 1e3 * attributes["GlobalMemoryBusWidth"] / 8 / 1e9
-    return gpu_info(
-        Attributes(
+    return with_peaks(
+        GpuInfo(
             name=name,
             uuid=first_gpu_uuid() or "",  # CuPy's ends at the first zero byte
             driver=driver,
+            sm_clock_mhz=attributes["ClockRate"] // 1000,
             memory_bytes=int(properties["totalGlobalMem"]),
-            capability=10 * properties["major"] + properties["minor"],
+            compute_capability=f"{properties['major']}.{properties['minor']}",
             multiprocessors=attributes["MultiProcessorCount"],
-            clock_mhz=attributes["ClockRate"] // 1000,
-            dram_gb_s=dram or None,
+            dram_gb_s=dram or None,  # of a slice perhaps the whole card's
         ),
         cores=nvml.cores(),
         shared_dram_gb_s=nvml.dram_gb_s(),

@@ -55,8 +55,8 @@ from grader.run.simulator.messages import (
 )
 from grader.sandbox import FellAsleep, Limits, Sandbox, Starved, TookTooLong, started
 from ptxsim.engine import FLAGS, engine_sources, shipped_engine
-from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.module import ptx_text
 from ptxsim.message import NOTHING, Message, counted, phrase, verbatim
 from ptxsim.native import cpu_levels
 from ptxsim.records import Launch, Plan

@@ -93,14 +93,8 @@ def engine_digest() -> str:
 def shipped_engine() -> Path | None:
     """The interpreter that the wheel brought, for the highest level that this CPU has, or None."""
     folder = Path(__file__).parent / "built"
-    return next(
-        (
-            folder / f"engine-{level}.so"
-            for level in cpu_levels()
-            if (folder / f"engine-{level}.so").exists()
-        ),
-        None,
-    )
+    files = (folder / f"engine-{level}.so" for level in cpu_levels())
+    return next(filter(Path.exists, files), None)
 
 
 @cache
@@ -115,10 +109,7 @@ def load_engine(path: Path) -> Engine:
     names = [library.sim_operation(k).decode() for k in numbers]
     shapes = [library.sim_operation_shape(k).decode() for k in numbers]
     return Engine(
-        path,
-        library,
-        dict(zip(names, numbers, strict=True)),
-        dict(zip(names, shapes, strict=True)),
+        path, library, dict(zip(names, numbers, strict=True)), dict(zip(names, shapes, strict=True))
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import struct
 import sys
@@ -15,18 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.engine import (
-    FLAGS,
-    Engine,
-    engine_digest,
-    engine_sources,
-    load_engine,
-    shipped_engine,
-)
+from ptxsim.engine import FLAGS, Engine, engine_digest, engine_sources, load_engine, shipped_engine
 from ptxsim.findings.names import plain_name
-from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
-from ptxsim.native import build_native
+from ptxsim.frontend.module import ptx_text
+from ptxsim.native import build_native, user_cache
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
 from ptxsim.simulator import Simulator
@@ -105,12 +97,7 @@ def engine_path() -> Path:
     """Where ``default_engine`` keeps the engine. The name changes with the sources, and with the
     machine, since it is compiled for this processor."""
     digest = hashlib.sha256("\0".join((*FLAGS, platform.node(), engine_digest())).encode())
-    return user_cache() / f"engine-{digest.hexdigest()[:16]}.so"
-
-
-def user_cache() -> Path:
-    caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "ptxsim"
+    return user_cache("ptxsim") / f"engine-{digest.hexdigest()[:16]}.so"
 
 
 class _Memory:

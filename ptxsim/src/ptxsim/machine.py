@@ -11,26 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxsim import records
 from ptxsim.engine import Engine, view
 from ptxsim.engine_header import NO_MEMORY, RAN
 from ptxsim.findings.finding import Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
-from ptxsim.frontend import Variable
+from ptxsim.frontend.records import Variable
 from ptxsim.lowering.memory_layout import initial_bytes
-from ptxsim.outcome import EngineError, SimLimits, SimOutcome
-from ptxsim.records import (
-    POISONS,
-    Allocate,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Plan,
-    SymbolWrite,
-    Write,
-)
-from ptxsim.soundness import overlapping
+from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
 from ptxsim.streams import Use, in_rows, launch_use, rows_use
 
 Bytes = NDArray[np.uint8]
@@ -40,7 +28,7 @@ _VARIABLE_GAP = 4096
 WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
 _MOST_KEPT = 1 << 25  # bytes of memory, for further looks at a call
 _WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
-_FILLERS = tuple(np.array([word], "<u4") for word in POISONS)
+_FILLERS = tuple(np.array([word], "<u4") for word in records.POISONS)
 
 
 @dataclass
@@ -59,7 +47,7 @@ class Machine:
     def __init__(
         self,
         engine: Engine,
-        plan: Plan,
+        plan: records.Plan,
         variables: Sequence[Variable],
         buffers: Mapping[int, Bytes],
         initialised: Container[int],
@@ -76,7 +64,7 @@ class Machine:
             plan, variables, buffers, initialised, self.addresses, self._filler.view(np.uint8)
         )
         operations = (*plan.setup, *plan.operations)
-        if any(isinstance(each, Launch) and each.cooperative for each in operations):
+        if any(isinstance(each, records.Launch) and each.cooperative for each in operations):
             regions[None] = _Region("the barrier of the grid", WORKSPACE_AT, self.workspace, True)
         order = sorted(regions, key=lambda what: regions[what].address)
         places = {what: place for place, what in enumerate(order)}
@@ -97,7 +85,7 @@ class Machine:
                     each.defined,
                     self._cell,
                 )
-                ensure(status, overlapping())
+                ensure(status, RefusedProgram(Reason.WRONG_PLAN, "two allocations overlap"))
         except BaseException:
             self.close()
             raise
@@ -113,7 +101,7 @@ class Machine:
         named = (region.name for region in self._regions)
         return [*named, *(f"malloc({given(self.handle, index)})" for index in heap)]
 
-    def kept(self, plan: Plan) -> dict[int, int]:
+    def kept(self, plan: records.Plan) -> dict[int, int]:
         """Digests, by region, of what lives on from call to call: variables, and memory that no
         call allocates."""
         if not plan.setup:
@@ -152,21 +140,21 @@ class Machine:
             status = self._library.sim_undefine(self.handle, self._allocations[index])
             ensure(status, EngineError("the simulator has lost an allocation"))
 
-    def carry_out(self, operation: Operation) -> None:
+    def carry_out(self, operation: records.Operation) -> None:
         """Do what ``operation``, which is no launch, asks for."""
         match operation:
-            case Allocate(allocation=index):
+            case records.Allocate(allocation=index):
                 data = self._regions[self._allocations[index]].data
                 data[:] = np.resize(self._filler.view(np.uint8), len(data))
                 self.forget([index])
                 self._resize(index, len(data))
-            case Free(allocation=index):
+            case records.Free(allocation=index):
                 self._resize(index, 0)
-            case Memset(delta=delta, size=size):
+            case records.Memset(delta=delta, size=size):
                 place = self._allocations[operation.allocation]
                 self._regions[place].data[delta : delta + size] = operation.value
                 self._define(place, delta, size)
-            case Copy(rows=rows, size=size):
+            case records.Copy(rows=rows, size=size):
                 source = self._regions[self._allocations[operation.source]].data
                 place = self._allocations[operation.target]
                 taken = in_rows(
@@ -177,19 +165,19 @@ class Machine:
                 for row in range(rows):
                     start = operation.target_delta + row * operation.target_pitch
                     self._define(place, start, size)
-            case SymbolWrite(symbol=symbol, delta=delta, data=data):
+            case records.SymbolWrite(symbol=symbol, delta=delta, data=data):
                 self._write(self._symbols[symbol], delta, data)
-            case Write(allocation=allocation, delta=delta, data=data):
+            case records.Write(allocation=allocation, delta=delta, data=data):
                 self._write(self._allocations[allocation], delta, data)
 
-    def uses(self, operation: Operation) -> Sequence[Use]:
+    def uses(self, operation: records.Operation) -> Sequence[Use]:
         """List the effects on memory of an operation that was just carried out."""
         match operation:
-            case Launch():
+            case records.Launch():
                 return self._launch_uses()
-            case Memset(allocation=allocation, delta=delta, size=size):
+            case records.Memset(allocation=allocation, delta=delta, size=size):
                 return (Use(self._allocations[allocation], delta, delta + size, True),)
-            case Copy(source_delta=source, target_delta=target, size=size, rows=rows):
+            case records.Copy(source_delta=source, target_delta=target, size=size, rows=rows):
                 read, written = operation.source_pitch, operation.target_pitch
                 place, goal = (
                     self._allocations[index] for index in (operation.source, operation.target)
@@ -198,11 +186,11 @@ class Machine:
                     rows_use(Use(place, source, source + size, False), rows, read, self._cell),
                     rows_use(Use(goal, target, target + size, True), rows, written, self._cell),
                 )
-            case SymbolWrite(symbol=symbol, delta=delta, data=data):
+            case records.SymbolWrite(symbol=symbol, delta=delta, data=data):
                 return (Use(self._symbols[symbol], delta, delta + len(data), True),)
-            case Write(allocation=allocation, delta=delta, data=data):
+            case records.Write(allocation=allocation, delta=delta, data=data):
                 return (Use(self._allocations[allocation], delta, delta + len(data), True),)
-            case Allocate(ordered=True) | Free():
+            case records.Allocate(ordered=True) | records.Free():
                 index = self._allocations[operation.allocation]
                 return (Use(index, 0, len(self._regions[index].data), True),)
         return ()
@@ -238,7 +226,7 @@ def ensure(status: int, refusal: Exception) -> None:
         raise refusal
 
 
-def _addresses(plan: Plan, variables: Sequence[Variable]) -> dict[str, int]:
+def _addresses(plan: records.Plan, variables: Sequence[Variable]) -> dict[str, int]:
     """Device address of every module variable: the recorder's where the host asked for it."""
     known = {a.symbol: a.address for a in plan.allocations if a.symbol is not None}
     addresses, at = {}, _VARIABLES_FROM
@@ -249,7 +237,7 @@ def _addresses(plan: Plan, variables: Sequence[Variable]) -> dict[str, int]:
 
 
 def _regions(
-    plan: Plan,
+    plan: records.Plan,
     variables: Sequence[Variable],
     buffers: Mapping[int, Bytes],
     initialised: Container[int],

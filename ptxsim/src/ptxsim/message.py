@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from gettext import NullTranslations
 
 from ptxsim.records import Record
 
@@ -21,14 +21,7 @@ _MISSING = re.compile(rf"(?<=[\u3400-\u9fff])(?=\0{_LATIN})|(?<={_LATIN}\0)(?=[\
 _DEEPEST = 20  # messages in messages; more is no sentence
 _LONGEST = 100_000  # characters that a message may become: a forged one could double at each level
 _INTEGERS = 1 << 53  # beyond them, a reader of JSON may round
-
-
-class Translations(Protocol):
-    """Interface of a catalogue, as in the standard library's gettext."""
-
-    def gettext(self, message: str) -> str: ...
-
-    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str: ...
+_ENGLISH = NullTranslations()
 
 
 class Message(Record):
@@ -44,7 +37,7 @@ class Message(Record):
             raise ValueError("messages in messages, too deep")
 
     def __str__(self) -> str:
-        return rendered(self, _English())
+        return rendered(self, _ENGLISH)
 
     def __hash__(self) -> int:
         return hash(str(self))
@@ -86,7 +79,7 @@ def recognised(text: str, sentences: Iterable[Message]) -> Message:
     return verbatim(text)
 
 
-def rendered(message: Message, translations: Translations) -> str:
+def rendered(message: Message, translations: NullTranslations) -> str:
     """Render the message in the language of these translations."""
     count = message.args.get("count")
     if message.plural is not None:
@@ -177,11 +170,3 @@ def _joined(parts: list[Message], pair: Message) -> Message:
         return parts[0] if parts else NOTHING
     half = len(parts) // 2
     return pair.given(first=_joined(parts[:half], pair), second=_joined(parts[half:], pair))
-
-
-class _English:
-    def gettext(self, message: str) -> str:
-        return message
-
-    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
-        return msgid1 if n == 1 else msgid2

@@ -21,8 +21,6 @@ _LIBC = ctypes.CDLL(None)
 _SET_DEATH_SIGNAL = 1  # of prctl
 _V2 = {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}
 _V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"}
-
-
 _NEEDED: dict[str, set[str]] = {"x86-64-v3": _V3, "x86-64-v2": _V2}
 if platform.machine() == "aarch64":
     _NEEDED = {"armv8-a": set()}
@@ -35,6 +33,12 @@ def cpu_levels() -> tuple[str, ...]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
     return tuple(level for level, needed in _NEEDED.items() if needed <= flags)
+
+
+def user_cache(name: str) -> Path:
+    """The folder of this name among the user's caches. Raises RuntimeError without a home."""
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / name
 
 
 def build_native(

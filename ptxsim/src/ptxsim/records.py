@@ -195,6 +195,16 @@ class Synchronise(Issued, tag="synchronise"):
 Operation = Launch | Memset | Copy | SymbolWrite | Write | Allocate | Free | Synchronise
 
 
+def host_waits(operation: Operation) -> bool:
+    """Whether the host goes on only when the device has done all that comes before."""
+    match operation:
+        case Free(ordered=ordered):
+            return not ordered
+        case SymbolWrite(blocking=blocking) | Write(blocking=blocking):
+            return blocking
+    return isinstance(operation, Synchronise)
+
+
 class Refused(Record):
     """A refusal by its number in the recorder's table, with the arguments of its sentence."""
 
@@ -248,21 +258,12 @@ class Plan(Record):
     @property
     def host_calls(self) -> int:
         """How many of ``operations`` are work of the host: allocating, freeing, waiting."""
-        return sum(
-            isinstance(o, Allocate | Free | Synchronise)
-            or (isinstance(o, SymbolWrite | Write) and o.blocking)
-            for o in self.operations
-        )
+        return sum(isinstance(o, Allocate | Free) or host_waits(o) for o in self.operations)
 
     @property
     def waits(self) -> bool:
         """Whether the host waits for the device somewhere in ``operations``."""
-        return any(
-            isinstance(o, Synchronise)
-            or (isinstance(o, Free) and not o.ordered)
-            or (isinstance(o, SymbolWrite | Write) and o.blocking)
-            for o in self.operations
-        )
+        return any(map(host_waits, self.operations))
 
 
 class Thread(Record):

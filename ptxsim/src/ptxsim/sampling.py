@@ -190,12 +190,7 @@ class Sampler(Simulator):
         )
 
     def _sample(
-        self,
-        run: Running,
-        launch: Launch,
-        times: int,
-        seconds: float,
-        most: int,
+        self, run: Running, launch: Launch, times: int, seconds: float, most: int
     ) -> LaunchSample:
         """The block in the middle of the grid, which no edge cuts, and others while time allows.
 

@@ -12,29 +12,19 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
+from ptxsim import engine_header as header
 from ptxsim.engine import Engine, view
-from ptxsim.engine_header import (
-    DEADLOCK,
-    EVENT,
-    FLOW,
-    MEMORY,
-    OUT_OF_TIME,
-    PATTERN,
-    RAN,
-    TOO_LARGE,
-    TRAPPED,
-)
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge, stream_race
 from ptxsim.findings.row_counts import Counters, line_counts
-from ptxsim.frontend import Module, read_module
 from ptxsim.frontend.interface import Interface, interface
+from ptxsim.frontend.module import read_module
 from ptxsim.lowering.called_functions import resolve_pointers
 from ptxsim.lowering.memory_layout import cells, too_large
 from ptxsim.lowering.notes import hints, origins, tensor_core_notes
 from ptxsim.lowering.operation import NoTextures, UnsupportedInstruction
-from ptxsim.lowering.program import Builder, Program
+from ptxsim.lowering.program import Builder, EngineProgram
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, judge_races
 from ptxsim.message import phrase
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
@@ -46,7 +36,12 @@ from ptxsim.streams import Watch
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
 _MOST_STEPS = 1 << 62
-_STOPS = {RAN: None, OUT_OF_TIME: "time", DEADLOCK: "deadlock", TRAPPED: None}
+_STOPS = {
+    header.RAN: None,
+    header.OUT_OF_TIME: "time",
+    header.DEADLOCK: "deadlock",
+    header.TRAPPED: None,
+}
 
 
 @dataclass
@@ -55,13 +50,10 @@ class Running:
 
     machine: Machine
     findings: list[Finding] = field(default_factory=list)
-    programs: dict[str, tuple[Program, int]] = field(default_factory=dict)  # and the engine's
+    programs: dict[str, tuple[EngineProgram, int]] = field(default_factory=dict)  # and the engine's
 
 
-@lru_cache(maxsize=4)
-def _module(ptx: str, source_root: Path) -> Module:
-    """The module, read once for several launches of the same text."""
-    return read_module(ptx, source_root)
+_module = lru_cache(maxsize=4)(read_module)  # once for several launches of the same text
 
 
 class Simulator:
@@ -78,7 +70,7 @@ class Simulator:
         self._resolved, self._functions = resolve_pointers(self._module)
         self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
         self._hints_of: dict[str, Sequence[Finding]] = {}
-        self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], Program] = {}
+        self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], EngineProgram] = {}
 
     @property
     def declared(self) -> Interface:
@@ -210,23 +202,10 @@ class Simulator:
         )
 
     def _prepare(
-        self,
-        plan: Plan,
-        buffers: Mapping[int, Bytes],
-        initialised: Container[int],
-        turn: int = 0,
+        self, plan: Plan, buffers: Mapping[int, Bytes], initialised: Container[int], turn: int = 0
     ) -> Running:
-        machine = Machine(
-            self._engine,
-            plan,
-            self._variables,
-            buffers,
-            initialised,
-            self._global_cell,
-            self._functions,
-            turn,
-        )
-        return Running(machine)
+        memory = (self._variables, buffers, initialised, self._global_cell, self._functions)
+        return Running(Machine(self._engine, plan, *memory, turn))
 
     def _free_programs(self, run: Running) -> None:
         for _, handle in run.programs.values():
@@ -238,12 +217,7 @@ class Simulator:
         run.machine.close()
 
     def _launch(
-        self,
-        run: Running,
-        launch: Launch,
-        steps: int,
-        seconds: float,
-        resident: int = 0,
+        self, run: Running, launch: Launch, steps: int, seconds: float, resident: int = 0
     ) -> str | None:
         library, machine = self._engine.library, run.machine
         if launch.kernel not in run.programs:
@@ -269,7 +243,7 @@ class Simulator:
             launch.stack_bytes,
             WORKSPACE_AT if launch.cooperative else 0,
         )
-        if status == TOO_LARGE:
+        if status == header.TOO_LARGE:
             raise too_large(
                 phrase("one block of {kernel}", kernel=launch.kernel),
                 phrase("registers and local memory"),
@@ -277,19 +251,17 @@ class Simulator:
         if status not in _STOPS:
             ensure(status, EngineError(f"the simulator refused to launch {launch.kernel}"))
         scene = Scene(
-            program,
-            self._module.locations,
-            machine.names,
-            launch.shared_bytes,
-            launch.cooperative,
+            program, self._module.locations, machine.names, launch.shared_bytes, launch.cooperative
         )
-        events = view(library.sim_event(machine.handle), EVENT, library.sim_events(machine.handle))
+        events = view(
+            library.sim_event(machine.handle), header.EVENT, library.sim_events(machine.handle)
+        )
         found = (finding(event, scene) for event in events)
         run.findings += [each for each in found if each is not None]
         library.sim_clear_events(machine.handle)
         return _STOPS[status]
 
-    def _handle(self, program: Program) -> int:
+    def _handle(self, program: EngineProgram) -> int:
         made, bad = ctypes.c_void_p(), ctypes.c_uint64()
         status = self._engine.library.sim_program(
             program.packed.ctypes.data, ctypes.byref(made), ctypes.byref(bad)
@@ -304,12 +276,11 @@ class Simulator:
         assert made.value is not None
         return made.value
 
-    def _program(self, kernel: str, addresses: Mapping[str, int]) -> Program:
+    def _program(self, kernel: str, addresses: Mapping[str, int]) -> EngineProgram:
         key = (kernel, tuple(sorted(addresses.items())))
         if key not in self._programs:
-            builder = Builder(
-                self._resolved, addresses, self._engine, self._shared_cell, self._global_cell
-            )
+            widths = (self._shared_cell, self._global_cell)
+            builder = Builder(self._resolved, addresses, self._engine, *widths)
             self._programs[key] = builder.build(kernel)
         return self._programs[key]
 
@@ -324,16 +295,16 @@ class Simulator:
         reason = Reason.UNSOUND if isinstance(error, NoTextures) else Reason.UNSUPPORTED
         return RefusedProgram(reason, error.why, found, note.place)
 
-    def _counters(self, program: Program, handle: int) -> Counters:
+    def _counters(self, program: EngineProgram, handle: int) -> Counters:
         library, n = self._engine.library, program.length
         patterns = library.sim_patterns(handle)
         return Counters(
             program,
-            view(library.sim_blocks(handle), FLOW, n),
-            view(library.sim_guarded(handle), FLOW, n),
-            view(library.sim_memory(handle), MEMORY, n),
-            view(library.sim_source(handle), MEMORY, n),
-            view(patterns, PATTERN, n if patterns else 0),
+            view(library.sim_blocks(handle), header.FLOW, n),
+            view(library.sim_guarded(handle), header.FLOW, n),
+            view(library.sim_memory(handle), header.MEMORY, n),
+            view(library.sim_source(handle), header.MEMORY, n),
+            view(patterns, header.PATTERN, n if patterns else 0),
         )
 
 

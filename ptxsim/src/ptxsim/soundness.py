@@ -9,28 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ptxsim.frontend import Module, Variable
+from ptxsim import records
+from ptxsim.frontend.records import Module, Variable
 from ptxsim.limits import MAX_CLUSTER, broken_limit
 from ptxsim.message import Message, phrase
 from ptxsim.outcome import Reason, RefusedProgram
-from ptxsim.records import (
-    Allocate,
-    Copy,
-    Dim3,
-    Free,
-    Launch,
-    Memset,
-    Plan,
-    SymbolWrite,
-    Synchronise,
-    Write,
-)
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as many
 
 
-def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_bytes: int) -> None:
+def check_plan(
+    plan: records.Plan, module: Module, variables: Sequence[Variable], most_bytes: int
+) -> None:
     """Raises RefusedProgram: WRONG_PLAN for a plan that does not fit the module, TOO_LARGE for more
     than ``most_bytes`` of memory."""
     names = [a.symbol for a in plan.allocations if a.symbol is not None]
@@ -61,28 +52,31 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
             ),
         )
     for operation in (*plan.setup, *plan.operations):
-        if isinstance(operation, Launch):
-            _check_launch(operation, module)
-        elif isinstance(operation, Allocate | Free):
-            if not 0 <= operation.allocation < len(sizes):
-                raise _refused("it allocates or frees what is not there")
-        elif isinstance(operation, Synchronise):
-            pass
-        elif isinstance(operation, SymbolWrite):
-            target = known.get(operation.symbol)
-            if target is None or not _inside(operation.delta, len(operation.data), target.size):
-                raise _refused(f"a copy to the symbol {operation.symbol[:80]} exceeds it")
-        elif isinstance(operation, Write):
-            index, size = operation.allocation, len(operation.data)
-            if not 0 <= index < len(sizes) or not _inside(operation.delta, size, sizes[index]):
-                raise _refused("a copy from the host exceeds its allocation")
-        elif not _moves_within(operation, sizes):
-            raise _refused("a memset or a copy exceeds its allocation")
-        elif isinstance(operation, Memset) and not 0 <= operation.value <= 255:
-            raise _refused("a memset writes something other than a byte")
+        match operation:
+            case records.Launch():
+                _check_launch(operation, module)
+            case records.Allocate(allocation=index) | records.Free(allocation=index):
+                if not 0 <= index < len(sizes):
+                    raise _refused("it allocates or frees what is not there")
+            case records.SymbolWrite(symbol=symbol, delta=delta, data=data):
+                if symbol not in known or not _inside(delta, len(data), known[symbol].size):
+                    raise _refused(f"a copy to the symbol {symbol[:80]} exceeds it")
+            case records.Write(allocation=index, delta=delta, data=data):
+                if not _within(sizes, index, delta, len(data)):
+                    raise _refused("a copy from the host exceeds its allocation")
+            case records.Memset(allocation=index, delta=delta, size=size):
+                if not _within(sizes, index, delta, size):
+                    raise _refused("a memset or a copy exceeds its allocation")
+                if not 0 <= operation.value <= 255:
+                    raise _refused("a memset writes something other than a byte")
+            case records.Copy():
+                source = (operation.source, operation.source_delta, operation.source_span)
+                target = (operation.target, operation.target_delta, operation.target_span)
+                if not (operation.sound and _within(sizes, *source) and _within(sizes, *target)):
+                    raise _refused("a memset or a copy exceeds its allocation")
 
 
-def check_parameters(launch: Launch, param_bytes: int) -> None:
+def check_parameters(launch: records.Launch, param_bytes: int) -> None:
     if len(launch.params) != param_bytes:
         raise _refused(
             f"the kernel {launch.kernel[:80]} is launched with {len(launch.params)} bytes of "
@@ -90,12 +84,12 @@ def check_parameters(launch: Launch, param_bytes: int) -> None:
         )
 
 
-def cluster_of(launch: Launch, module: Module) -> Dim3:
+def cluster_of(launch: records.Launch, module: Module) -> records.Dim3:
     """The blocks of a cluster, along each axis."""
-    return module.entry(launch.kernel).cluster or launch.cluster
+    return module.functions[launch.kernel].cluster or launch.cluster
 
 
-def _check_launch(launch: Launch, module: Module) -> None:
+def _check_launch(launch: records.Launch, module: Module) -> None:
     function = module.functions.get(launch.kernel)
     if function is None or not function.entry:
         raise _refused(f"there is no kernel {launch.kernel[:80]} in the PTX")
@@ -121,20 +115,8 @@ def _check_launch(launch: Launch, module: Module) -> None:
         raise _refused(f"the cooperative launch of {launch.kernel[:80]} has more blocks than fit")
 
 
-def _moves_within(operation: Memset | Copy, sizes: Sequence[int]) -> bool:
-    if isinstance(operation, Memset):
-        places = [(operation.allocation, operation.delta, operation.size)]
-    else:
-        places = [
-            (operation.source, operation.source_delta, operation.source_span),
-            (operation.target, operation.target_delta, operation.target_span),
-        ]
-        if not operation.sound:
-            return False
-    return operation.size >= 0 and all(
-        0 <= index < len(sizes) and _inside(delta, size, sizes[index])
-        for index, delta, size in places
-    )
+def _within(sizes: Sequence[int], index: int, delta: int, size: int) -> bool:
+    return 0 <= index < len(sizes) and _inside(delta, size, sizes[index])
 
 
 def _inside(delta: int, size: int, whole: int) -> bool:
@@ -143,7 +125,3 @@ def _inside(delta: int, size: int, whole: int) -> bool:
 
 def _refused(why: Message | str) -> RefusedProgram:
     return RefusedProgram(Reason.WRONG_PLAN, why)
-
-
-def overlapping() -> RefusedProgram:
-    return _refused("two allocations overlap")

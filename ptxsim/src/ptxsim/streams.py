@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.records import Free, Operation, SymbolWrite, Synchronise, Write
+from ptxsim.records import Operation, host_waits
 
 # How a launch has used a cell: region.hpp has the same.
 READ, WRITTEN, READ_STRONGLY, WRITTEN_STRONGLY = 1, 2, 4, 8
@@ -81,20 +81,9 @@ def unordered(operations: Sequence[Operation]) -> list[int]:
                 past |= before[place - distance] | 1 << (place - distance)
         before.append(past)
         rivals.append(everything & ~past)
-        if _host_waits(operation):
+        if host_waits(operation):
             waited = past | 1 << place
     return rivals
-
-
-def _host_waits(operation: Operation) -> bool:
-    match operation:
-        case Synchronise():
-            return True
-        case Free(ordered=ordered):
-            return not ordered
-        case SymbolWrite(blocking=blocking) | Write(blocking=blocking):
-            return blocking
-    return False
 
 
 class Watch:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ptxsim.findings.row_counts import Counters
-from ptxsim.frontend import Location
+from ptxsim.frontend.records import Location
 from ptxsim.lowering.program import OUT
 from ptxsim.records import Place, Record
 

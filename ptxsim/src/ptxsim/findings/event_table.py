@@ -10,26 +10,9 @@ from collections.abc import Callable
 from enum import Enum, unique
 from typing import TypeAlias
 
+from ptxsim.findings import sentences
 from ptxsim.findings.finding import Kind, Severity
 from ptxsim.findings.scene import EventScene
-from ptxsim.findings.sentences import (
-    atomic_and_plain,
-    before_grid_wait,
-    freed_twice,
-    freed_wrongly,
-    mbarrier,
-    misaligned,
-    no_fence_after_flag,
-    no_function,
-    out_of_bounds,
-    proxy_fence,
-    race,
-    tensor_map,
-    tile_before_tensor,
-    tile_misaligned,
-    trap,
-    volatile_race,
-)
 from ptxsim.message import Message
 
 Sentence: TypeAlias = str | Callable[[EventScene], Message]  # the scene's names fill its places
@@ -58,9 +41,9 @@ class Event(Enum):
         words = self._sentence
         return scene.told(Message(text=words) if isinstance(words, str) else words(scene))
 
-    OUT_OF_BOUNDS = error(Kind.OUT_OF_BOUNDS, out_of_bounds)
-    MISALIGNED = error(Kind.MISALIGNED, misaligned)
-    RACE = error(Kind.RACE, race)
+    OUT_OF_BOUNDS = error(Kind.OUT_OF_BOUNDS, sentences.out_of_bounds)
+    MISALIGNED = error(Kind.MISALIGNED, sentences.misaligned)
+    RACE = error(Kind.RACE, sentences.race)
     ASYNC_RACE = error(
         Kind.RACE,
         "cp.async not waited for: {this_thread} {does} {element} at {here} while the "
@@ -102,11 +85,10 @@ class Event(Enum):
         Kind.ENDLESS_LOOP,
         "still running when the time was up: {who} was at {here}; does this loop end?",
     )
-    TRAP = error(Kind.TRAP, trap)
+    TRAP = error(Kind.TRAP, sentences.trap)
     ASSERTION = error(Kind.TRAP, "assertion failed in {who} at {here}")
     BARRIER_UNINITIALISED = error(
-        Kind.UNINITIALIZED_READ,
-        "{who} uses an mbarrier that was never initialised, at {here}",
+        Kind.UNINITIALIZED_READ, "{who} uses an mbarrier that was never initialised, at {here}"
     )
     BARRIERS_MIXED = warning(
         Kind.BARRIER_DIVERGENCE,
@@ -163,7 +145,7 @@ class Event(Enum):
         "only {present} reach {here} ({who}), an instruction that all 32 threads of a warp "
         "must execute together; {missing} do not",
     )
-    MBARRIER_NEVER_COMPLETES = error(Kind.BARRIER_DIVERGENCE, mbarrier)
+    MBARRIER_NEVER_COMPLETES = error(Kind.BARRIER_DIVERGENCE, sentences.mbarrier)
     BULK_COPY_RACE = error(
         Kind.RACE,
         "bulk copy not waited for: {this_thread} {does} {element} at {here} while the "
@@ -176,7 +158,7 @@ class Event(Enum):
         "{there} may still read it {in_block}; wait for its group first (wgmma.wait_group or "
         "cp.async.bulk.wait_group.read)",
     )
-    PROXY_FENCE_MISSING = error(Kind.RACE, proxy_fence)
+    PROXY_FENCE_MISSING = error(Kind.RACE, sentences.proxy_fence)
     PROXY_FENCE_AFTER_COPY = warning(
         Kind.RACE,
         "{here} reads {element} through the async proxy, and a cp.async of {that_thread} "
@@ -204,7 +186,7 @@ class Event(Enum):
         "{there} with no barrier between them {in_block}; GPUs of today start a wgmma when "
         "its four warps have come, but PTX does not promise it",
     )
-    BAD_TENSOR_MAP = error(Kind.OUT_OF_BOUNDS, tensor_map)
+    BAD_TENSOR_MAP = error(Kind.OUT_OF_BOUNDS, sentences.tensor_map)
     PEER_EXITED = error(
         Kind.OUT_OF_BOUNDS,
         "{who} accesses at {here} the shared memory of {that_block}, which may have ended by "
@@ -221,25 +203,25 @@ class Event(Enum):
         "{there}, and nothing orders the two; nothing uses what was read, so it does no harm here, "
         "but a __syncthreads() between them would make that certain",
     )
-    BEFORE_GRID_WAIT = error(Kind.RACE, before_grid_wait)
-    TILE_MISALIGNED = error(Kind.MISALIGNED, tile_misaligned)
-    TILE_BEFORE_TENSOR = error(Kind.OUT_OF_BOUNDS, tile_before_tensor)
-    ATOMIC_AND_PLAIN = error(Kind.RACE, atomic_and_plain)
-    NO_FUNCTION = error(Kind.OUT_OF_BOUNDS, no_function)
+    BEFORE_GRID_WAIT = error(Kind.RACE, sentences.before_grid_wait)
+    TILE_MISALIGNED = error(Kind.MISALIGNED, sentences.tile_misaligned)
+    TILE_BEFORE_TENSOR = error(Kind.OUT_OF_BOUNDS, sentences.tile_before_tensor)
+    ATOMIC_AND_PLAIN = error(Kind.RACE, sentences.atomic_and_plain)
+    NO_FUNCTION = error(Kind.OUT_OF_BOUNDS, sentences.no_function)
     USED_AFTER_FREE = error(
         Kind.OUT_OF_BOUNDS,
         "{space} {operation}: {who} {does} {bytes} at {element}, which {that_one} freed at {there}",
     )
-    FREED_TWICE = error(Kind.OUT_OF_BOUNDS, freed_twice)
-    FREED_WRONGLY = error(Kind.OUT_OF_BOUNDS, freed_wrongly)
+    FREED_TWICE = error(Kind.OUT_OF_BOUNDS, sentences.freed_twice)
+    FREED_WRONGLY = error(Kind.OUT_OF_BOUNDS, sentences.freed_wrongly)
     BLOCK_SCOPE_ONLY = error(
         Kind.RACE,
         "{who} changes {element} atomically at {here}, as {that_one} does at {there}, but not both "
         "for the whole GPU: atomicAdd_block and thread_scope_block hold among the threads of one "
         "block only; use atomicAdd or thread_scope_device",
     )
-    VOLATILE_RACE = error(Kind.RACE, volatile_race)
-    NO_FENCE_AFTER_FLAG = error(Kind.RACE, no_fence_after_flag)
+    VOLATILE_RACE = error(Kind.RACE, sentences.volatile_race)
+    NO_FENCE_AFTER_FLAG = error(Kind.RACE, sentences.no_fence_after_flag)
     READ_ONLY_WRITTEN = error(
         Kind.RACE,
         "{who} reads {element} at {here} as memory that nobody writes (__ldg, const __restrict__ "

@@ -11,9 +11,9 @@ import numpy as np
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Access, Accessed, Crossing, Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
-from ptxsim.frontend import Instruction, Location, Module
+from ptxsim.frontend.records import Instruction, Location, Module
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
-from ptxsim.lowering.program import Program
+from ptxsim.lowering.program import EngineProgram
 from ptxsim.message import Message
 from ptxsim.records import Dim3, Operation, Place
 
@@ -33,7 +33,7 @@ _NOTHING = Accessed(name="", start=0, size=0)
 class Scene:
     """The names and places that an event's numbers refer to."""
 
-    program: Program
+    program: EngineProgram
     locations: Sequence[Location | None]
     regions: Sequence[str]  # name of each region, in the engine's order
     dynamic_bytes: int

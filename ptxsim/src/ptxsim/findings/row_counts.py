@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.findings.finding import LineCount
-from ptxsim.frontend import Location
+from ptxsim.frontend.records import Location
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED
-from ptxsim.lowering.program import Program
+from ptxsim.lowering.program import EngineProgram
 from ptxsim.records import Record
 
 
@@ -18,7 +18,7 @@ from ptxsim.records import Record
 class Counters:
     """Counts of one run of one program, per instruction (see engine_header.py)."""
 
-    program: Program
+    program: EngineProgram
     blocks: np.ndarray
     guarded: np.ndarray
     memory: np.ndarray
@@ -39,7 +39,10 @@ def line_counts(
                 continue
             key = (location.file, location.line)
             totals[key] = totals.get(key, 0) + table[index]
-    return tuple(_line(key, totals[key]) for key in sorted(totals))
+    return tuple(
+        LineCount(file=file, line=line, **dict(zip(_COLUMNS, map(int, sums), strict=True)))
+        for (file, line), sums in sorted(totals.items(), key=lambda item: item[0])
+    )
 
 
 _COLUMNS = (
@@ -57,8 +60,10 @@ def _per_instruction(run: Counters) -> np.ndarray:
     lanes = run.blocks["lanes"][program.head].astype(np.int64)
     lanes = np.where(program.guarded, run.guarded["lanes"], lanes)
     warps[program.head == np.arange(program.length)] = 0  # block heads are ours, not the program's
-    memory = np.stack([run.memory[f] for f in ("requests", "cost", "bytes")], axis=1)
-    source = np.stack([run.source[f] for f in ("requests", "cost", "bytes")], axis=1)
+    memory, source = (
+        np.stack([side[f] for f in ("requests", "cost", "bytes")], axis=1)
+        for side in (run.memory, run.source)
+    )
     in_global = np.isin(program.spaces, (GLOBAL, GENERIC))[:, None]
     in_shared = (program.spaces == SHARED)[:, None]
     columns = (
@@ -70,11 +75,7 @@ def _per_instruction(run: Counters) -> np.ndarray:
     return np.concatenate([c.astype(np.int64) for c in columns], axis=1)
 
 
-def _line(key: tuple[str, int], sums: np.ndarray) -> LineCount:
-    counts = {name: int(value) for name, value in zip(_COLUMNS, sums, strict=True)}
-    return LineCount(file=key[0], line=key[1], **counts)
-
-
+_SUMS = ("requests", "cost", "cost8", "cost16", "passes8", "passes16", "lines")
 _PATTERNS = 1024  # instructions of a kernel whose addresses are told
 
 
@@ -144,13 +145,7 @@ def row_counts(
             flops=int(sum(lanes[i] * program.flops[i] for i in indices)),
             space=space.get(int(program.spaces[access]), ""),
             width=int(program.widths[access]),
-            requests=_sum(memory["requests"], moving),
-            cost=_sum(memory["cost"], moving),
-            cost8=_sum(memory["cost8"], moving),
-            cost16=_sum(memory["cost16"], moving),
-            passes8=_sum(memory["passes8"], moving),
-            passes16=_sum(memory["passes16"], moving),
-            lines=_sum(memory["lines"], moving),
+            **{name: _sum(memory[name], moving) for name in _SUMS},
             source_requests=_sum(source["requests"], moving),
             source_sectors=_sum(source["cost"], moving),
             source_lines=_sum(source["lines"], moving),

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
+from ptxsim import records
 from ptxsim.findings.finding import Access, Crossing, Finding, Kind
 from ptxsim.findings.names import plain_name
 from ptxsim.message import Message, counted, enumerated, phrase, verbatim
-from ptxsim.records import (
-    Allocate,
-    Copy,
-    Dim3,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Place,
-    SymbolWrite,
-    Write,
-)
 
 _SPACES = {
     "global": phrase("global"),
@@ -37,7 +26,7 @@ def sentence(seen: Finding, gpu: str = "") -> Message:
     return seen.event.sentence(EventScene(seen, gpu))
 
 
-def _stream_race(seen: Crossing, shown: Place | None) -> Message:
+def _stream_race(seen: Crossing, shown: records.Place | None) -> Message:
     first, second = _operation_at(seen.first, shown), _operation_at(seen.second, shown)
     return phrase(
         "{first} on one stream and {second} on another use {name}, and nothing orders them: record "
@@ -48,28 +37,28 @@ def _stream_race(seen: Crossing, shown: Place | None) -> Message:
     )
 
 
-def _operation_at(operation: Operation, shown: Place | None) -> Message:
+def _operation_at(operation: records.Operation, shown: records.Place | None) -> Message:
     what = _operation(operation)
     if not operation.place:
         return what
     return phrase("{what} at {line}", what=what, line=line_of(operation.place, shown))
 
 
-def _operation(operation: Operation) -> Message:
+def _operation(operation: records.Operation) -> Message:
     match operation:
-        case Launch(kernel=kernel):
+        case records.Launch(kernel=kernel):
             return phrase("kernel `{kernel}`", kernel=plain_name(kernel)[:80])
-        case Memset(size=size):
+        case records.Memset(size=size):
             return phrase("the memset of {bytes}", bytes=byte_count(size))
-        case Copy(size=size):
+        case records.Copy(size=size):
             return phrase("the copy of {bytes}", bytes=byte_count(size))
-        case SymbolWrite(symbol=symbol):
+        case records.SymbolWrite(symbol=symbol):
             return phrase("the copy to {symbol}", symbol=plain_name(symbol)[:80])
-        case Write(data=data):
+        case records.Write(data=data):
             return phrase("the copy of {bytes} from the host", bytes=byte_count(len(data)))
-        case Allocate():
+        case records.Allocate():
             return phrase("the allocation")
-        case Free():
+        case records.Free():
             return phrase("freeing")
     return phrase("an operation")
 
@@ -110,7 +99,7 @@ class EventScene:
         return sentence.given(**{name: getattr(self, name) for name in missing})
 
 
-def line_of(place: Place | None, shown: Place | None) -> Message:
+def line_of(place: records.Place | None, shown: records.Place | None) -> Message:
     """ "line 12", with the file when it is not the one that the finding shows."""
     if place is None:
         return phrase("an unknown line")
@@ -119,11 +108,11 @@ def line_of(place: Place | None, shown: Place | None) -> Message:
     return verbatim(f"{place.file}:{place.line}")
 
 
-def _thread(block: Dim3, thread: Dim3) -> Message:
+def _thread(block: records.Dim3, thread: records.Dim3) -> Message:
     return phrase("block {block} thread {thread}", block=_short(block), thread=_short(thread))
 
 
-def _short(dim: Dim3) -> str:
+def _short(dim: records.Dim3) -> str:
     return f"({dim[0]},{dim[1]},{dim[2]})"
 
 

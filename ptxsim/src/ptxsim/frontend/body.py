@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ptxsim.frontend.declarations import constant, expression, variables
 from ptxsim.frontend.places import Places
 from ptxsim.frontend.records import SIZES, Function, Instruction, Label, Variable
 from ptxsim.frontend.scopes import BadName, Scopes
-from ptxsim.frontend.tokens import DOT, NUMBER, STRING, WORD, Expected, Tokens
+from ptxsim.frontend.tokens import DOT, NUMBER, STRING, WORD, Tokens, Wanted
 from ptxsim.message import phrase
 
 MAX_INSTRUCTIONS = 1 << 20  # in one function
@@ -22,21 +23,14 @@ _PIECES = re.compile(r"\.(b[0-7]{1,4}|h[0-3]{1,2})")  # of a register, for video
 _CONSTANTS = {"WARP_SZ": "32"}
 
 
+@dataclass(slots=True)
 class Body:
-    def __init__(
-        self,
-        tokens: Tokens,
-        places: Places,
-        scopes: Scopes,
-        function: Function,
-        knows: Callable[[str], bool],
-    ) -> None:
-        self.tokens = tokens
-        self.places = places
-        self.scopes = scopes
-        self.function = function
-        self.knows = knows  # the names of the module
-        self.parts = 0  # of the operands of the current instruction
+    tokens: Tokens
+    places: Places
+    scopes: Scopes
+    function: Function
+    knows: Callable[[str], bool]  # the names of the module
+    parts: int = 0  # of the operands of the current instruction
 
     def read(self) -> None:
         """From the opening brace to the closing one."""
@@ -58,7 +52,7 @@ class Body:
                 scopes.close()
                 tokens.advance()
             else:
-                raise tokens.unexpected(Expected.INSTRUCTION)
+                raise tokens.unexpected(Wanted.INSTRUCTION)
 
     def _word(self) -> None:
         """An instruction or a label."""
@@ -80,7 +74,7 @@ class Body:
         tokens.advance()
         negate = tokens.accept("!")
         guard = self._predicate()
-        self._instruction(tokens.word(Expected.INSTRUCTION), row, guard, negate=negate)
+        self._instruction(tokens.word(Wanted.INSTRUCTION), row, guard, negate=negate)
 
     # --- directives
 
@@ -103,7 +97,7 @@ class Body:
     def _registers(self) -> None:
         """``.reg .b32 %r<9>, x;``"""
         tokens, scopes, function = self.tokens, self.scopes, self.function
-        kind = tokens.take(DOT, Expected.TYPE)[1:]
+        kind = tokens.take(DOT, Wanted.TYPE)[1:]
         if kind not in SIZES:
             raise tokens.error(phrase("registers of type .{type} are not read", type=kind))
         while True:
@@ -111,7 +105,7 @@ class Body:
             if name == "_" or name in _CONSTANTS:
                 raise tokens.error(phrase("{name} is no name for a register", name=name))
             if tokens.accept("<"):
-                count = tokens.count(Expected.REGISTERS)
+                count = tokens.count(phrase("a number of registers"))
                 tokens.expect(">")
                 function.families[scopes.declare_family(name, count)] = kind
             else:
@@ -139,9 +133,9 @@ class Body:
         if directive == ".callprototype":
             self._prototype()
             return
-        names = [tokens.word(Expected.LABEL)]
+        names = [tokens.word(Wanted.LABEL)]
         while tokens.accept(","):
-            names.append(tokens.word(Expected.LABEL))
+            names.append(tokens.word(Wanted.LABEL))
         row = tokens.row
         tokens.expect(";")
         if directive == ".branchtargets":
@@ -167,7 +161,7 @@ class Body:
         modifiers: list[str] = []
         while tokens.kind == DOT:
             if tokens.value[1].isdigit() and not tokens.adjacent:
-                raise tokens.unexpected(Expected.OPERAND)
+                raise tokens.unexpected(Wanted.OPERAND)
             modifiers.append(tokens.advance())
             if len(modifiers) > _MAX_MODIFIERS:
                 raise tokens.error(
@@ -185,7 +179,7 @@ class Body:
             if operands:
                 tokens.expect(",")
             if base == "bra" or (base == "brx" and len(operands) == 1):
-                operands.append(tokens.word(Expected.LABEL))
+                operands.append(tokens.word(Wanted.LABEL))
                 self.scopes.use_label(operands, len(operands) - 1, row)
             elif base == "call" and tokens.value == "(":
                 operands.append(self._list("(", ")", 0))
@@ -224,7 +218,7 @@ class Body:
             return "!" + self._predicate()
         if tokens.kind == NUMBER or value in ("-", "~", "("):
             return constant(tokens)
-        raise tokens.unexpected(Expected.OPERAND)
+        raise tokens.unexpected(Wanted.OPERAND)
 
     def _named(self) -> str:
         """``%r1``, ``%tid.x``, ``%p1|%p2``, ``table + 4``."""
@@ -235,7 +229,7 @@ class Body:
             special = name[0] == "%" and self.scopes.name(name) is None
             known = tokens.value in _AXES if special else _PIECES.fullmatch(tokens.value)
             if not known or not tokens.adjacent:
-                raise tokens.unexpected(Expected.OPERAND)
+                raise tokens.unexpected(Wanted.OPERAND)
             return text + tokens.advance()
         if tokens.accept("|"):
             return f"{text}|{self._predicate()}"
@@ -255,7 +249,7 @@ class Body:
         return opening + ", ".join(parts) + closing
 
     def _predicate(self) -> str:
-        name = self.tokens.word(Expected.PREDICATE)
+        name = self.tokens.word(Wanted.PREDICATE)
         text = self._name(name)
         if text != "_" and self.function.register_type(text) != "pred":
             raise self.tokens.error(phrase("{name} is no predicate", name=name))
@@ -279,7 +273,7 @@ class Body:
 def pragma(tokens: Tokens) -> None:
     """``.pragma "nounroll", "used_bytes_mask 255";``: hints for ptxas."""
     tokens.advance()
-    tokens.take(STRING, Expected.STRING)
+    tokens.take(STRING, Wanted.STRING)
     while tokens.accept(","):
-        tokens.take(STRING, Expected.STRING)
+        tokens.take(STRING, Wanted.STRING)
     tokens.expect(";")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ptxsim.frontend.records import SIZES, Address, Variable
-from ptxsim.frontend.tokens import DOT, NUMBER, WORD, Expected, Tokens, integer
+from ptxsim.frontend.tokens import DOT, NUMBER, WORD, Tokens, Wanted, integer
 from ptxsim.message import phrase
 
 _MAX_DEPTH = 16  # of parentheses and signs
@@ -89,7 +89,7 @@ def _factor(tokens: Tokens, depth: int) -> int:
         inner = _expression(tokens, _factor(tokens, depth + 1), 1, depth + 1)
         tokens.expect(")")
         return inner
-    return tokens.count(Expected.INTEGER)
+    return tokens.count(Wanted.INTEGER)
 
 
 def _wrapped(value: int) -> int:
@@ -145,7 +145,7 @@ _Values = list[tuple[int | Address, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DeclaredType:
     """Type, vector length and alignment of a declaration."""
 
     type: str  # "f32"
@@ -157,7 +157,7 @@ class Kind:
         return SIZES[self.type] * self.vector
 
 
-def kind(tokens: Tokens) -> Kind:
+def kind(tokens: Tokens) -> DeclaredType:
     """``.attribute(.managed) .align 16 .v4 .f32``."""
     if tokens.accept(".attribute"):
         for part in ("(", ".managed", ")"):
@@ -168,13 +168,13 @@ def kind(tokens: Tokens) -> Kind:
         tokens.advance()
     name = tokens.value[1:]
     if tokens.kind != DOT or name not in SIZES:
-        raise tokens.unexpected(Expected.TYPE)
+        raise tokens.unexpected(Wanted.TYPE)
     tokens.advance()
-    return Kind(name, vector, max(align, SIZES[name] * vector))
+    return DeclaredType(name, vector, max(align, SIZES[name] * vector))
 
 
 def _alignment(tokens: Tokens) -> int:
-    align = tokens.count(Expected.ALIGNMENT)
+    align = tokens.count(phrase("an alignment"))
     if align > _MAX_ALIGN or align & (align - 1) or not align:
         raise tokens.error(
             phrase(
@@ -215,13 +215,13 @@ def parameters(tokens: Tokens) -> list[Variable]:
     return found
 
 
-def _variable(tokens: Tokens, form: Kind, space: str, extern: bool) -> Variable:
+def _variable(tokens: Tokens, form: DeclaredType, space: str, extern: bool) -> Variable:
     name = variable_name(tokens)
     if form.type == "pred":
         raise tokens.error(phrase("{name}: a predicate can only be a register", name=name))
     dims: list[int | None] = []  # None: [], as many as there are initial values
     while tokens.accept("["):
-        dims.append(tokens.count(Expected.ELEMENTS) if tokens.kind == NUMBER else None)
+        dims.append(tokens.count(Wanted.ELEMENTS) if tokens.kind == NUMBER else None)
         tokens.expect("]")
         if len(dims) > _MAX_DIMENSIONS:
             raise tokens.error(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ptxsim.frontend import SIZES, Function, Instruction, Module
+from ptxsim.frontend.records import SIZES, Function, Instruction, Module, Variable
 from ptxsim.limits import MAX_THREADS
 from ptxsim.records import Dim3, KernelParam, Record
 
@@ -56,31 +56,34 @@ def interface(module: Module, origins: dict[str, tuple[str, ...]] | None = None)
     )
 
 
-def _entry(function: Function) -> Entry:
-    """Offsets follow the C layout rules."""
-    params: list[KernelParam] = []
+def laid_out(params: Sequence[Variable]) -> tuple[KernelParam, ...]:
+    """The places of a kernel's parameters, which follow the C layout rules."""
+    found: list[KernelParam] = []
     end = 0
-    for param in function.params:
+    for param in params:
         offset = -(-end // param.align) * param.align
-        params.append(KernelParam(offset=offset, size=param.size))
+        found.append(KernelParam(offset=offset, size=param.size))
         end = offset + param.size
+    return tuple(found)
+
+
+def _entry(function: Function) -> Entry:
+    params = laid_out(function.params)
     threads = MAX_THREADS if function.max_threads is None else function.max_threads
     return Entry(
-        params=tuple(params),
+        params=params,
         max_threads=min(threads, MAX_THREADS),
         unread=tuple(_unread(function, params)),
         cluster=function.cluster,
     )
 
 
-def _unread(function: Function, params: list[KernelParam]) -> Iterator[tuple[int, int]]:
+def _unread(function: Function, params: Sequence[KernelParam]) -> Iterator[tuple[int, int]]:
     """A parameter is read as a whole where its address is used in any other way than to load from a
     fixed place in it."""
     places = {each.name: param for each, param in zip(function.params, params, strict=True)}
     read = bytearray(max((param.offset + param.size for param in params), default=0))
-    for item in function.body:
-        if not isinstance(item, Instruction):
-            continue
+    for item in function.instructions:
         for operand in item.operands:
             for name in places.keys() & set(re.findall(r"[\w$%]+", operand)):
                 first, size = _loaded(item, operand, name) or (0, places[name].size)

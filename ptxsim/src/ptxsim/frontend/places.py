@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ptxsim.frontend.records import Location
-from ptxsim.frontend.tokens import NUMBER, STRING, WORD, Expected, Tokens
+from ptxsim.frontend.tokens import NUMBER, STRING, WORD, Tokens, Wanted
 from ptxsim.message import phrase
 
 _MAX_INLINED = 32  # nested inlined calls that are followed
@@ -32,11 +32,11 @@ class Places:
         index = _number(tokens)
         if index in self._files:
             raise tokens.error(phrase("there are two files {index}", index=index))
-        self._files[index] = tokens.take(STRING, Expected.FILE)[1:-1]
+        self._files[index] = tokens.take(STRING, phrase("the name of a file"))[1:-1]
         if tokens.accept(","):
-            tokens.take(NUMBER, Expected.TIME)
+            tokens.take(NUMBER, phrase("a time"))
             tokens.expect(",")
-            tokens.take(NUMBER, Expected.SIZE)
+            tokens.take(NUMBER, phrase("a size"))
 
     def loc(self, tokens: Tokens) -> None:
         """``.loc 1 12 3, function_name $L__info_string0, inlined_at 1 20 7``: a fixed
@@ -46,9 +46,9 @@ class Places:
         caller = None
         if tokens.accept(","):
             tokens.expect("function_name")
-            tokens.take(WORD, Expected.LABEL)
+            tokens.take(WORD, Wanted.LABEL)
             if tokens.accept("+"):
-                tokens.take(NUMBER, Expected.OFFSET)
+                tokens.take(NUMBER, Wanted.OFFSET)
             tokens.expect(",")
             tokens.expect("inlined_at")
             caller = _position(tokens)
@@ -96,7 +96,7 @@ def _position(tokens: Tokens) -> _Position:
 
 
 def _number(tokens: Tokens) -> int:
-    value = tokens.count(Expected.NUMBER)
+    value = tokens.count(Wanted.NUMBER)
     if value > _MAX_NUMBER:
         raise tokens.error(phrase("{value} is too large", value=value))
     return value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptxsim.frontend.body import Body, pragma
@@ -16,8 +17,8 @@ from ptxsim.frontend.declarations import parameters, variable_name, variables
 from ptxsim.frontend.places import Places
 from ptxsim.frontend.records import Function, Module, PtxError, Variable
 from ptxsim.frontend.scopes import BadName, Scopes
-from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Expected, Tokens
-from ptxsim.message import phrase
+from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Tokens, Wanted
+from ptxsim.message import phrase, verbatim
 
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
 _SPACES = (".global", ".const", ".shared")
@@ -34,27 +35,22 @@ _COUNTS = {  # directives of a kernel with numbers behind them, and how many at 
 _FLAGS = (".noreturn", ".explicitcluster", ".blocksareclusters")
 
 
+@dataclass(slots=True)
 class _Reader:
-    def __init__(self, tokens: Tokens, places: Places) -> None:
-        self.tokens = tokens
-        self.places = places
-        self.variables: dict[str, Variable] = {}
-        self.functions: dict[str, Function] = {}
-        self.externs: set[str] = set()
-        self.scopes = Scopes()
-        self.header: set[str] = set()  # .version and similar directives that were read
-        self.target = 0
+    tokens: Tokens
+    places: Places
+    variables: dict[str, Variable] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    externs: set[str] = field(default_factory=set)
+    scopes: Scopes = field(default_factory=Scopes)
+    header: set[str] = field(default_factory=set)  # .version and similar directives that were read
+    target: int = 0
 
     def read(self) -> Module:
         while self.tokens.kind != END:
             self._statement()
-        return Module(
-            list(self.variables.values()),
-            self.functions,
-            self.externs,
-            self.places.locations(),
-            self.target,
-        )
+        variables, locations = list(self.variables.values()), self.places.locations()
+        return Module(variables, self.functions, self.externs, locations, self.target)
 
     def _statement(self) -> None:
         tokens = self.tokens
@@ -77,21 +73,21 @@ class _Reader:
         self.header.add(directive)
         tokens.advance()
         if directive == ".target":
-            architecture = tokens.word(Expected.ARCHITECTURE)
+            architecture = tokens.word(phrase("an architecture"))
             digits = re.search(r"_([0-9]{2,3})[a-z]*$", architecture)
             self.target = int(digits[1]) if digits else 0
             while tokens.accept(","):
-                tokens.word(Expected.TARGET)
+                tokens.word(phrase("an option of .target"))
         elif directive == ".version":
-            tokens.take(NUMBER, Expected.VERSION)
-        elif tokens.count(Expected.WIDTH) != 64:
+            tokens.take(NUMBER, phrase("a version"))
+        elif tokens.count(verbatim("64")) != 64:
             raise tokens.error(phrase("only addresses of 64 bits are read"))
 
     def _section(self) -> None:
         """``.section .debug_str { label: .b8 1, 2 .b32 label + 4 }``: tables for debuggers."""
         tokens = self.tokens
         tokens.advance()
-        tokens.take(DOT, Expected.SECTION)
+        tokens.take(DOT, phrase("the name of a section"))
         tokens.expect("{")
         while tokens.value != "}":
             if tokens.kind == WORD:
@@ -99,13 +95,13 @@ class _Reader:
                 tokens.expect(":")
                 continue
             if tokens.value not in _DATA:
-                raise tokens.unexpected(Expected.DATA)
+                raise tokens.unexpected(Wanted.DATA)
             tokens.advance()
             while True:
                 if tokens.kind == WORD:
                     tokens.advance()
                 else:
-                    tokens.count(Expected.DATA)
+                    tokens.count(Wanted.DATA)
                 if tokens.value in ("+", "-"):
                     tokens.advance()
                     continue
@@ -183,9 +179,9 @@ class _Reader:
             tokens.advance()
             if directive in _FLAGS:
                 continue
-            values = [tokens.count(Expected.NUMBER)]
+            values = [tokens.count(Wanted.NUMBER)]
             while len(values) < _COUNTS[directive] and tokens.accept(","):
-                values.append(tokens.count(Expected.NUMBER))
+                values.append(tokens.count(Wanted.NUMBER))
             if directive in (".maxntid", ".reqntid"):
                 function.max_threads = math.prod(values)
             if directive == ".reqnctapercluster":

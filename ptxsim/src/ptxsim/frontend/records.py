@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -80,6 +81,11 @@ class Function:
     max_threads: int | None = None  # per block, as .maxntid or .reqntid says
     cluster: Dim3 | None = None  # blocks, as __cluster_dims__ says; None: each launch says it
 
+    @property
+    def instructions(self) -> Iterator[Instruction]:
+        """Yield the body without its labels."""
+        return (item for item in self.body if isinstance(item, Instruction))
+
     def register_type(self, name: str) -> str | None:
         """The declared type of a register; None when ``name`` is no register."""
         kind = self.registers.get(name)
@@ -97,6 +103,3 @@ class Module:
     externs: set[str]  # functions declared only
     locations: list[Location | None]
     target: int = 0  # 90 of sm_90a; 0: not said
-
-    def entry(self, name: str) -> Function:
-        return self.functions[name]

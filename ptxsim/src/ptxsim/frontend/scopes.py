@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxsim.message import Message, phrase
+from ptxsim.frontend.records import PtxError
+from ptxsim.message import phrase
 
 _MAX_DEPTH = 64  # nested braces
 
 
-class BadName(Exception):  # noqa: N818 - the reader makes a PtxError with a line of it
+class BadName(PtxError):  # noqa: N818 - the reader makes a PtxError with a line of it
     """A name that is declared twice, or never."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(message)
-        self.message = message
 
 
 @dataclass(slots=True)

@@ -35,31 +35,21 @@ _TOKEN = re.compile(
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e]")
 
 
-class Expected:
-    """Names of what the reader expects, for complaints."""
+class Wanted:
+    """Names of what the reader often expects, for complaints."""
 
     NAME = phrase("a name")
     TYPE = phrase("a type")
-    REGISTERS = phrase("a number of registers")
     STRING = phrase("a string")
     INSTRUCTION = phrase("an instruction")
     LABEL = phrase("a label")
     PREDICATE = phrase("a predicate")
     INTEGER = phrase("an integer of 64 bits at most")
-    ALIGNMENT = phrase("an alignment")
     ELEMENTS = phrase("a number of elements")
-    VERSION = phrase("a version")
-    SECTION = phrase("the name of a section")
     DATA = phrase("data of a section")
     NUMBER = phrase("a number")
-    ARCHITECTURE = phrase("an architecture")
-    TARGET = phrase("an option of .target")
-    FILE = phrase("the name of a file")
-    TIME = phrase("a time")
-    SIZE = phrase("a size")
     OFFSET = phrase("an offset")
     OPERAND = phrase("an operand")
-    WIDTH = verbatim("64")
 
 
 class Tokens:
@@ -153,7 +143,7 @@ class Tokens:
             raise self.unexpected(wanted)
         return self.advance()
 
-    def word(self, wanted: Message = Expected.NAME) -> str:
+    def word(self, wanted: Message = Wanted.NAME) -> str:
         return self.take(WORD, wanted)
 
     def count(self, wanted: Message) -> int:

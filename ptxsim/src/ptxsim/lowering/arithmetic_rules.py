@@ -7,7 +7,7 @@ exactly here.
 
 from __future__ import annotations
 
-from ptxsim.frontend import SIZES, Instruction
+from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import SELECTS, Constant, Operand, Predicate, Register
 
@@ -241,9 +241,7 @@ def select(low: Lowering, item: Instruction, mods: list[str]) -> None:
     a, b, p = item.operands[1:]
     values: list[Operand] = [low.source(a, kind), low.source(b, kind), low.source(p, "pred")]
     low.emit_guarded(
-        f"selp.b{SIZES[kind] * 8}",
-        [low.target(item.operands[0], kind), *values],
-        flags=SELECTS,
+        f"selp.b{SIZES[kind] * 8}", [low.target(item.operands[0], kind), *values], flags=SELECTS
     )
 
 

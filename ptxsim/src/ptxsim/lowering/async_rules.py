@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend import Instruction
+from ptxsim.frontend.records import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import OWN_TAINT, SHARED, Constant, Operand, Register
 
 BY_MBARRIER = "mbarrier::complete_tx::bytes"
 _MOST_DIMENSIONS = 5
+_WIDE = {"width": 16, "space": SHARED, "flags": OWN_TAINT}
 
 
 def bulk(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -37,14 +38,9 @@ def _copy_in(low: Lowering, item: Instruction, mods: list[str]) -> None:
     barrier, barrier_offset = narrow(low, item.operands[3])
     ranks = low.source(item.operands[4], "b16") if "multicast::cluster" in mods else None
     size = low.source(item.operands[2], "u32")
-    low.emit_guarded(
-        "cp.async.bulk.across" if across else "cp.async.bulk",
-        [source, size, barrier, source_offset, target, target_width, barrier_offset, ranks],
-        imm=target_offset,
-        width=16,
-        space=SHARED,
-        flags=OWN_TAINT,
-    )
+    operands = [source, size, barrier, source_offset, target, target_width, barrier_offset, ranks]
+    name = "cp.async.bulk.across" if across else "cp.async.bulk"
+    low.emit_guarded(name, operands, imm=target_offset, **_WIDE)
 
 
 def _copy_out(low: Lowering, item: Instruction) -> None:
@@ -52,14 +48,8 @@ def _copy_out(low: Lowering, item: Instruction) -> None:
     target, target_offset = _wide(low, item.operands[0])
     source, source_width, source_offset = low.address(item.operands[1])
     size = low.source(item.operands[2], "u32")
-    low.emit_guarded(
-        "cp.async.bulk.out",
-        [target, size, None, target_offset, source, source_width],
-        imm=source_offset,
-        width=16,
-        space=SHARED,
-        flags=OWN_TAINT,
-    )
+    operands = [target, size, None, target_offset, source, source_width]
+    low.emit_guarded("cp.async.bulk.out", operands, imm=source_offset, **_WIDE)
 
 
 def _tensor(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -86,15 +76,10 @@ def _tensor(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if not out:
         barrier = _whole(low, item.operands[2])
         ranks = low.source(item.operands[3], "b16") if "multicast::cluster" in mods else None
-    low.emit_guarded(
-        "cp.async.bulk.tensor.out" if out else "cp.async.bulk.tensor",
-        [],
-        extra=[base, _whole(low, tile), barrier, ranks, *at, *([None] * (_MOST_DIMENSIONS - rank))],
-        width=16,
-        vec=rank,
-        space=SHARED,
-        flags=OWN_TAINT,
-    )
+    missing = [None] * (_MOST_DIMENSIONS - rank)
+    extra = [base, _whole(low, tile), barrier, ranks, *at, *missing]
+    name = "cp.async.bulk.tensor.out" if out else "cp.async.bulk.tensor"
+    low.emit_guarded(name, [], extra=extra, vec=rank, **_WIDE)
 
 
 def _wide(low: Lowering, text: str) -> tuple[Operand, int]:
@@ -158,12 +143,7 @@ def arrive_after_copies(low: Lowering, item: Instruction, mods: list[str]) -> No
 def _at(low: Lowering, name: str, address: str, operands: list[Operand]) -> None:
     base, width, offset = low.address(address)
     low.emit_guarded(
-        name,
-        [*operands, None, base, width],
-        imm=offset,
-        width=8,
-        space=SHARED,
-        flags=OWN_TAINT,
+        name, [*operands, None, base, width], imm=offset, width=8, space=SHARED, flags=OWN_TAINT
     )
 
 

@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ptxsim.lowering import operation as ops
 from ptxsim.lowering.control_flow import Block, bits, liveness
-from ptxsim.lowering.operation import (
-    AWAITED,
-    LOCAL,
-    ORDER_AT,
-    OWN_TAINT,
-    PASSED_ON,
-    SHARED,
-    VOLATILE,
-    Operand,
-    Operation,
-    Predicate,
-    Register,
-    UnsupportedInstruction,
-    inputs,
-    outputs,
-    registers,
-)
 
 _NEVER_FALLS_THROUGH = {"bra", "brx", "ret", "exit", "trap"}
 _ENDS_BLOCK = {*_NEVER_FALLS_THROUGH, "call"}
@@ -30,8 +14,8 @@ _LONG_BLOCK = 64  # operations; a longer basic block counts as several in a warp
 
 
 def basic_blocks(
-    lowered: list[Operation | str], function: str
-) -> tuple[list[Operation], dict[str, int], list[Block]]:
+    lowered: list[ops.Operation | str], function: str
+) -> tuple[list[ops.Operation], dict[str, int], list[Block]]:
     """Operations with block heads between them, label positions and blocks of one function, whose
     labels stand among its operations. It begins with marks on the registers that may have no value
     when they are read."""
@@ -42,10 +26,10 @@ def basic_blocks(
 
 
 def _divided(
-    lowered: list[Operation | str], function: str
-) -> tuple[list[Operation], dict[str, int], list[Block]]:
+    lowered: list[ops.Operation | str], function: str
+) -> tuple[list[ops.Operation], dict[str, int], list[Block]]:
     """Insert block heads; return operations, label positions and blocks of one function."""
-    code: list[Operation] = [Operation("block", [])]
+    code: list[ops.Operation] = [ops.Operation("block", [])]
     labels = {f"{function}/": 0}
     blocks = [Block(0, 0)]
     fresh = True  # the last operation is a block head
@@ -55,7 +39,7 @@ def _divided(
         if not fresh:
             blocks[-1].end = len(code)
             blocks.append(Block(len(code), 0))
-            code.append(Operation("block", []))
+            code.append(ops.Operation("block", []))
             fresh = True
 
     for item in lowered:
@@ -69,7 +53,7 @@ def _divided(
         fresh = False
         if item.name in _ENDS_BLOCK:
             head()
-    code.append(Operation("exit", []))  # an entry may end without one
+    code.append(ops.Operation("exit", []))  # an entry may end without one
     blocks[-1].end = len(code)
     for block in blocks:
         code[block.start].vec = int(code[block.start + 1].name not in {"exit", "ret"})
@@ -82,7 +66,7 @@ def _divided(
         for name in targets:
             if name not in labels or name == f"{function}/":
                 assert last.source is not None
-                raise UnsupportedInstruction.form(last.source)  # a branch to no label
+                raise ops.UnsupportedInstruction.form(last.source)  # a branch to no label
         block.successors = [at[labels[name]] for name in targets]
         falls = last.name not in _NEVER_FALLS_THROUGH or last.guard is not None
         if falls and index + 1 < len(blocks):
@@ -90,7 +74,7 @@ def _divided(
     return code, labels, blocks
 
 
-def _never_set(code: list[Operation], blocks: list[Block]) -> list[Operation]:
+def _never_set(code: list[ops.Operation], blocks: list[Block]) -> list[ops.Operation]:
     """An operation for every register that may be read before it is written: it has no value yet.
 
     Whether that does harm shows when the code runs.
@@ -98,21 +82,25 @@ def _never_set(code: list[Operation], blocks: list[Block]) -> list[Operation]:
     found = []
     certain = [o.guard is None for o in code]
     for width, name in ((4, "never_set.narrow"), (8, "never_set.wide")):
-        reads = [registers(inputs(o), width) for o in code]
-        writes = [registers(outputs(o), width) for o in code]
+        reads = [ops.registers(ops.inputs(o), width) for o in code]
+        writes = [ops.registers(ops.outputs(o), width) for o in code]
         live_in, _ = liveness(blocks, reads, writes, certain)
         for number in bits(live_in[0]):
             use = next((at for at, read in enumerate(reads) if number in read), None)
             if use is None:  # nothing reads it: a write with a guard alone keeps it alive
                 continue
-            marker = Operation(name, [Register(number, width)], 1, flags=OWN_TAINT)
+            marker = ops.Operation(name, [ops.Register(number, width)], 1, flags=ops.OWN_TAINT)
             marker.first_use = code[use].source
             found.append(marker)
     return found
 
 
 def mark_questions(
-    code: Sequence[Operation], blocks: Sequence[Block], loops: Sequence[set[int]], *, entry: bool
+    code: Sequence[ops.Operation],
+    blocks: Sequence[Block],
+    loops: Sequence[set[int]],
+    *,
+    entry: bool,
 ) -> None:
     """Note in the order of volatile loads and atomic operations what hangs on their values: whether
     a loop around them goes on (AWAITED), or what a function stores for its callers or for those
@@ -127,68 +115,68 @@ def mark_questions(
             continue
         leading_out = (blocks[index] for index in loop if _leads_out(blocks[index], code, loop))
         ends = [code[block.end - 1] for block in leading_out]
-        _mark(within, _deciding(within, ends), AWAITED)
-    passed = [op for op in code if op.name == "st" and op.space == LOCAL]
+        _mark(within, _deciding(within, ends), ops.AWAITED)
+    passed = [op for op in code if op.name == "st" and op.space == ops.LOCAL]
     calls = not entry or any(op.name.startswith("call") for op in code)
     if calls:
-        _mark(asking, _deciding(code, passed), PASSED_ON)
+        _mark(asking, _deciding(code, passed), ops.PASSED_ON)
     # A compiler may ask once ahead of the loop.
-    awaited = {_address(each) for each in asking if _order(each) & AWAITED}
+    awaited = {_address(each) for each in asking if _order(each) & ops.AWAITED}
     branches = [op for op in code if op.name in _ENDS_BLOCK]
     ahead = [each for each in asking if _address(each) in awaited]
-    _mark(ahead, _deciding(code, branches), AWAITED)
+    _mark(ahead, _deciding(code, branches), ops.AWAITED)
 
 
-def _may_ask(operation: Operation) -> bool:
+def _may_ask(operation: ops.Operation) -> bool:
     if operation.name == "ld":
-        return bool(_order(operation) & VOLATILE)
+        return bool(_order(operation) & ops.VOLATILE)
     return operation.name.startswith("atom.") and operation.operands[0] is not None
 
 
-def _order(operation: Operation) -> int:
-    order = operation.operands[ORDER_AT]
+def _order(operation: ops.Operation) -> int:
+    order = operation.operands[ops.ORDER_AT]
     assert isinstance(order, int)
     return order
 
 
-def _leads_out(block: Block, code: Sequence[Operation], loop: set[int]) -> bool:
+def _leads_out(block: Block, code: Sequence[ops.Operation], loop: set[int]) -> bool:
     return code[block.end - 1].name in _LEAVES or not loop.issuperset(block.successors)
 
 
-def _address(operation: Operation) -> tuple[Operand, int]:
-    return operation.operands[ORDER_AT - 2], operation.imm
+def _address(operation: ops.Operation) -> tuple[ops.Operand, int]:
+    return operation.operands[ops.ORDER_AT - 2], operation.imm
 
 
-def _deciding(code: Iterable[Operation], ends: Iterable[Operation]) -> set[Operand]:
+def _deciding(code: Iterable[ops.Operation], ends: Iterable[ops.Operation]) -> set[ops.Operand]:
     """The registers and predicates from which those come that ``ends`` use, in ``code``. What is
     loaded comes from memory, not from its address: from what ``code`` stores, in shared memory."""
-    sources: dict[Operand, list[Operation]] = {}
+    sources: dict[ops.Operand, list[ops.Operation]] = {}
     for op in code:
-        for written in outputs(op):
+        for written in ops.outputs(op):
             sources.setdefault(written, []).append(op)
-    told = [used for op in code if op.name == "st" and op.space == SHARED for used in _used(op)]
-    found: set[Operand] = set()
+    told = [used for op in code if op.name == "st" and op.space == ops.SHARED for used in _used(op)]
+    found: set[ops.Operand] = set()
     left = [used for op in ends for used in _used(op)]
     while left:
         value = left.pop()
-        if value in found or not isinstance(value, (Register, Predicate)):
+        if value in found or not isinstance(value, (ops.Register, ops.Predicate)):
             continue
         found.add(value)
         for op in sources.get(value, ()):
-            if op.name == "ld" and op.space == SHARED:
+            if op.name == "ld" and op.space == ops.SHARED:
                 left += told
             elif op.name != "ld" and not op.name.startswith("atom."):
                 left += _used(op)
     return found
 
 
-def _used(operation: Operation) -> list[Operand]:
+def _used(operation: ops.Operation) -> list[ops.Operand]:
     """Its guard and what it reads; of a store the values alone."""
-    read = operation.operands[:4] if operation.name == "st" else inputs(operation)
+    read = operation.operands[:4] if operation.name == "st" else ops.inputs(operation)
     return [operation.guard, *read]
 
 
-def _mark(code: Iterable[Operation], deciding: set[Operand], mark: int) -> None:
+def _mark(code: Iterable[ops.Operation], deciding: set[ops.Operand], mark: int) -> None:
     for op in code:
-        if _may_ask(op) and not deciding.isdisjoint(outputs(op)):
-            op.operands[ORDER_AT] = _order(op) | mark
+        if _may_ask(op) and not deciding.isdisjoint(ops.outputs(op)):
+            op.operands[ops.ORDER_AT] = _order(op) | mark

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from ptxsim.frontend import SIMULATED_CALLS, Address, Function, Instruction, Label, Module, Variable
+from ptxsim.frontend.module import SIMULATED_CALLS
+from ptxsim.frontend.records import Address, Function, Instruction, Label, Module, Variable
 from ptxsim.lowering.memory_layout import callee_at, callees, is_call, listed
 from ptxsim.lowering.operation import FUNCTION_STEP, UnsupportedInstruction
 from ptxsim.message import Message, phrase
@@ -75,8 +76,7 @@ def too_much(function: Function, count: int, most: int, what: Message) -> Unsupp
         what=what,
         most=most,
     )
-    first = next(item for item in function.body if isinstance(item, Instruction))
-    return UnsupportedInstruction(first, why)
+    return UnsupportedInstruction(next(function.instructions), why)
 
 
 def resolve_pointers(module: Module) -> tuple[Module, dict[str, int]]:
@@ -113,8 +113,8 @@ def _addressed(module: Module) -> Iterator[str]:
             if isinstance(value, Address) and value.symbol in module.functions:
                 yield value.symbol
     for function in module.functions.values():
-        for item in function.body:
-            if isinstance(item, Instruction) and not is_call(item):
+        for item in function.instructions:
+            if not is_call(item):
                 names = (text.partition("+")[0] for text in item.operands)
                 yield from (name for name in names if name in module.functions)
 
@@ -134,9 +134,7 @@ def _pointer(item: Instruction | Label, function: Function) -> str | None:
 
 
 def _without_pointers(
-    function: Function,
-    by_signature: dict[_Signature | None, list[str]],
-    addresses: dict[str, int],
+    function: Function, by_signature: dict[_Signature | None, list[str]], addresses: dict[str, int]
 ) -> tuple[Function, set[_Signature]]:
     """The function calling dispatchers, and what they take and return."""
     body: list[Instruction | Label] = []

@@ -6,19 +6,8 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ptxsim.lowering import operation as ops
 from ptxsim.lowering.memory_layout import Frame
-from ptxsim.lowering.operation import (
-    SPECIAL_REGISTERS,
-    Constant,
-    Operand,
-    Operation,
-    Predicate,
-    Register,
-    Special,
-    inputs,
-    outputs,
-    registers,
-)
 
 _MAX_NESTING = 64  # loops in loops
 
@@ -267,15 +256,15 @@ class Slots:
         self.virtual: dict[int, int] = {}  # register number → slot within its width's area
         self.wide = 0  # 64-bit slots used so far
         self.narrow = 0
-        self.constants: dict[Constant, int] = {}
+        self.constants: dict[ops.Constant, int] = {}
         self.special: dict[int, int] = {}
         self.narrow_base = self.count = 0
 
-    def assign(self, code: list[Operation], blocks: list[Block], frame: Frame) -> None:
+    def assign(self, code: list[ops.Operation], blocks: list[Block], frame: Frame) -> None:
         wide, narrow = self.wide, self.narrow
         for width in (8, 4):
-            reads = [registers(inputs(o), width) for o in code]
-            writes = [registers(outputs(o), width) for o in code]
+            reads = [ops.registers(ops.inputs(o), width) for o in code]
+            writes = [ops.registers(ops.outputs(o), width) for o in code]
             ranges = live_ranges(blocks, reads, writes, [o.guard is None for o in code])
             slots, count = share_slots(ranges)
             base = self.wide if width == 8 else self.narrow
@@ -287,9 +276,9 @@ class Slots:
         frame.wide, frame.narrow = (wide, self.wide), (narrow, self.narrow)
         for operation in code:
             for operand in (*operation.operands, *operation.extra):
-                if isinstance(operand, Constant):
+                if isinstance(operand, ops.Constant):
                     self.constants.setdefault(operand, 0)
-                elif isinstance(operand, Special):
+                elif isinstance(operand, ops.Special):
                     self.special.setdefault(operand.which, 0)
 
     def finish(self) -> None:
@@ -310,17 +299,17 @@ class Slots:
             at += 1
         self.count = at
 
-    def place(self, operand: Operand) -> int:
+    def place(self, operand: ops.Operand) -> int:
         if operand is None:
             return -1
-        if isinstance(operand, Register):
+        if isinstance(operand, ops.Register):
             slot = self.virtual[operand.number]
             return 2 * slot if operand.width == 8 else self.narrow_base + slot
-        if isinstance(operand, Predicate):
+        if isinstance(operand, ops.Predicate):
             return operand.number
-        if isinstance(operand, Constant):
+        if isinstance(operand, ops.Constant):
             return self.constants[operand]
-        if isinstance(operand, Special):
+        if isinstance(operand, ops.Special):
             return self.special[operand.which]
         return operand
 
@@ -328,4 +317,4 @@ class Slots:
         return [(s, c.width, c.value & ((1 << 64) - 1)) for c, s in self.constants.items()]
 
     def specials(self) -> list[int]:
-        return [self.special.get(w, -1) for w in range(len(SPECIAL_REGISTERS))]
+        return [self.special.get(w, -1) for w in range(len(ops.SPECIAL_REGISTERS))]

@@ -5,55 +5,35 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from ptxsim.frontend import SIZES, Function, Instruction, Label, number
-from ptxsim.lowering.operation import (
-    CLOCKS,
-    SPECIAL_REGISTERS,
-    Constant,
-    Operand,
-    Operation,
-    Predicate,
-    Register,
-    Rule,
-    Special,
-    UnsupportedInstruction,
-    fits,
-    output_count,
-)
+from ptxsim.frontend.declarations import number
+from ptxsim.frontend.records import SIZES, Function, Instruction, Label
+from ptxsim.lowering import operation as ops
 from ptxsim.message import Message, phrase
 
 _WORD = re.compile(r"[\w$%.@]+")
 _SYMBOL = re.compile(r"([\w$.@%]+)(?:\s*\+\s*(-?\w+))?$")
 
 
+@dataclass
 class Lowering:
-    """Lowers one function. Registers are numbered from ``first_register`` so that functions of
+    """Lowers one function. Registers are numbered from ``registers`` on, so that functions of
     one program never share slots: a call needs no saving."""
 
-    def __init__(
-        self,
-        function: Function,
-        shapes: Mapping[str, str],
-        symbols: Mapping[str, Constant],
-        rules: Mapping[str, Rule],
-        prefix: str,
-        registers: int,
-        predicates: int,
-    ) -> None:
-        self.function = function
-        self.shapes = shapes
-        self.symbols = symbols  # addresses of variables and of .param storage
-        self.rules = rules
-        self.prefix = prefix  # makes labels unique in the program
-        self.registers = registers
-        self.predicates = predicates
-        self.names: dict[str, Operand] = {}
-        self.code: list[Operation | str] = []  # a str is a label
-        self.current: Instruction | None = None
+    function: Function
+    shapes: Mapping[str, str]
+    symbols: Mapping[str, ops.Constant]  # addresses of variables and of .param storage
+    rules: Mapping[str, ops.Rule]
+    prefix: str  # makes labels unique in the program
+    registers: int
+    predicates: int
+    names: dict[str, ops.Operand] = field(default_factory=dict)
+    code: list[ops.Operation | str] = field(default_factory=list)  # a str is a label
+    current: Instruction | None = None
 
-    def run(self) -> list[Operation | str]:
+    def run(self) -> list[ops.Operation | str]:
         for item in self.function.body:
             if isinstance(item, Label):
                 self.code.append(self.prefix + item.name)
@@ -64,17 +44,13 @@ class Lowering:
             try:
                 rule.check(item, self.function)
                 rule.lower(self, item, mods)
-            except (
-                IndexError,
-                KeyError,
-                ValueError,
-            ):  # too few operands, an unknown type, no number
+            except (LookupError, ValueError):  # too few operands, an unknown type, no number
                 raise self.unsupported_form() from None
         return self.code
 
     # --- operands
 
-    def operand(self, text: str, kind: str) -> Operand:
+    def operand(self, text: str, kind: str) -> ops.Operand:
         """``text`` as a register, constant, special register or address; ``kind`` its type."""
         found = self.names.get(text)
         if found is not None:
@@ -82,15 +58,15 @@ class Lowering:
         if text[0] == "%" or text[0].isalpha() or text[0] in "_$":
             declared = self.function.register_type(text)
             if declared is not None:
-                result: Operand = self._new(declared)
+                result: ops.Operand = self._new(declared)
                 self.names[text] = result
                 return result
-            if text in CLOCKS:
+            if text in ops.CLOCKS:
                 return self.clock(text)
-            if text in SPECIAL_REGISTERS:
-                return Special(SPECIAL_REGISTERS.index(text))
+            if text in ops.SPECIAL_REGISTERS:
+                return ops.Special(ops.SPECIAL_REGISTERS.index(text))
             return self.symbol(text, 8 if SIZES.get(kind, 4) == 8 else 4)
-        return Constant(number(text, kind), 8 if SIZES.get(kind, 4) == 8 else 4)
+        return ops.Constant(number(text, kind), 8 if SIZES.get(kind, 4) == 8 else 4)
 
     def is_never_read(self, text: str) -> bool:
         """Whether the register ``text``, which an instruction sets, stands nowhere else."""
@@ -99,18 +75,17 @@ class Lowering:
     @cached_property
     def _mentions(self) -> Counter[str]:
         """How often each word stands among the operands of the function."""
-        instructions = (item for item in self.function.body if isinstance(item, Instruction))
         return Counter(
             word
-            for item in instructions
+            for item in self.function.instructions
             for text in item.operands
             for found in _WORD.findall(text)
             for word in {found, found.partition(".")[0]}
         )
 
-    def clock(self, text: str) -> Register:
+    def clock(self, text: str) -> ops.Register:
         """Emit the reading of a clock and return its register."""
-        part = CLOCKS[text]
+        part = ops.CLOCKS[text]
         whole = self.register(4 if part == "short" else 8)
         self.emit("clock.b32" if part == "short" else "clock.b64", [whole])
         if part not in ("low", "high"):
@@ -123,31 +98,31 @@ class Lowering:
         """The declared type of the register ``text``, ``!`` aside."""
         return self.function.register_type(text.lstrip("!")) or otherwise
 
-    def _new(self, kind: str) -> Operand:
+    def _new(self, kind: str) -> ops.Operand:
         if kind == "pred":
             return self.predicate()
         if SIZES[kind] > 8:
             raise self.unsupported()
         return self.register(8 if SIZES[kind] == 8 else 4)
 
-    def register(self, width: int) -> Register:
+    def register(self, width: int) -> ops.Register:
         self.registers += 1
-        return Register(self.registers - 1, width)
+        return ops.Register(self.registers - 1, width)
 
-    def predicate(self) -> Predicate:
+    def predicate(self) -> ops.Predicate:
         self.predicates += 1
-        return Predicate(self.predicates - 1)
+        return ops.Predicate(self.predicates - 1)
 
-    def symbol(self, text: str, width: int) -> Constant:
+    def symbol(self, text: str, width: int) -> ops.Constant:
         match = _SYMBOL.match(text)
         if match and match[1] in self.symbols:
             offset = int(match[2], 0) if match[2] else 0
-            return Constant(self.symbols[match[1]].value + offset, width)
+            return ops.Constant(self.symbols[match[1]].value + offset, width)
         raise self.unsupported(
             phrase("{name} is not a variable or register the simulator knows", name=text)
         )
 
-    def source(self, text: str, kind: str) -> Operand:
+    def source(self, text: str, kind: str) -> ops.Operand:
         """An input: also ``!%p``, and a register wider or narrower than its type."""
         if text[0] == "!":
             if kind != "pred":
@@ -156,45 +131,45 @@ class Lowering:
             self.emit("not.pred", [inverted, self.operand(text[1:], "pred")])
             return inverted
         value = self.operand(text, kind)
-        if kind == "pred" and isinstance(value, Constant):
+        if kind == "pred" and isinstance(value, ops.Constant):
             constant = self.predicate()
-            self.emit("setp.ne.u32", [constant, value, Constant(0, 4)])
+            self.emit("setp.ne.u32", [constant, value, ops.Constant(0, 4)])
             return constant
         wide = SIZES[kind] == 8
-        if isinstance(value, Special) and wide:
+        if isinstance(value, ops.Special) and wide:
             return self.converted(value, "cvt.r.u64.u32", 8)
-        if isinstance(value, Register) and kind != "pred":
+        if isinstance(value, ops.Register) and kind != "pred":
             if value.width == 8 and not wide:
                 return self.converted(value, "cvt.r.u32.u64", 4)
             if value.width == 4 and wide:
                 return self.converted(value, "cvt.r.u64.u32", 8)
         return value
 
-    def converted(self, value: Operand, name: str, width: int) -> Register:
+    def converted(self, value: ops.Operand, name: str, width: int) -> ops.Register:
         result = self.register(width)
         self.emit(name, [result, value])
         return result
 
-    def target(self, text: str, kind: str) -> Operand:
+    def target(self, text: str, kind: str) -> ops.Operand:
         """An output; "_" discards the value."""
         if text == "_":
             return self._new(kind)
         return self.operand(text, kind)
 
-    def vector(self, text: str, kind: str, *, output: bool) -> list[Operand]:
+    def vector(self, text: str, kind: str, *, output: bool) -> list[ops.Operand]:
         """``{a, b}`` or a single operand."""
         parts = [p.strip() for p in text.strip("{}").split(",")] if text[0] == "{" else [text]
         if output:
             return [self.target(part, kind) for part in parts]
         return [self.operand(part, kind) for part in parts]
 
-    def address(self, text: str) -> tuple[Operand, int, int]:
+    def address(self, text: str) -> tuple[ops.Operand, int, int]:
         """``[base + offset]`` → base operand (None: absolute), its width, byte offset."""
         inner = text.strip("[] ").replace(" ", "")
         base, plus, offset = inner.partition("+")
         if self.function.register_type(base) is not None:
             register = self.operand(base, "b64")
-            if not isinstance(register, Register):
+            if not isinstance(register, ops.Register):
                 raise self.unsupported_form()
             return register, register.width, self.offset(int(offset, 0) if plus else 0)
         try:
@@ -210,33 +185,35 @@ class Lowering:
 
     # --- output
 
-    def emit(self, name: str, operands: list[Operand], **fields: object) -> Operation:
+    def emit(self, name: str, operands: list[ops.Operand], **fields: object) -> ops.Operation:
         shape = self.shapes.get(name)
         if shape is None:
             raise self.unsupported()
-        operation = Operation(name, operands, **fields)  # type: ignore[arg-type]
-        operation.outputs = output_count(shape)
-        if not fits(shape, operation):
+        operation = ops.Operation(name, operands, **fields)  # type: ignore[arg-type]
+        operation.outputs = ops.output_count(shape)
+        if not ops.fits(shape, operation):
             raise self.unsupported_form()
         operation.source = self.current
         self.code.append(operation)
         return operation
 
-    def emit_guarded(self, name: str, operands: list[Operand], **fields: object) -> Operation:
+    def emit_guarded(
+        self, name: str, operands: list[ops.Operand], **fields: object
+    ) -> ops.Operation:
         """Emit like ``emit``, under the instruction's own guard."""
         operation = self.emit(name, operands, **fields)
         assert self.current is not None
         if self.current.guard is not None:
             guard = self.operand(self.current.guard, "pred")
-            if not isinstance(guard, Predicate):
+            if not isinstance(guard, ops.Predicate):
                 raise self.unsupported_form()
             operation.guard, operation.negate = guard, self.current.negate
         return operation
 
-    def unsupported(self, why: Message | None = None) -> UnsupportedInstruction:
+    def unsupported(self, why: Message | None = None) -> ops.UnsupportedInstruction:
         assert self.current is not None
-        return UnsupportedInstruction(self.current, why)
+        return ops.UnsupportedInstruction(self.current, why)
 
-    def unsupported_form(self) -> UnsupportedInstruction:
+    def unsupported_form(self) -> ops.UnsupportedInstruction:
         assert self.current is not None
-        return UnsupportedInstruction.form(self.current)
+        return ops.UnsupportedInstruction.form(self.current)

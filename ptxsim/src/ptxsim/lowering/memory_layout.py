@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.frontend import SIMULATED_CALLS, SIZES, Address, Function, Instruction, Module, Variable
+from ptxsim.frontend.interface import laid_out
+from ptxsim.frontend.module import SIMULATED_CALLS
+from ptxsim.frontend.records import SIZES, Address, Function, Instruction, Module, Variable
 from ptxsim.limits import MAX_LOCAL_BYTES
 from ptxsim.lowering.operation import Constant, UnsupportedInstruction
 from ptxsim.lowering.shared_arrays import align_up, lay_out_shared
@@ -51,8 +53,7 @@ def too_large(what: Message | str, of: Message) -> RefusedProgram:
 
 def callees(function: Function) -> list[str]:
     """The names that its calls give, whether or not there are such functions."""
-    calls = (c for c in function.body if isinstance(c, Instruction) and is_call(c))
-    places = ((call, callee_at(call)) for call in calls)
+    places = ((item, callee_at(item)) for item in function.instructions if is_call(item))
     return [call.operands[at] for call, at in places if at is not None]
 
 
@@ -72,7 +73,7 @@ def listed(texts: Sequence[str]) -> list[str]:
     return [a.strip() for text in texts for a in text.strip("()").split(",") if a.strip()]
 
 
-class Layout:
+class MemoryLayout:
     """Where the variables of a kernel and its functions lie: shared, lane-private, parameters."""
 
     def __init__(
@@ -115,12 +116,9 @@ class Layout:
     def _storage(self, function: Function) -> None:
         frame_start = align_up(self.local_bytes, 16)
         if function.entry:
-            offset = 0
-            for param in function.params:
-                offset = align_up(offset, param.align)
-                self.param_offsets[param.name] = offset
-                offset += param.size
-            self.param_bytes = offset
+            for param, at in zip(function.params, laid_out(function.params), strict=True):
+                self.param_offsets[param.name] = at.offset
+                self.param_bytes = at.offset + at.size
         else:
             self.formals[function.name] = [self._private(p.size, p.align) for p in function.params]
         for variable in function.variables:
@@ -167,9 +165,7 @@ class Layout:
     def _call_parameters(self, function: Function, names: dict[str, Constant]) -> None:
         """A call sequence's .param variables are the callee's own parameter storage."""
         passed = {each.name for each in function.variables if each.space == "param"}
-        for item in function.body:
-            if not isinstance(item, Instruction) or not is_call(item):
-                continue
+        for item in filter(is_call, function.instructions):
             place = callee_at(item)
             if place is None:
                 raise UnsupportedInstruction.form(item)
@@ -211,10 +207,8 @@ def cells(module: Module) -> tuple[int, int]:
     neighbouring halves written by two threads are not taken for a race."""
     shared = everywhere = 4
     for function in module.functions.values():
-        for item in function.body:
-            if not isinstance(item, Instruction) or not item.opcode.startswith(
-                ("ld", "st", "atom", "red.")
-            ):
+        for item in function.instructions:
+            if not item.opcode.startswith(("ld", "st", "atom", "red.")):
                 continue
             words = item.opcode.split(".")
             width = SIZES.get(words[-1], 4)

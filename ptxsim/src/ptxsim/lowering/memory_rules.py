@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend import SIZES, Instruction
+from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering import async_rules
+from ptxsim.lowering import operation as ops
 from ptxsim.lowering.lower import Lowering
-from ptxsim.lowering.operation import (
-    ACQUIRES,
-    BLOCK_SCOPE,
-    CONST,
-    GENERIC,
-    GLOBAL,
-    LOCAL,
-    OWN_TAINT,
-    PARAM,
-    READ_ONLY,
-    RELEASES,
-    SHARED,
-    SIGNED,
-    SYNCHRONISES,
-    VOLATILE,
-    Constant,
-    Operand,
-    Predicate,
-    Register,
-)
 
 _SPACES = {
-    "global": GLOBAL,
-    "shared": SHARED,
-    "shared::cta": SHARED,
-    "shared::cluster": SHARED,
-    "local": LOCAL,
-    "const": CONST,
-    "param": PARAM,
-    "param::entry": PARAM,
-    "param::func": PARAM,
+    "global": ops.GLOBAL,
+    "shared": ops.SHARED,
+    "shared::cta": ops.SHARED,
+    "shared::cluster": ops.SHARED,
+    "local": ops.LOCAL,
+    "const": ops.CONST,
+    "param": ops.PARAM,
+    "param::entry": ops.PARAM,
+    "param::func": ops.PARAM,
 }
 _ORDERING = {"relaxed", "acquire", "release", "acq_rel", "sc"}
 _ORDER_OF = {
-    ("volatile",): VOLATILE,
-    ("acquire", "acq_rel"): ACQUIRES,
-    ("release", "acq_rel"): RELEASES,
-    ("cta",): BLOCK_SCOPE,
-    ("nc", "const"): READ_ONLY,
+    ("volatile",): ops.VOLATILE,
+    ("acquire", "acq_rel"): ops.ACQUIRES,
+    ("release", "acq_rel"): ops.RELEASES,
+    ("cta",): ops.BLOCK_SCOPE,
+    ("nc", "const"): ops.READ_ONLY,
 }
 _ATOMICS = {"add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max"}
 
@@ -54,14 +35,14 @@ def space_of(low: Lowering, mods: list[str]) -> int:
         if mod in _SPACES:
             space = _SPACES[mod]
             # Device functions get their parameters in lane-private memory.
-            return LOCAL if space == PARAM and not low.function.entry else space
+            return ops.LOCAL if space == ops.PARAM and not low.function.entry else space
         if mod.startswith("shared::"):
             raise low.unsupported()
-    return GENERIC
+    return ops.GENERIC
 
 
 def _synchronises(mods: list[str]) -> int:
-    return SYNCHRONISES if {"volatile", *_ORDERING} & set(mods) else 0
+    return ops.SYNCHRONISES if {"volatile", *_ORDERING} & set(mods) else 0
 
 
 def _order(mods: list[str]) -> int:
@@ -74,24 +55,24 @@ def load(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if kind not in SIZES or SIZES[kind] > 8:
         raise low.unsupported()
     space = space_of(low, mods)
-    if space == PARAM and "@param" in item.operands[1]:
-        space = LOCAL  # declared in a call sequence, and so renamed
+    if space == ops.PARAM and "@param" in item.operands[1]:
+        space = ops.LOCAL  # declared in a call sequence, and so renamed
     base, width, offset = low.address(item.operands[1])
     targets = low.vector(item.operands[0], kind, output=True)
     first = targets[0]
-    if not isinstance(first, Register) or len(targets) not in (1, 2, 4):
+    if not isinstance(first, ops.Register) or len(targets) not in (1, 2, 4):
         raise low.unsupported_form()
     vec = len(targets)
     targets += [None] * (4 - vec)
     low.emit_guarded(
         "ld",
-        [*targets, base, width, _order(mods) | (READ_ONLY if item.opcode[:3] == "ldu" else 0)],
+        [*targets, base, width, _order(mods) | (ops.READ_ONLY if item.opcode[:3] == "ldu" else 0)],
         imm=offset,
         width=SIZES[kind],
         vec=vec,
         space=space,
         dwidth=first.width,
-        flags=OWN_TAINT | (SIGNED if kind[0] == "s" else 0) | _synchronises(mods),
+        flags=ops.OWN_TAINT | (ops.SIGNED if kind[0] == "s" else 0) | _synchronises(mods),
     )
 
 
@@ -103,14 +84,14 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
     asynchronous = "async" in mods
     if asynchronous and async_rules.BY_MBARRIER not in mods:
         raise low.unsupported()
-    if space == PARAM:
-        space = LOCAL
+    if space == ops.PARAM:
+        space = ops.LOCAL
     base, width, offset = low.address(item.operands[0])
     values = low.vector(item.operands[1], kind, output=False)
-    widths = {v.width for v in values if isinstance(v, (Register, Constant))}
+    widths = {v.width for v in values if isinstance(v, (ops.Register, ops.Constant))}
     if len(widths) != 1 or len(values) not in (1, 2, 4):
         raise low.unsupported_form()
-    operands: list[Operand] = [*values, *([None] * (4 - len(values))), base, width]
+    operands: list[ops.Operand] = [*values, *([None] * (4 - len(values))), base, width]
     if asynchronous:
         operands += async_rules.narrow(low, item.operands[2])
     else:
@@ -123,7 +104,7 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
         vec=len(values),
         space=space,
         dwidth=widths.pop(),
-        flags=OWN_TAINT | (0 if asynchronous else _synchronises(mods)),
+        flags=ops.OWN_TAINT | (0 if asynchronous else _synchronises(mods)),
     )
 
 
@@ -161,17 +142,14 @@ def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
             width=SIZES[kind],
             vec=1,
             space=space_of(low, mods),
-            flags=OWN_TAINT | SYNCHRONISES,
+            flags=ops.OWN_TAINT | ops.SYNCHRONISES,
         )
 
 
 def convert_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if mods[-1] != "u64":
         raise low.unsupported()
-    values: list[Operand] = [
-        low.target(item.operands[0], "u64"),
-        low.source(item.operands[1], "u64"),
-    ]
+    values = [low.target(item.operands[0], "u64"), low.source(item.operands[1], "u64")]
     if "to" in mods:
         name = "mov.b64" if mods[1] in {"global", "const"} else "cvta.to"
     else:
@@ -182,10 +160,8 @@ def convert_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 
 def is_space(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    low.emit_guarded(
-        f"isspacep.{mods[0].split('::')[0]}",
-        [low.target(item.operands[0], "pred"), low.source(item.operands[1], "u64")],
-    )
+    values = [low.target(item.operands[0], "pred"), low.source(item.operands[1], "u64")]
+    low.emit_guarded(f"isspacep.{mods[0].split('::')[0]}", values)
 
 
 def copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -215,22 +191,18 @@ def _issue_copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
     bytes_ = int(item.operands[2], 0)
     if bytes_ not in (4, 8, 16):
         raise low.unsupported_form()
-    size: Operand = None
-    ignore: Operand = None
+    size: ops.Operand = None
+    ignore: ops.Operand = None
     further = item.operands[3:-1] if "L2::cache_hint" in mods else item.operands[3:]
     if len(further) > 1:
         raise low.unsupported_form()
     for text in further:
         value = low.source(text, low.register_kind(text, "u32"))
-        if isinstance(value, Predicate):
+        if isinstance(value, ops.Predicate):
             ignore = value
         else:
             size = value
+    operands = [source, size, ignore, source_offset, target, target_width]
     low.emit_guarded(
-        "cp.async",
-        [source, size, ignore, source_offset, target, target_width],
-        imm=target_offset,
-        width=bytes_,
-        space=SHARED,
-        flags=OWN_TAINT,
+        "cp.async", operands, imm=target_offset, width=bytes_, space=ops.SHARED, flags=ops.OWN_TAINT
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend import Instruction
+from ptxsim.frontend.records import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_rules import space_of
 from ptxsim.lowering.operation import CROSS_LANE, OWN_TAINT, SHARED, SIGNED, Operand
@@ -23,15 +23,9 @@ def move_matrices(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if len(registers) != count:
         raise low.unsupported_form()
     base, width, offset = low.address(address)
-    low.emit_guarded(
-        name,
-        [*registers, *([None] * (4 - count)), base, width],
-        imm=offset,
-        width=16,
-        vec=count,
-        space=space_of(low, mods),
-        flags=OWN_TAINT | (SIGNED if "trans" in mods else 0),
-    )
+    operands = [*registers, *([None] * (4 - count)), base, width]
+    space, flags = space_of(low, mods), OWN_TAINT | (SIGNED if "trans" in mods else 0)
+    low.emit_guarded(name, operands, imm=offset, width=16, vec=count, space=space, flags=flags)
 
 
 # --- mma
@@ -54,13 +48,9 @@ def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
             raise low.unsupported()
         flops = m16n8_flops(int(shape.rpartition("k")[2]))
     parts = [low.vector(t, "b32", output=index == 0) for index, t in enumerate(item.operands)]
-    low.emit_guarded(
-        name,
-        [],
-        extra=[operand for part in parts for operand in part],
-        flags=CROSS_LANE if shape == "m8n8k4" else OWN_TAINT,
-        flops=flops,
-    )
+    extra = [operand for part in parts for operand in part]
+    flags = CROSS_LANE if shape == "m8n8k4" else OWN_TAINT
+    low.emit_guarded(name, [], extra=extra, flags=flags, flops=flops)
 
 
 def m16n8_flops(k: int) -> int:
@@ -109,18 +99,6 @@ def _multiply(low: Lowering, item: Instruction, mods: list[str]) -> None:
         form |= _TRANSPOSE_A * numbers[2]
     b, adds = low.source(item.operands[2], "b64"), low.source(item.operands[3], "pred")
     low.emit("wgmma.operands", [], width=16, space=SHARED, flags=OWN_TAINT)
-    low.emit_guarded(
-        f"wgmma.n{n}.{result}.{left}.{'rs' if from_registers else 'ss'}",
-        [],
-        extra=[
-            *d,
-            *d,
-            *a,
-            b,
-            adds,
-            form,
-        ],
-        vec=int(n) // 8,
-        flags=OWN_TAINT,
-        flops=2 * 16 * int(n) * int(k) // 32,
-    )
+    name = f"wgmma.n{n}.{result}.{left}.{'rs' if from_registers else 'ss'}"
+    extra, flops = [*d, *d, *a, b, adds, form], 2 * 16 * int(n) * int(k) // 32
+    low.emit_guarded(name, [], extra=extra, vec=int(n) // 8, flags=OWN_TAINT, flops=flops)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.reports import instruction_note
-from ptxsim.frontend import Function, Instruction, Module
+from ptxsim.frontend.records import Function, Instruction, Module
 from ptxsim.lowering.called_functions import possible_functions
 from ptxsim.lowering.shared_arrays import lay_out_shared, reads_of_addresses
 from ptxsim.message import Message, phrase, verbatim
@@ -62,18 +62,17 @@ def _depends_on_the_first_address(item: Instruction) -> bool:
 
 def _half_sums(functions: Iterable[Function]) -> Iterator[Instruction]:
     for function in functions:
-        for item in function.body:
-            if isinstance(item, Instruction):
-                kind = item.opcode.rpartition(".")[2]
-                if item.opcode.startswith(("fma.", "add.")) and kind in _BITS:
-                    yield item
+        for item in function.instructions:
+            kind = item.opcode.rpartition(".")[2]
+            if item.opcode.startswith(("fma.", "add.")) and kind in _BITS:
+                yield item
 
 
 def _fragment_maps(module: Module, functions: Iterable[Function]) -> Iterator[Finding]:
     """One note for each form of instruction whose operands are spread over the lanes of a warp."""
     told = set()
-    for item in (each for function in functions for each in function.body):
-        if isinstance(item, Instruction) and item.opcode not in told:
+    for item in (each for function in functions for each in function.instructions):
+        if item.opcode not in told:
             told.add(item.opcode)
             if text := _fragment_map(item.opcode):
                 yield instruction_note(module, Kind.HINT, text, item)
@@ -137,8 +136,8 @@ def tensor_core_notes(module: Module, plans: Iterable[Plan]) -> list[Finding]:
     return [
         instruction_note(module, Kind.TENSOR_CORE, verbatim(item.opcode), item)
         for function in functions
-        for item in function.body
-        if isinstance(item, Instruction) and item.opcode.startswith(_TENSOR_CORE)
+        for item in function.instructions
+        if item.opcode.startswith(_TENSOR_CORE)
     ]
 
 
@@ -146,7 +145,7 @@ def origins(module: Module) -> dict[str, tuple[str, ...]]:
     """Return, by kernel, the source files outside the submission that its instructions come from,
     with those of the functions that it may call. Kernels without any are left out."""
     by_function = {
-        name: {item.loc for item in function.body if isinstance(item, Instruction)}
+        name: {item.loc for item in function.instructions}
         for name, function in module.functions.items()
     }
     found = {}

@@ -8,19 +8,15 @@ when the program is loaded, never a wrong value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Flag, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ptxsim.frontend import Function, Instruction
-from ptxsim.message import phrase, verbatim
+from ptxsim.frontend.records import Function, Instruction
+from ptxsim.message import Message, phrase, verbatim
 
 if TYPE_CHECKING:
     from ptxsim.lowering.lower import Lowering
-from dataclasses import field
-from typing import NamedTuple, TypeAlias
-
-from ptxsim.message import Message
 
 # Spaces, flags and registers; engine_header.py passes these tables on to the engine.
 SPACES = ("GLOBAL", "SHARED", "LOCAL", "PARAM", "CONST", "GENERIC")
@@ -250,62 +246,49 @@ class OperandKind(Flag):
     PIECE = auto()  # %r1.h0, -%r1, of a video instruction
 
 
-REGISTER, PREDICATE, NAME = OperandKind.REGISTER, OperandKind.PREDICATE, OperandKind.NAME
-NUMBER, SPECIAL, ADDRESS, PAIR = (
-    OperandKind.NUMBER,
-    OperandKind.SPECIAL,
-    OperandKind.ADDRESS,
-    OperandKind.PAIR,
-)
-VECTOR, LIST, PIECE = OperandKind.VECTOR, OperandKind.LIST, OperandKind.PIECE
-VALUE = (
-    OperandKind.REGISTER | OperandKind.NUMBER | OperandKind.NAME
-)  # a name is the address of a variable
-CONDITION = OperandKind.PREDICATE | OperandKind.NEGATED | OperandKind.NUMBER
-TARGET = OperandKind.REGISTER | OperandKind.NOWHERE
-_ELEMENT = VALUE | OperandKind.SPECIAL | OperandKind.NOWHERE  # of a vector
+REGISTER, PREDICATE, NEGATED, NUMBER, SPECIAL, NAME, *_FURTHER = OperandKind
+VECTOR, ADDRESS, PAIR, NOWHERE, LIST, PIECE = _FURTHER
+VALUE = REGISTER | NUMBER | NAME  # a name is the address of a variable
+CONDITION = PREDICATE | NEGATED | NUMBER
+TARGET = REGISTER | NOWHERE
+_ELEMENT = VALUE | SPECIAL | NOWHERE  # of a vector
 
 _WORDS = {
-    OperandKind.REGISTER: phrase("a register"),
-    OperandKind.PREDICATE: phrase("a predicate"),
-    OperandKind.NEGATED: phrase("a negated predicate"),
-    OperandKind.NUMBER: phrase("a number"),
-    OperandKind.SPECIAL: phrase("a special register"),
-    OperandKind.NAME: phrase("a name"),
-    OperandKind.VECTOR: phrase("such a vector"),
-    OperandKind.ADDRESS: phrase("an address"),
-    OperandKind.PAIR: phrase("two predicates"),
-    OperandKind.NOWHERE: verbatim("_"),
-    OperandKind.LIST: phrase("a list"),
-    OperandKind.PIECE: phrase("part of a register"),
+    REGISTER: phrase("a register"),
+    PREDICATE: phrase("a predicate"),
+    NEGATED: phrase("a negated predicate"),
+    NUMBER: phrase("a number"),
+    SPECIAL: phrase("a special register"),
+    NAME: phrase("a name"),
+    VECTOR: phrase("such a vector"),
+    ADDRESS: phrase("an address"),
+    PAIR: phrase("two predicates"),
+    NOWHERE: verbatim("_"),
+    LIST: phrase("a list"),
+    PIECE: phrase("part of a register"),
 }
 
 
-_BY_FIRST = {
-    "[": OperandKind.ADDRESS,
-    "{": OperandKind.VECTOR,
-    "(": OperandKind.LIST,
-    "!": OperandKind.NEGATED,
-}
+_BY_FIRST = {"[": ADDRESS, "{": VECTOR, "(": LIST, "!": NEGATED}
 
 
 def kind_of(text: str, function: Function) -> OperandKind:
     declared = function.register_type(text)
     if declared is not None:
-        return OperandKind.PREDICATE if declared == "pred" else OperandKind.REGISTER
+        return PREDICATE if declared == "pred" else REGISTER
     register, _, piece = text.lstrip("-").partition(".")
     if (piece or text[0] == "-") and function.register_type(register) is not None:
-        return OperandKind.PIECE
+        return PIECE
     first = text[0]
     if first in _BY_FIRST:
         return _BY_FIRST[first]
     if first.isdigit() or first == "-":
-        return OperandKind.NUMBER
+        return NUMBER
     if text == "_":
-        return OperandKind.NOWHERE
+        return NOWHERE
     if "|" in text:
-        return OperandKind.PAIR
-    return OperandKind.SPECIAL if text in SPECIAL_REGISTERS or text in CLOCKS else OperandKind.NAME
+        return PAIR
+    return SPECIAL if text in SPECIAL_REGISTERS or text in CLOCKS else NAME
 
 
 @dataclass(frozen=True)
@@ -331,7 +314,7 @@ class Rule:
 
 
 def _parts_fit(kind: OperandKind, text: str, function: Function) -> bool:
-    if kind is not OperandKind.VECTOR:
+    if kind is not VECTOR:
         return True
     parts = (kind_of(part.strip(), function) for part in text[1:-1].split(","))
     return all(part in _ELEMENT for part in parts)

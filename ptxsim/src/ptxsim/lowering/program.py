@@ -9,7 +9,8 @@ import numpy as np
 
 from ptxsim.engine import Engine
 from ptxsim.engine_header import ARRAY, INSTRUCTION, PRESET, PROGRAM
-from ptxsim.frontend import Instruction, Module
+from ptxsim.frontend.records import Instruction, Module
+from ptxsim.lowering import operation as ops
 from ptxsim.lowering.basic_blocks import basic_blocks, mark_questions
 from ptxsim.lowering.called_functions import (
     reachable_functions,
@@ -19,32 +20,19 @@ from ptxsim.lowering.called_functions import (
 )
 from ptxsim.lowering.control_flow import Slots, TooDeep, ranks, reachable
 from ptxsim.lowering.lower import Lowering
-from ptxsim.lowering.memory_layout import (
-    Layout,
-    LocalMemory,
-    too_large,
-)
-from ptxsim.lowering.operation import (
-    OWN_TAINT,
-    Operand,
-    Operation,
-    Predicate,
-    Register,
-    inputs,
-    outputs,
-)
+from ptxsim.lowering.memory_layout import LocalMemory, MemoryLayout, too_large
 from ptxsim.lowering.rules import RULES
 from ptxsim.lowering.shared_arrays import ANY, SharedArrayInfo, accessible, align_up
 from ptxsim.message import phrase
 
 _LEAVES = {"ret", "exit"}
-OUT = -1  # in Program.after
+OUT = -1  # in EngineProgram.after
 _MAX_BLOCKS = 4096
 _MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
 
 
 @dataclass(frozen=True)
-class Program:
+class EngineProgram:
     """One kernel as the engine takes it. Every run makes its own instance, which counts."""
 
     packed: np.ndarray  # of PROGRAM
@@ -66,30 +54,23 @@ class Program:
     first_uses: dict[int, Instruction]  # by never_set instruction: what reads its register first
 
 
+@dataclass(frozen=True)
 class Builder:
     """Builds the programs of one module."""
 
-    def __init__(
-        self,
-        module: Module,
-        globals_: Mapping[str, int],
-        engine: Engine,
-        shared_cell: int,
-        global_cell: int,
-    ) -> None:
-        self.module = module
-        self.globals = globals_
-        self.engine = engine
-        self.shared_cell = shared_cell
-        self.global_cell = global_cell
+    module: Module
+    globals: Mapping[str, int]
+    engine: Engine
+    shared_cell: int
+    global_cell: int
 
-    def build(self, kernel: str) -> Program:
+    def build(self, kernel: str) -> EngineProgram:
         """Raises UnsupportedInstruction."""
         functions = reachable_functions(self.module, kernel)
         refuse_too_many(functions)
-        layout = Layout(self.module, functions, self.globals)
+        layout = MemoryLayout(self.module, functions, self.globals)
         calling_themselves = recursive(functions)
-        code: list[Operation] = []
+        code: list[ops.Operation] = []
         labels: dict[str, int] = {}
         slots = Slots()
         reach: list[int] = []  # by rank: which ranks may run later, as bits
@@ -138,15 +119,15 @@ class Builder:
 
     def _pack(
         self,
-        code: list[Operation],
+        code: list[ops.Operation],
         labels: dict[str, int],
-        layout: Layout,
+        layout: MemoryLayout,
         slots: Slots,
         reach: list[int],
         after: dict[int, list[int]],
         predicates: int,
         kernel: str,
-    ) -> Program:
+    ) -> EngineProgram:
         slots.finish()
         pool: list[int] = []
         rows = []
@@ -158,7 +139,7 @@ class Builder:
             if operation.name == "brx":
                 place, imm = len(pool), len(operation.labels)
                 pool += [labels[name] for name in operation.labels]
-            elif operation.extra or (operation.outputs and not operation.flags & OWN_TAINT):
+            elif operation.extra or (operation.outputs and not operation.flags & ops.OWN_TAINT):
                 place = len(pool)
                 pool += _taint_lists(operation, slots)
                 if operation.extra:
@@ -201,7 +182,7 @@ class Builder:
         for index, operation in enumerate(code):
             at = index if operation.name == "block" else at
             head[index] = at
-        return Program(
+        return EngineProgram(
             packed=struct,
             keep=(packed, pool_array, constants, special, arrays, private, later, own_arrays),
             length=len(code),
@@ -229,7 +210,7 @@ def _by_rank(blocks: int, rank: list[int]) -> int:
     return int.from_bytes(np.packbits(by_rank, bitorder="little").tobytes(), "little")
 
 
-def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -> None:
+def _mark_recursion(code: list[ops.Operation], function: str, recursive: set[str]) -> None:
     """Functions that can call themselves save their frame when called, restore it on return."""
     for operation in code:
         if operation.name == "call" and operation.label in recursive:
@@ -238,16 +219,16 @@ def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -
             operation.name, operation.label = "ret.recursive", function
 
 
-def _taint_lists(operation: Operation, slots: Slots) -> list[int]:
+def _taint_lists(operation: ops.Operation, slots: Slots) -> list[int]:
     """[outputs…, inputs…, predicate outputs…, predicate inputs…], each behind its length."""
-    written, read = outputs(operation), inputs(operation)
-    guard: list[Operand] = [operation.guard] if operation.guard is not None else []
+    written, read = ops.outputs(operation), ops.inputs(operation)
+    guard: list[ops.Operand] = [operation.guard] if operation.guard is not None else []
     parts = (
-        [slots.place(o) for o in written if isinstance(o, Register)],
-        [slots.place(o) for o in read if isinstance(o, Register)]
+        [slots.place(o) for o in written if isinstance(o, ops.Register)],
+        [slots.place(o) for o in read if isinstance(o, ops.Register)]
         if operation.name[:4] != "selp"
-        else [slots.place(o) for o in read if not isinstance(o, Predicate)],
-        [o.number for o in written if isinstance(o, Predicate)],
-        [o.number for o in [*read, *guard] if isinstance(o, Predicate)],
+        else [slots.place(o) for o in read if not isinstance(o, ops.Predicate)],
+        [o.number for o in written if isinstance(o, ops.Predicate)],
+        [o.number for o in [*read, *guard] if isinstance(o, ops.Predicate)],
     )
     return [value for part in parts for value in (len(part), *part)]

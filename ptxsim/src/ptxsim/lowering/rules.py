@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend import SIMULATED_CALLS, Instruction
+from ptxsim.frontend.module import SIMULATED_CALLS
+from ptxsim.frontend.records import Instruction
 from ptxsim.lowering import (
     arithmetic_rules,
     async_rules,
@@ -70,13 +71,9 @@ def branch(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 
 def indexed_branch(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    names = low.function.targets[item.operands[1]]
-    low.emit_guarded(
-        "brx",
-        [None, low.source(item.operands[0], "u32")],
-        labels=[low.prefix + name for name in names],
-        flags=DECIDES | OWN_TAINT,
-    )
+    labels = [low.prefix + name for name in low.function.targets[item.operands[1]]]
+    index = low.source(item.operands[0], "u32")
+    low.emit_guarded("brx", [None, index], labels=labels, flags=DECIDES | OWN_TAINT)
 
 
 def leave(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -91,22 +88,17 @@ def trap(low: Lowering, item: Instruction, mods: list[str]) -> None:
 def call(low: Lowering, item: Instruction, mods: list[str]) -> None:
     name = next((t for t in item.operands if t[0] != "("), "")
     if name in SIMULATED_CALLS:
-        parameters: list[Operand] = [
-            low.symbols[f"{name}#{k}"].value for k in range(SIMULATED_CALLS[name])
-        ]
-        low.emit_guarded(f"call.{name}", [*parameters, low.symbols[f"{name}#result"].value])
+        kinds = (*range(SIMULATED_CALLS[name]), "result")
+        places: list[Operand] = [low.symbols[f"{name}#{kind}"].value for kind in kinds]
+        low.emit_guarded(f"call.{name}", places)
         return
     low.emit_guarded("call", [], label=name, flags=DECIDES)
 
 
 def call_target(low: Lowering, item: Instruction, mods: list[str]) -> None:
     index, pointer, first, count = item.operands
-    low.emit_guarded(
-        "call.target",
-        [low.target(index, "b32"), low.source(pointer, "b64"), int(count)],
-        imm=int(first),
-        flags=OWN_TAINT,
-    )
+    operands = [low.target(index, "b32"), low.source(pointer, "b64"), int(count)]
+    low.emit_guarded("call.target", operands, imm=int(first), flags=OWN_TAINT)
 
 
 _ANY = VALUE | CONDITION | ADDRESS | VECTOR
@@ -125,8 +117,7 @@ RULES: dict[str, Rule] = {
     "": Rule(arithmetic_rules.arithmetic, (TARGET | PREDICATE,), rest=VALUE | CONDITION),
     # moves, conversions, comparisons
     "mov": Rule(
-        arithmetic_rules.move,
-        (TARGET | PREDICATE | VECTOR, VALUE | CONDITION | SPECIAL | VECTOR),
+        arithmetic_rules.move, (TARGET | PREDICATE | VECTOR, VALUE | CONDITION | SPECIAL | VECTOR)
     ),
     "cvt": Rule(arithmetic_rules.convert, (TARGET, VALUE | SPECIAL, VALUE), optional=1),
     "setp": Rule(arithmetic_rules.compare, (PREDICATE | PAIR, VALUE, VALUE, CONDITION), optional=1),
@@ -161,9 +152,7 @@ RULES: dict[str, Rule] = {
     # tensor cores
     "mma": Rule(mma_rules.multiply_matrix, (VECTOR, VECTOR, VECTOR, VECTOR)),
     "wmma": Rule(
-        wmma_rules.wmma,
-        (VECTOR | ADDRESS, VECTOR | ADDRESS, VALUE | VECTOR, VECTOR),
-        optional=2,
+        wmma_rules.wmma, (VECTOR | ADDRESS, VECTOR | ADDRESS, VALUE | VECTOR, VECTOR), optional=2
     ),
     "wgmma": Rule(mma_rules.wgmma, rest=VECTOR | VALUE | PREDICATE),
     # clusters

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxsim.frontend import Function, Instruction, Module, Variable
+from ptxsim.frontend.records import Function, Instruction, Module, Variable
 
 ANY = (1 << 64) - 1  # an instruction that may access every array
 _UNKNOWN = 1 << 63  # beside the arrays' bits: a pointer that may have come from anywhere
@@ -56,7 +56,8 @@ def align_up(value: int, to: int) -> int:
 
 def lay_out_shared(module: Module, functions: Sequence[Function]) -> SharedMemory:
     """The shared memory of the kernel that ``functions`` begin with."""
-    named = {word for item in _instructions(functions) for word in _words(*item.operands)}
+    code = (item for function in functions for item in function.instructions)
+    named = {word for item in code for word in _words(*item.operands)}
     kernel, *called = functions
     listed = [kernel.variables, module.variables, *(function.variables for function in called)]
     variables = [v for part in listed for v in part if v.space == "shared" and v.name in named]
@@ -89,7 +90,7 @@ def accessible(functions: Sequence[Function], shared: SharedMemory) -> dict[int,
     found = {}
     for function in functions:
         origins = _origins(function, bits)
-        for item in _instructions([function]):
+        for item in function.instructions:
             firsts = [_words(text)[:1] for text in item.operands if text[0] == "["]
             mask = 0
             for word in (word for words in firsts for word in words):
@@ -106,7 +107,7 @@ def reads_of_addresses(
     bits = _bits(shared) if len(shared.arrays) <= _MOST_ARRAYS else {}
     for function in functions:
         origins = _origins(function, bits)
-        for item in _instructions([function]):
+        for item in function.instructions:
             words = _words(*item.operands[1:])
             masks = (bits.get(word, origins.get(word, 0)) for word in words)
             if item.opcode.split(".")[0] in names and any(mask & ~_UNKNOWN for mask in masks):
@@ -123,7 +124,7 @@ def _origins(function: Function, bits: Mapping[str, int]) -> dict[str, int]:
     """Map each register to the arrays whose addresses may be part of its value."""
     found: dict[str, int] = defaultdict(int)
     readers: dict[str, list[tuple[str, int]]] = defaultdict(list)  # what is computed from it
-    for item in _instructions([function]):
+    for item in function.instructions:
         name, *mods = item.opcode.split(".")
         if not item.operands or item.operands[0][0] in "[(":
             continue
@@ -155,10 +156,6 @@ def _may_be_pointer(function: Function, mods: Sequence[str]) -> bool:
     if "const" in mods or (function.entry and "param" in mods):
         return False
     return mods[-1] in _POINTER_TYPES
-
-
-def _instructions(functions: Sequence[Function]) -> Iterator[Instruction]:
-    return (item for f in functions for item in f.body if isinstance(item, Instruction))
 
 
 def _words(*texts: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ptxsim.frontend import Instruction
+from ptxsim.frontend.records import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import Constant, Operand
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend import SIZES, Instruction
+from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import CROSS_LANE, DECIDES, OWN_TAINT, Constant, Operand
 from ptxsim.message import phrase
@@ -11,63 +11,43 @@ from ptxsim.message import phrase
 def shuffle(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if mods[0] != "sync":
         raise low.unsupported()
+    values = [*_targets(low, item), *(low.source(text, "b32") for text in item.operands[1:5])]
+    low.emit_guarded(f"shfl.{mods[1]}", values, flags=OWN_TAINT)
+
+
+def _targets(low: Lowering, item: Instruction) -> list[Operand]:
+    """The register and the predicate of ``%r|%p``."""
     value, _, predicate = item.operands[0].partition("|")
-    low.emit_guarded(
-        f"shfl.{mods[1]}",
-        [
-            low.target(value, "b32"),
-            low.target(predicate, "pred") if predicate else None,
-            *(low.source(t, "b32") for t in item.operands[1:5]),
-        ],
-        flags=OWN_TAINT,
-    )
+    return [low.target(value, "b32"), low.target(predicate, "pred") if predicate else None]
 
 
 def vote(low: Lowering, item: Instruction, mods: list[str]) -> None:
     mode = mods[1]
-    low.emit_guarded(
-        f"vote.{mode}",
-        [
-            low.target(item.operands[0], "b32" if mode == "ballot" else "pred"),
-            low.source(item.operands[1], "pred"),
-            low.source(item.operands[2], "b32"),
-        ],
-        flags=CROSS_LANE,
-    )
+    target = low.target(item.operands[0], "b32" if mode == "ballot" else "pred")
+    values = [low.source(item.operands[1], "pred"), low.source(item.operands[2], "b32")]
+    low.emit_guarded(f"vote.{mode}", [target, *values], flags=CROSS_LANE)
 
 
 def match(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    value, _, predicate = item.operands[0].partition("|")
-    low.emit_guarded(
-        f"match.{mods[0]}.b{SIZES[mods[-1]] * 8}",
-        [
-            low.target(value, "b32"),
-            low.target(predicate, "pred") if predicate else None,
-            low.source(item.operands[1], mods[-1]),
-            low.source(item.operands[2], "b32"),
-        ],
-        flags=CROSS_LANE,
-    )
+    name = f"match.{mods[0]}.b{SIZES[mods[-1]] * 8}"
+    targets = _targets(low, item)
+    values = [low.source(item.operands[1], mods[-1]), low.source(item.operands[2], "b32")]
+    low.emit_guarded(name, [*targets, *values], flags=CROSS_LANE)
 
 
 def reduce(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    low.emit_guarded(
-        f"redux.{mods[1]}.{mods[2]}",
-        [low.target(item.operands[0], "b32"), *(low.source(t, "b32") for t in item.operands[1:])],
-        flags=CROSS_LANE,
-    )
+    values = [
+        low.target(item.operands[0], "b32"),
+        *(low.source(t, "b32") for t in item.operands[1:]),
+    ]
+    low.emit_guarded(f"redux.{mods[1]}.{mods[2]}", values, flags=CROSS_LANE)
 
 
 def elect(low: Lowering, item: Instruction, mods: list[str]) -> None:
     value, _, predicate = item.operands[0].partition("|")
-    low.emit_guarded(
-        "elect",
-        [
-            None if value == "_" else low.target(value, "b32"),
-            low.target(predicate, "pred"),
-            low.source(item.operands[1], "b32"),
-        ],
-    )
+    target = None if value == "_" else low.target(value, "b32")
+    chosen, mask = low.target(predicate, "pred"), low.source(item.operands[1], "b32")
+    low.emit_guarded("elect", [target, chosen, mask])
 
 
 def active_mask(low: Lowering, item: Instruction, mods: list[str]) -> None:

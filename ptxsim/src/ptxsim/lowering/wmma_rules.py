@@ -7,10 +7,10 @@ ptxas chooses for accumulators from sm_80 on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ptxsim.frontend import Instruction
+from ptxsim.frontend.records import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_rules import space_of
 from ptxsim.lowering.mma_rules import ELEMENT_BYTES, m16n8_flops
@@ -25,7 +25,7 @@ from ptxsim.lowering.operation import (
 
 
 @dataclass(frozen=True)
-class Piece:
+class FragmentPiece:
     """One register of a fragment: the row and column of its first element, where ``lane // 4`` adds
     to the one and ``lane % 4 * count`` to the other. Its other elements lie along ``along``."""
 
@@ -34,41 +34,41 @@ class Piece:
     along: str  # "row": elements in one row, at ascending columns; "column"
     count: int  # elements
 
-    def turned(self) -> Piece:
+    def turned(self) -> FragmentPiece:
         """Return the piece of the transposed matrix."""
         along = "column" if self.along == "row" else "row"
-        return Piece(self.column, self.row, along, self.count)
+        return FragmentPiece(self.column, self.row, along, self.count)
 
 
-def _left(m: int, k: int, count: int) -> list[Piece]:
+def _left(m: int, k: int, count: int) -> list[FragmentPiece]:
     """A of m16n8kK, for every 16 rows."""
     return [
-        Piece(top + 8 * (r & 1), 4 * count * (r >> 1), "row", count)
+        FragmentPiece(top + 8 * (r & 1), 4 * count * (r >> 1), "row", count)
         for top in range(0, m, 16)
         for r in range(16 * k // 32 // count)
     ]
 
 
-def _right(n: int, k: int, count: int) -> list[Piece]:
+def _right(n: int, k: int, count: int) -> list[FragmentPiece]:
     """B of m16n8kK, for every 8 columns."""
     return [
-        Piece(4 * count * r, left, "column", count)
+        FragmentPiece(4 * count * r, left, "column", count)
         for left in range(0, n, 8)
         for r in range(8 * k // 32 // count)
     ]
 
 
-def _sum(m: int, n: int) -> list[Piece]:
+def _sum(m: int, n: int) -> list[FragmentPiece]:
     """C and D of m16n8kK, for every 16 rows and 8 columns; two elements each."""
     return [
-        Piece(top + 8 * r, left, "row", 2)
+        FragmentPiece(top + 8 * r, left, "row", 2)
         for top in range(0, m, 16)
         for left in range(0, n, 8)
         for r in range(2)
     ]
 
 
-def pieces_of(matrix: str, m: int, n: int, k: int, kind: str) -> list[Piece]:
+def pieces_of(matrix: str, m: int, n: int, k: int, kind: str) -> list[FragmentPiece]:
     """The pieces of a fragment of m×n×k. With 8 rows the transposed product is computed."""
     count = 4 // ELEMENT_BYTES[kind]
     if m == 8:
@@ -135,11 +135,11 @@ class _Tile:
             flags=OWN_TAINT,
         )
 
-    def contiguous(self, piece: Piece) -> bool:
+    def contiguous(self, piece: FragmentPiece) -> bool:
         """Whether the elements of a piece lie next to each other."""
         return (piece.along == "row") == self.rows
 
-    def at(self, piece: Piece, element: int) -> tuple[Operand, int]:
+    def at(self, piece: FragmentPiece, element: int) -> tuple[Operand, int]:
         """A register with a 64-bit address, and an offset from it."""
         row = piece.row + (element if piece.along == "column" else 0)
         column = piece.column + (element if piece.along == "row" else 0)
@@ -170,17 +170,30 @@ class _Tile:
         low.emit("add.u64", [bytes_, bytes_, base])
         return bytes_
 
-    def access(self, name: str, at: tuple[Operand, int], values: list[Operand], width: int) -> None:
-        where, offset = at
-        self.low.emit_guarded(
-            name,
-            [*values, *([None] * (4 - len(values))), where, 8, 0],
-            imm=offset,
-            width=width,
-            vec=len(values),
-            space=self.space,
-            flags=OWN_TAINT,
-        )
+    def halves(self, piece: FragmentPiece, registers: list[Operand]) -> bool:
+        """Whether two elements of one register lie apart."""
+        return not self.contiguous(piece) and len(registers) != piece.count
+
+    def access(
+        self,
+        name: str,
+        piece: FragmentPiece,
+        registers: list[Operand],
+        places: list[tuple[Operand, int]],
+        width: int = 4,
+    ) -> None:
+        """Move the registers of a piece, at once where its elements lie next to each other."""
+        groups = [registers] if self.contiguous(piece) else [[register] for register in registers]
+        for values, (where, offset) in zip(groups, places, strict=False):
+            self.low.emit_guarded(
+                name,
+                [*values, *([None] * (4 - len(values))), where, 8, 0],
+                imm=offset,
+                width=width,
+                vec=len(values),
+                space=self.space,
+                flags=OWN_TAINT,
+            )
 
 
 def _load_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -191,7 +204,7 @@ def _load_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
     pitch = item.operands[2] if len(item.operands) > 2 else None
     tile = _Tile(low, mods, item.operands[1], pitch, (rows, columns), store=False)
     pieces = pieces_of(matrix, m, n, k, kind)
-    loads: list[tuple[Piece, list[Operand]]] = []
+    loads: list[tuple[FragmentPiece, list[Operand]]] = []
     if matrix == "c" and kind == "f32":
         loads = [(piece, targets[2 * i : 2 * i + 2]) for i, piece in enumerate(pieces)]
     else:
@@ -200,36 +213,16 @@ def _load_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
         raise low.unsupported_form()
     places = [[tile.at(piece, e) for e in range(piece.count)] for piece, _ in loads]
     for (piece, registers), at in zip(loads, places, strict=True):
-        for group in _accesses(tile, piece, registers):
-            if group.halves:
-                parts: list[Operand] = [low.register(4), low.register(4)]
-                for part, place in zip(parts, at, strict=True):
-                    tile.access("ld", place, [part], 2)
-                low.emit_guarded("pack.b32", [registers[0], *parts])
-            else:
-                tile.access("ld", at[group.first], group.registers, 4)
+        if not tile.halves(piece, registers):
+            tile.access("ld", piece, registers, at)
+            continue
+        parts: list[Operand] = [low.register(4), low.register(4)]
+        tile.access("ld", piece, parts, at, 2)
+        low.emit_guarded("pack.b32", [registers[0], *parts])
     # A fragment of FP16 may have more registers than its elements need; they hold copies.
     if matrix != "c":
         for index in range(len(pieces), len(targets)):
             low.emit_guarded("mov.b32", [targets[index], targets[index % len(pieces)]])
-
-
-@dataclass(frozen=True)
-class _Access:
-    """Registers of a piece that move at once, or (``halves``) their two elements singly."""
-
-    first: int  # element
-    registers: list[Operand]
-    halves: bool = False
-
-
-def _accesses(tile: _Tile, piece: Piece, registers: list[Operand]) -> Iterator[_Access]:
-    if tile.contiguous(piece):
-        yield _Access(0, registers)
-    elif len(registers) == piece.count:
-        yield from (_Access(e, [register]) for e, register in enumerate(registers))
-    else:
-        yield _Access(0, registers, halves=True)
 
 
 def _store_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -245,14 +238,12 @@ def _store_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
     for index, piece in enumerate(pieces):
         registers = values[each * index : each * (index + 1)]
         at = [tile.at(piece, e) for e in range(piece.count)]
-        for group in _accesses(tile, piece, registers):
-            if group.halves:
-                parts: list[Operand] = [low.register(4), low.register(4)]
-                low.emit("unpack.b32", [*parts, registers[0]])
-                for part, place in zip(parts, at, strict=True):
-                    tile.access("st", place, [part], 2)
-            else:
-                tile.access("st", at[group.first], group.registers, 4)
+        if not tile.halves(piece, registers):
+            tile.access("st", piece, registers, at)
+            continue
+        parts: list[Operand] = [low.register(4), low.register(4)]
+        low.emit("unpack.b32", [*parts, registers[0]])
+        tile.access("st", piece, parts, at, 2)
 
 
 def _multiply_fragments(low: Lowering, item: Instruction, mods: list[str]) -> None:
