@@ -5,17 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from grader.base import (
-    ENGLISH,
-    Advice,
-    Explanation,
-    KernelCounts,
-    Language,
-    ProblemInfo,
-    ProfileDocument,
-    Result,
-    size_text,
-)
+from grader import base
 from grader.problems import COUNTED, Evidence, Question, names, problem_class
 from grader.report.bounds import peak_sentence, resource_name, resource_words, waiting_sentence
 from grader.report.kernels import loop_sentence
@@ -36,9 +26,9 @@ class Said(Record):
 
 
 def answers(
-    result: Result,
+    result: base.Result,
     sources: Mapping[str, str] | None = None,
-    profile: ProfileDocument | None = None,
+    profile: base.ProfileDocument | None = None,
 ) -> tuple[Said, ...]:
     """() when there is no explanation, or there are no counts.
 
@@ -58,12 +48,12 @@ def answers(
     )
 
 
-def titles(problem: ProblemInfo) -> tuple[tuple[str, Message], ...]:
+def titles(problem: base.ProblemInfo) -> tuple[tuple[str, Message], ...]:
     """Name and words of every question that a report on this problem answers."""
     return tuple((name, asked) for name, asked, _ in _asked(problem))
 
 
-def _asked(problem: ProblemInfo) -> Iterator[tuple[str, Message, Question]]:
+def _asked(problem: base.ProblemInfo) -> Iterator[tuple[str, Message, Question]]:
     """Yield name, words and the rest of the questions in the result's order. A result from before a
     problem had questions of its own gets them, too; a newer grader may have asked more than is
     known here."""
@@ -74,12 +64,12 @@ def _asked(problem: ProblemInfo) -> Iterator[tuple[str, Message, Question]]:
             yield name, question.text.given(output=problem.output), question
 
 
-def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+def _operations(result: base.Result, why: base.Explanation, _counts: base.KernelCounts) -> Message:
     executed = sum(each.flops for each in why.counts)
     figures: dict[str, str | float] = {
         "formula": result.problem.formula,
         "operations": float(why.operations),
-        "size": size_text(why.size),
+        "size": base.size_text(why.size),
         "executed": float(executed),
     }
     if tensor := [part for each in why.counts for part in each.tensor]:
@@ -104,7 +94,7 @@ def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Mess
     )
 
 
-def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+def _limits(result: base.Result, why: base.Explanation, _counts: base.KernelCounts) -> Message:
     bounds, unit = why.bounds, result.problem.unit
     if not bounds:
         return NOTHING
@@ -140,7 +130,7 @@ def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     return sentences(said)
 
 
-def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
+def _loop(_result: base.Result, why: base.Explanation, counts: base.KernelCounts) -> Message:
     loop = next((k.loop for k in why.kernels if k.name == counts.name), None)
     if loop is None:
         return NOTHING
@@ -152,7 +142,7 @@ def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
     )
 
 
-def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+def _traffic(_result: base.Result, why: base.Explanation, _counts: base.KernelCounts) -> Message:
     sectors = sum(
         each.global_loads.cost + each.global_copies.cost + each.bulk_loads.cost
         for each in why.counts
@@ -164,7 +154,7 @@ def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Messag
     )
 
 
-def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+def _divergence(_result: base.Result, why: base.Explanation, _counts: base.KernelCounts) -> Message:
     """List divergence by line, over all launches."""
     issued = sum(each.instructions for each in why.counts)
     lines: dict[tuple[str | None, int | None], list[float]] = {}
@@ -196,7 +186,7 @@ def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Mes
     )
 
 
-_Answer = Callable[[Result, Explanation, KernelCounts], Message]
+_Answer = Callable[[base.Result, base.Explanation, base.KernelCounts], Message]
 
 
 def _question(text: Message, answer: _Answer, method: Message) -> Question:
@@ -249,7 +239,9 @@ _QUESTIONS: Mapping[str, Question] = {
 }
 
 
-def advice_sentence(advice: Advice, language: Language = ENGLISH, *, command: bool = True) -> str:
+def advice_sentence(
+    advice: base.Advice, language: base.Language = base.ENGLISH, *, command: bool = True
+) -> str:
     """The message, the gain that the model predicts, and the command that shows the idea."""
     words = language(advice.message)
     said = [phrase("{advice}.", advice=words[:1].upper() + words[1:])]
@@ -260,7 +252,7 @@ def advice_sentence(advice: Advice, language: Language = ENGLISH, *, command: bo
     return language(sentences([*said, advice_shown(advice)] if command and advice.rung else said))
 
 
-def advice_in_brief(advice: Advice, language: Language = ENGLISH) -> str:
+def advice_in_brief(advice: base.Advice, language: base.Language = base.ENGLISH) -> str:
     """Return the evidence, which is the first clause; all, if no rung shows the remedy."""
     if advice.rung is None:
         return advice_sentence(advice, language, command=False)
@@ -268,7 +260,7 @@ def advice_in_brief(advice: Advice, language: Language = ENGLISH) -> str:
     return language(phrase("{advice}.", advice=evidence[:1].upper() + evidence[1:]))
 
 
-def advice_shown(advice: Advice) -> Message:
+def advice_shown(advice: base.Advice) -> Message:
     """The command that shows the idea in a rung; NOTHING without one."""
     if advice.rung is None:
         return NOTHING

@@ -13,20 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.base import MachineError, Native
+from ptxsim import records
 from ptxsim.message import phrase
-from ptxsim.records import (
-    Allocate,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Plan,
-    PointerSlot,
-    SymbolWrite,
-    Synchronise,
-    Write,
-)
 from ptxsim.tensor_maps import ENGINE_HEADERS, MAGIC
 
 CALLING = Native(
@@ -79,7 +67,7 @@ class CallStep(ctypes.Structure):
         self,
         kind: StepKind,
         data: bytes = b"",
-        pointers: Sequence[PointerSlot] = (),
+        pointers: Sequence[records.PointerSlot] = (),
         arguments: Sequence[int] = (),
         **numbers: Any,
     ) -> None:
@@ -172,12 +160,12 @@ def _check(status: int) -> None:
 
 # --- a plan's operations as steps ---------------------------------------------------------------
 
-HOST = (Allocate, Free, Synchronise)  # work of the host alone
+HOST = (records.Allocate, records.Free, records.Synchronise)  # work of the host alone
 
 
 def steps_of(
-    plan: Plan,
-    operations: Sequence[Operation],
+    plan: records.Plan,
+    operations: Sequence[records.Operation],
     places: Mapping[str, int],
     function: Callable[[str], int],
     *,
@@ -200,34 +188,34 @@ def steps_of(
 
 
 def _step(
-    plan: Plan,
-    operation: Operation,
+    plan: records.Plan,
+    operation: records.Operation,
     places: Mapping[str, int],
     function: Callable[[str], int],
     host: bool,
 ) -> CallStep:
     numbers = {n: getattr(operation, n) for n in operation.__struct_fields__ if n in _NUMBERS}
-    if isinstance(operation, Memset | Write | Allocate | Free):
+    if isinstance(operation, records.Memset | records.Write | records.Allocate | records.Free):
         numbers["target"] = operation.allocation
-    if isinstance(operation, Memset | SymbolWrite | Write):
+    if isinstance(operation, records.Memset | records.SymbolWrite | records.Write):
         numbers["target_delta"] = operation.delta
     match operation:
-        case Launch(params=data, pointers=pointers, arguments=arguments):
+        case records.Launch(params=data, pointers=pointers, arguments=arguments):
             numbers |= {"function": function(operation.kernel), "flag": operation.cooperative}
             return CallStep(StepKind.LAUNCH, data, pointers, arguments, **numbers)
-        case Memset():
+        case records.Memset():
             return CallStep(StepKind.MEMSET, **numbers)
-        case Copy():
+        case records.Copy():
             return CallStep(StepKind.COPY, **numbers)
-        case SymbolWrite() | Write():
-            if isinstance(operation, SymbolWrite):
+        case records.SymbolWrite() | records.Write():
+            if isinstance(operation, records.SymbolWrite):
                 numbers["target"] = places[operation.symbol]
             numbers["flag"] = host and operation.blocking
             return CallStep(StepKind.WRITE, operation.data, operation.pointers, **numbers)
-        case Allocate():
+        case records.Allocate():
             size = plan.allocations[operation.allocation].size
             return CallStep(StepKind.ALLOCATE, size=size, flag=operation.ordered, **numbers)
-        case Free():
+        case records.Free():
             return CallStep(StepKind.FREE, flag=operation.ordered, **numbers)
-        case Synchronise():
+        case records.Synchronise():
             return CallStep(StepKind.SYNCHRONISE)
