@@ -14,7 +14,7 @@ from markupsafe import Markup
 from grader import base
 from grader.base import PEAK_UNIT
 from grader.report.bounds import resource_name
-from grader.report.drawing import WIDTH, Bar, bars, line, rect, svg, text
+from grader.report.drawing import WIDTH, Bar, bars, dot, level, line, polyline, rect, svg, text
 from ptxsim.message import phrase
 
 _ROW = 52
@@ -132,15 +132,13 @@ def roofline(
         parts.append(line(x(value), top, x(value), bottom, "grid"))
         parts.append(text(x(value), bottom + 16, f"{value:g}", "small", "middle"))
     for value in (2.0**exponent for exponent in range(-2, 8, 2)):
-        parts.append(line(left, y(value), right, y(value), "grid"))
-        parts.append(text(left - 6, y(value) + 4, f"{value:g}", "small", "end"))
+        parts += level(left, right, y(value), f"{value:g}")
     for ceiling in ceilings:
         terabytes, peak = ceiling.dram_gb_s / 1000, ceiling.fp32_tflops
         ridge = peak / terabytes
         start = max(2.0**x_low, 2.0**y_low / terabytes)
-        points = f"{x(start):.1f},{y(start * terabytes):.1f} "
-        points += f"{x(ridge):.1f},{y(peak):.1f} {right:.1f},{y(peak):.1f}"
-        parts.append(Markup('<polyline points="{}" class="roof"/>').format(points))
+        ends = (x(start), y(start * terabytes)), (x(ridge), y(peak)), (right, y(peak))
+        parts.append(polyline(ends, "roof"))
         label = f"{ceiling.name}: {peak:.3g} {PEAK_UNIT}"
         below = ceiling is ceilings[-1] and len(ceilings) > 1  # the last two lie close together
         parts.append(text(right - 4, y(peak) + (15 if below else -5), label, "small", "end"))
@@ -153,9 +151,7 @@ def roofline(
     parts.append(text(at + 6, bottom - 8, label, "strong"))
     described.append(label)
     if speed:
-        parts.append(
-            Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="point"/>').format(at, y(speed))
-        )
+        parts.append(dot(at, y(speed), radius=5))
         label = f"{speed:.3g} {PEAK_UNIT}"
         parts.append(text(at + 9, y(speed) + 4, label, "strong"))
         described.append(label)

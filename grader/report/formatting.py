@@ -149,6 +149,12 @@ def error_ratio(case: base.CaseResult) -> Message:
     return verbatim(f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}")
 
 
+def size_name(size: base.Dims) -> str:
+    """``8192`` for a cube, else ``129×65×33``."""
+    extents = set(size.values())
+    return f"{extents.pop()}" if len(extents) == 1 else base.size_text(size)
+
+
 def size_header(problem: base.ProblemInfo) -> str:
     """``M×N×K``."""
     return "×".join(name.upper() for name in problem.dims)
