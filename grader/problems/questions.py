@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from grader import base
-from ptxsim.message import NOTHING, Message, phrase, sentences
+from ptxsim.message import NOTHING, Message, phrase, sentences, verbatim
 from ptxsim.records import Record
 
+_LIMITS = {
+    "registers": phrase("registers"),
+    "shared memory": phrase("shared memory"),
+    "warps": phrase("warps"),
+    "blocks": phrase("blocks"),
+}
 _ONCE = 1.1  # times the inputs: what comes from DRAM is not redundant
 
 
@@ -39,6 +45,11 @@ COUNTED = phrase(
     "nvdisasm's machine code, each instruction times its executions in a few simulated blocks, "
     "scaled to the whole grid"
 )
+
+
+def limit_words(held: base.Occupancy) -> Message:
+    """Name the resource that keeps further blocks from a multiprocessor."""
+    return _LIMITS.get(held.limited_by, verbatim(held.limited_by))
 
 
 def redundancy(size: base.ProfiledSize, side: base.ProfiledSide) -> Message:

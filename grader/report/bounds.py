@@ -145,9 +145,7 @@ def speed_sentence(result: base.Result, why: base.Explanation, bound: base.Bound
     return words.given(speed=hard.speed, peak=peak, launches=launches, resource=resource)
 
 
-def peak_sentence(
-    result: base.Result, why: base.Explanation, _counts: base.KernelCounts
-) -> Message:
+def peak_sentence(result: base.Result, why: base.Explanation) -> Message:
     """The peak, the scored speed at the explained size if that was timed, and what counts allow."""
     problem, info = result.problem, result.environment.gpu
     card = base.gpus.of(info) if info else None

@@ -162,12 +162,6 @@ def svg_file(picture: Markup) -> str:
 
 def png_file(picture: Markup) -> bytes:
     """The same as pixels. Raises MachineError that names what to install."""
-    try:
-        import resvg_py  # noqa: F401
-    except ImportError:
-        raise MachineError(
-            phrase("PNG needs resvg-py: pip install 'sgemm-grader[png]'; --svg needs nothing")
-        ) from None
     content = svg_file(picture)
     # Letters that are drawn like one that no font has: as a box, or not at all.
     texts = ElementTree.fromstring(content).iterfind(".//{*}text")
@@ -190,8 +184,12 @@ def _alone(letter: str) -> bytes:
 
 
 def _pixels(picture: str) -> bytes:
-    import resvg_py
-
+    try:
+        import resvg_py
+    except ImportError:
+        raise MachineError(
+            phrase("PNG needs resvg-py: pip install 'sgemm-grader[png]'; --svg needs nothing")
+        ) from None
     return resvg_py.svg_to_bytes(svg_string=picture, background="white", zoom=_ZOOM)
 
 

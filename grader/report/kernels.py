@@ -17,17 +17,11 @@ from rich.text import Text
 from grader import base
 from grader.base import occupancy
 from grader.explain import SassFunction, main_loop_code
+from grader.problems import limit_words
 from grader.report import formatting as text
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import NOTHING, Message, clauses, phrase, verbatim
 from ptxsim.records import Record
-
-_LIMITS = {
-    "registers": phrase("registers"),
-    "shared memory": phrase("shared memory"),
-    "warps": phrase("warps"),
-    "blocks": phrase("blocks"),
-}
 
 
 class KernelRow(Record):
@@ -57,7 +51,7 @@ class KernelRow(Record):
             "{part} of {whole} ({limit})",
             part=held.warps,
             whole=held.of_warps,
-            limit=_LIMITS.get(held.limited_by, verbatim(held.limited_by)),
+            limit=limit_words(held),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from grader import base
 from grader.problems import COUNTED, Evidence, Question, names, problem_class
@@ -64,7 +64,8 @@ def _asked(problem: base.ProblemInfo) -> Iterator[tuple[str, Message, Question]]
             yield name, question.text.given(output=problem.output), question
 
 
-def _operations(result: base.Result, why: base.Explanation, _counts: base.KernelCounts) -> Message:
+def _operations(evidence: Evidence) -> Message:
+    result, why = evidence.result, evidence.why
     executed = sum(each.flops for each in why.counts)
     figures: dict[str, str | float] = {
         "formula": result.problem.formula,
@@ -94,8 +95,8 @@ def _operations(result: base.Result, why: base.Explanation, _counts: base.Kernel
     )
 
 
-def _limits(result: base.Result, why: base.Explanation, _counts: base.KernelCounts) -> Message:
-    bounds, unit = why.bounds, result.problem.unit
+def _limits(evidence: Evidence) -> Message:
+    bounds, unit = evidence.why.bounds, evidence.result.problem.unit
     if not bounds:
         return NOTHING
     first = bounds[0]
@@ -130,19 +131,21 @@ def _limits(result: base.Result, why: base.Explanation, _counts: base.KernelCoun
     return sentences(said)
 
 
-def _loop(_result: base.Result, why: base.Explanation, counts: base.KernelCounts) -> Message:
-    loop = next((k.loop for k in why.kernels if k.name == counts.name), None)
+def _loop(evidence: Evidence) -> Message:
+    why, name = evidence.why, evidence.counts.name
+    loop = next((k.loop for k in why.kernels if k.name == name), None)
     if loop is None:
         return NOTHING
     return phrase(
         "{kernel}: {loop} ({arch}).",
-        kernel=kernel_name(counts.name),
+        kernel=kernel_name(name),
         loop=loop_sentence(loop),
         arch=why.arch,
     )
 
 
-def _traffic(_result: base.Result, why: base.Explanation, _counts: base.KernelCounts) -> Message:
+def _traffic(evidence: Evidence) -> Message:
+    why = evidence.why
     sectors = sum(
         each.global_loads.cost + each.global_copies.cost + each.bulk_loads.cost
         for each in why.counts
@@ -154,11 +157,12 @@ def _traffic(_result: base.Result, why: base.Explanation, _counts: base.KernelCo
     )
 
 
-def _divergence(_result: base.Result, why: base.Explanation, _counts: base.KernelCounts) -> Message:
+def _divergence(evidence: Evidence) -> Message:
     """List divergence by line, over all launches."""
-    issued = sum(each.instructions for each in why.counts)
+    kernels = evidence.why.counts
+    issued = sum(each.instructions for each in kernels)
     lines: dict[tuple[str | None, int | None], list[float]] = {}
-    for each in (split for counts in why.counts for split in counts.splits):
+    for each in (split for counts in kernels for split in counts.splits):
         sums = lines.setdefault((each.file, each.line), [0.0, 0.0, 0.0])
         for place, value in enumerate((each.lost, each.splits, each.reached)):
             sums[place] += value
@@ -186,55 +190,45 @@ def _divergence(_result: base.Result, why: base.Explanation, _counts: base.Kerne
     )
 
 
-_Answer = Callable[[base.Result, base.Explanation, base.KernelCounts], Message]
-
-
-def _question(text: Message, answer: _Answer, method: Message) -> Question:
-    def answered(evidence: Evidence) -> Message:
-        return answer(evidence.result, evidence.why, evidence.counts)
-
-    return Question(text=text, method=method, answer=answered)
-
-
 # By the names that problems use. Questions about one problem only are with the problem.
 _QUESTIONS: Mapping[str, Question] = {
-    "operations": _question(
-        phrase("How many floating-point operations?"),
-        _operations,
-        phrase("the formula; {counts}", counts=COUNTED),
+    "operations": Question(
+        text=phrase("How many floating-point operations?"),
+        method=phrase("the formula; {counts}", counts=COUNTED),
+        answer=_operations,
     ),
-    "peak": _question(
-        phrase("What is the peak, and how near is it?"),
-        peak_sentence,
-        phrase(
+    "peak": Question(
+        text=phrase("What is the peak, and how near is it?"),
+        method=phrase(
             "the driver's or the data sheet's figures; the scored time; bounds from counts over "
             "the peaks of each resource"
         ),
+        answer=lambda evidence: peak_sentence(evidence.result, evidence.why),
     ),
-    "limits": _question(
-        phrase("What limits this kernel?"),
-        _limits,
-        phrase(
+    "limits": Question(
+        text=phrase("What limits this kernel?"),
+        method=phrase(
             "for each resource, its counts over its peak; waiting: an issue model runs the main "
             "loop"
         ),
+        answer=_limits,
     ),
-    "loop": _question(
-        phrase("What is one iteration of its main loop?"),
-        _loop,
-        phrase(
+    "loop": Question(
+        text=phrase("What is one iteration of its main loop?"),
+        method=phrase(
             "the machine code of the loop that does most of the work; grade sass --listing shows it"
         ),
+        answer=_loop,
     ),
-    "traffic": _question(
-        phrase("How much does it read from global memory?"),
-        _traffic,
-        phrase("sectors of 32 bytes: {counts}", counts=COUNTED),
+    "traffic": Question(
+        text=phrase("How much does it read from global memory?"),
+        method=phrase("sectors of 32 bytes: {counts}", counts=COUNTED),
+        answer=_traffic,
     ),
-    "divergence": _question(
-        phrase("Which branches split warps?"),
-        _divergence,
-        phrase("lanes active after each branch, simulated"),
+    "divergence": Question(
+        text=phrase("Which branches split warps?"),
+        method=phrase("lanes active after each branch, simulated"),
+        answer=_divergence,
     ),
 }
 

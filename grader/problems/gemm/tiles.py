@@ -7,19 +7,13 @@ from collections.abc import Iterator
 
 from grader import base
 from grader.problems.gemm.layout import FORMATS, Layout, Numbers
-from grader.problems.questions import Evidence
-from ptxsim.message import NOTHING, Message, counted, phrase, sentences, verbatim
+from grader.problems.questions import Evidence, limit_words
+from ptxsim.message import NOTHING, Message, counted, phrase, sentences
 from ptxsim.records import Record
 
 SECTOR = 32  # bytes
 LANES = 32
 _FFMA_CYCLES = 4  # from one FFMA to the next that needs its result, Volta to Hopper
-_LIMITS = {
-    "registers": phrase("registers"),
-    "shared memory": phrase("shared memory"),
-    "warps": phrase("warps"),
-    "blocks": phrase("blocks"),
-}
 
 
 class Asked(Record):
@@ -273,7 +267,7 @@ def _held(evidence: Evidence) -> Iterator[Message]:
         blocks=held.blocks,
         warps=held.warps,
         most=held.of_warps,
-        limit=_LIMITS.get(held.limited_by, verbatim(held.limited_by)),
+        limit=limit_words(held),
         arch=evidence.why.arch,
     )
     card = card_of(evidence)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -116,23 +116,17 @@ def _serve(
     started = time.process_time()
     out_of_time = threading.Event()
 
-    def work(
-        place: int, case: protocol.PlannedCase, capacities: Sequence[messages.BlockCapacity]
-    ) -> None:
+    def work(place: int) -> None:
         left = job.total_seconds - (time.process_time() - started)
         if out_of_time.is_set() or left <= 0:
             return
-        seconds = min(job.case_seconds, left)
-        turn, memory = len(job.cases) - place, job.memory_mb << 20
-        alone = len(job.cases) == 1
-        outcome = run_case(simulator, problem, case, seconds, memory, capacities, turn, alone=alone)
+        outcome = run_case(simulator, problem, job, place, min(job.case_seconds, left))
         if outcome.stopped == "time":
             out_of_time.set()
         replies.send(protocol.Finished(outcome=outcome))
 
     with ThreadPoolExecutor(max_workers=job.threads) as pool:
-        pairs = enumerate(zip(job.cases, job.capacities, strict=True))
-        jobs = [pool.submit(work, place, *each) for place, each in pairs]
+        jobs = [pool.submit(work, place) for place in range(len(job.cases))]
         try:
             for each in jobs:
                 each.result()
@@ -142,19 +136,12 @@ def _serve(
 
 
 def run_case(
-    simulator: Sampler,
-    problem: Problem,
-    case: protocol.PlannedCase,
-    seconds: float,
-    memory: int,
-    capacities: Sequence[messages.BlockCapacity],
-    turn: int,
-    *,
-    alone: bool,
+    simulator: Sampler, problem: Problem, job: messages.Job, place: int, seconds: float
 ) -> protocol.CaseOutcome:
-    """Fresh inputs and poisoned outputs for each call, the simulator, then the verification.
-    turn: of the first call; alone: no other case shows the other order of blocks."""
-    size = case.plan.size
+    """Fresh inputs and poisoned outputs for each call of one case of the job, the simulator, then
+    the verification."""
+    case, capacities, alone = job.cases[place], job.capacities[place], len(job.cases) == 1
+    size, turn = case.plan.size, len(job.cases) - place
     arrays = Arrays(problem, size, turn)
     limits = SimLimits(seconds=seconds, resident=tuple(capacity.blocks for capacity in capacities))
     try:
@@ -164,10 +151,10 @@ def run_case(
     except RefusedProgram as refusal:
         return protocol.refused(case.id, size, rejected(refusal))
     except MemoryError:
-        if _PER_BYTE * arrays.bytes + _INTERPRETER > memory:
+        if _PER_BYTE * arrays.bytes + _INTERPRETER > job.memory_mb << 20:
             raise
         words = phrase(
-            "it needs more memory than the lab's {memory} MB: allocate less", memory=memory >> 20
+            "it needs more memory than the lab's {memory} MB: allocate less", memory=job.memory_mb
         )
         return protocol.refused(case.id, size, Rejected(Verdict.RE, words))
     return summary(case, seen)
