@@ -309,12 +309,9 @@ def two_speeds(modes: base.Modes, unit: str) -> Message:
     )
 
 
+_ORDINALS = {1: phrase("{number}st"), 2: phrase("{number}nd"), 3: phrase("{number}rd")}
+
+
 def _ordinal(number: int) -> Message:
     last = 0 if number % 100 in (11, 12, 13) else number % 10
-    if last == 1:
-        return phrase("{number}st", number=number)
-    if last == 2:
-        return phrase("{number}nd", number=number)
-    if last == 3:
-        return phrase("{number}rd", number=number)
-    return phrase("{number}th", number=number)
+    return _ORDINALS.get(last, phrase("{number}th")).given(number=number)

@@ -177,45 +177,33 @@ def steps_of(
     what only the host does; without it every allocation is expected to be there. The first of them
     never begins before what the judge launched has ended.
     """
-    steps = [
-        _step(plan, operation, places, function, host)
-        for operation in operations
-        if host or not isinstance(operation, HOST)
-    ]
+
+    def step(operation: records.Operation) -> CallStep:
+        same = {n: getattr(operation, n) for n in operation.__struct_fields__ if n in _NUMBERS}
+        match operation:
+            case records.Launch(params=data, pointers=pointers, arguments=arguments):
+                same |= {"function": function(operation.kernel), "flag": operation.cooperative}
+                return CallStep(StepKind.LAUNCH, data, pointers, arguments, **same)
+            case records.Memset(allocation=target, delta=delta):
+                return CallStep(StepKind.MEMSET, target=target, target_delta=delta, **same)
+            case records.Copy():
+                return CallStep(StepKind.COPY, **same)
+            case records.SymbolWrite(delta=delta) | records.Write(delta=delta):
+                if isinstance(operation, records.Write):
+                    same["target"] = operation.allocation
+                else:
+                    same["target"] = places[operation.symbol]
+                same |= {"target_delta": delta, "flag": host and operation.blocking}
+                return CallStep(StepKind.WRITE, operation.data, operation.pointers, **same)
+            case records.Allocate(allocation=target, ordered=ordered):
+                size = plan.allocations[target].size
+                return CallStep(StepKind.ALLOCATE, target=target, size=size, flag=ordered)
+            case records.Free(allocation=target, ordered=ordered):
+                return CallStep(StepKind.FREE, target=target, flag=ordered)
+            case records.Synchronise():
+                return CallStep(StepKind.SYNCHRONISE)
+
+    steps = [step(each) for each in operations if host or not isinstance(each, HOST)]
     for first in steps[:1]:
         first.programmatic = False
     return steps
-
-
-def _step(
-    plan: records.Plan,
-    operation: records.Operation,
-    places: Mapping[str, int],
-    function: Callable[[str], int],
-    host: bool,
-) -> CallStep:
-    numbers = {n: getattr(operation, n) for n in operation.__struct_fields__ if n in _NUMBERS}
-    if isinstance(operation, records.Memset | records.Write | records.Allocate | records.Free):
-        numbers["target"] = operation.allocation
-    if isinstance(operation, records.Memset | records.SymbolWrite | records.Write):
-        numbers["target_delta"] = operation.delta
-    match operation:
-        case records.Launch(params=data, pointers=pointers, arguments=arguments):
-            numbers |= {"function": function(operation.kernel), "flag": operation.cooperative}
-            return CallStep(StepKind.LAUNCH, data, pointers, arguments, **numbers)
-        case records.Memset():
-            return CallStep(StepKind.MEMSET, **numbers)
-        case records.Copy():
-            return CallStep(StepKind.COPY, **numbers)
-        case records.SymbolWrite() | records.Write():
-            if isinstance(operation, records.SymbolWrite):
-                numbers["target"] = places[operation.symbol]
-            numbers["flag"] = host and operation.blocking
-            return CallStep(StepKind.WRITE, operation.data, operation.pointers, **numbers)
-        case records.Allocate():
-            size = plan.allocations[operation.allocation].size
-            return CallStep(StepKind.ALLOCATE, size=size, flag=operation.ordered, **numbers)
-        case records.Free():
-            return CallStep(StepKind.FREE, flag=operation.ordered, **numbers)
-        case records.Synchronise():
-            return CallStep(StepKind.SYNCHRONISE)
