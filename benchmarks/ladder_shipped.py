@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.measure import ROOT, table
-from grader.ladder.rendering import bound, size_name
+from grader.ladder.rendering import bound
+from grader.report import size_name
 from grader.results import store
 from grader.results.ladders import SCHEMA_VERSION, Ladder, LadderStep, load_ladder
 from grader.results.rungs import Rung, find_rungs

@@ -17,6 +17,7 @@ from grader.cli.history_command import write_pictures
 from grader.cli.options import Parser
 from grader.judge import GradingContext
 from grader.labs import Lab, find_lab, load_lab, load_submission
+from grader.report import size_name
 from grader.results import store
 from grader.run import first_gpu_uuid
 from grader.study import Point, Sweep, run_sweep, sweepable, variants_of
@@ -97,7 +98,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _tell(point: Point, stored: bool, console: Console) -> None:
-    name = " ".join(filter(None, (render.defines_name(point), render.size_name(point.size))))
+    name = " ".join(filter(None, (render.defines_name(point), size_name(point.size))))
     measured = phrase("dropped") if point.dropped else phrase("done")
     what = phrase("stored") if stored else measured
     say(console, phrase("{place}: {what}", place=one_line(name), what=what))

@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from grader.base import ENGLISH, Dims, Language, Verdict, size_text
-from grader.report import WIDTH, Bar, bars, clean, line, page, peak_name, svg, text
+from grader.base import ENGLISH, Dims, Language, Verdict
+from grader.report import clean, drawing, page, peak_name, size_name
 from grader.results import HostLoop, Ladder, LadderStep, Speed
 from ptxsim.message import Message, phrase, sentences, verbatim
 
@@ -168,15 +168,9 @@ _PEAKS = {"operations": phrase("FP32 peak"), "bytes": phrase("DRAM peak")}
 _COLOURS = 6  # in the style sheet: .series0 … .series5; further series reuse them with hollow marks
 
 # The climb: user units of the plot, and of the columns of the CPU and the baseline beside it.
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, WIDTH - 8.0, 12.0, 300.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, drawing.WIDTH - 8.0, 12.0, 300.0
 _CPU, _BASELINE = 44.0, 60.0
 _NUMBER = 18.0  # room for a rung's number
-
-
-def size_name(size: Dims) -> str:
-    """``8192`` for a cube, else ``129×65×33``."""
-    extents = set(size.values())
-    return f"{extents.pop()}" if len(extents) == 1 else size_text(size)
 
 
 def legend(ladder: Ladder) -> list[tuple[str, str]]:
@@ -206,7 +200,9 @@ class _Columns:
         self.labels += [_below(self.cpu, "CPU")] if cpu else []
         self.labels += [_below(self.baseline, ladder.problem.baseline)] if baseline else []
         rung = language(phrase("rung"))
-        self.labels.append(text((_LEFT + _RIGHT) / 2, _BOTTOM + 38, rung, "small", "middle"))
+        self.labels.append(
+            drawing.text((_LEFT + _RIGHT) / 2, _BOTTOM + 38, rung, "small", "middle")
+        )
 
     def rung(self, index: int) -> float:
         return self._first + (index + 0.5) * self._pitch
@@ -215,13 +211,12 @@ class _Columns:
         """A line over the rungs timed at a size, given by its index, with a mark for each."""
         speeds = (step.at(ladder.sizes[size]) for step in ladder.steps)
         points = [(self.rung(index), y(speed)) for index, speed in enumerate(speeds) if speed]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        yield Markup('<polyline points="{}" class="{}"/>').format(path, _series(size))
-        yield from (_dot(x, y, _series(size)) for x, y in points)
+        yield drawing.polyline(points, _series(size))
+        yield from (drawing.dot(x, y, _series(size), 3) for x, y in points)
 
 
 def _below(x: float, words: str) -> Markup:
-    return text(x, _BOTTOM + 18, words, "small", "middle")
+    return drawing.text(x, _BOTTOM + 18, words, "small", "middle")
 
 
 def climb(ladder: Ladder, language: Language) -> Markup:
@@ -236,22 +231,22 @@ def climb(ladder: Ladder, language: Language) -> Markup:
     def y(rate: float) -> float:
         return _BOTTOM - (math.log10(rate) - low) / (high - low) * (_BOTTOM - _TOP)
 
-    parts = [*columns.labels, text(_LEFT + 4, _TOP, ladder.problem.unit, "small")]
+    parts = [*columns.labels, drawing.text(_LEFT + 4, _TOP, ladder.problem.unit, "small")]
     for exponent in range(low, math.floor(high) + 1):
-        parts += _level(y(10.0**exponent), f"{10.0**exponent:g}")
+        parts += drawing.level(_LEFT, _RIGHT, y(10.0**exponent), f"{10.0**exponent:g}")
     if cpu:
-        parts.append(_dot(columns.cpu, y(cpu), "host"))
+        parts.append(drawing.dot(columns.cpu, y(cpu), "host", 3))
     for i, size in enumerate(ladder.sizes):
         parts += columns.curve(ladder, i, lambda speed: y(speed.rate))
         if rate := ladder.baseline(size):
-            parts.append(_dot(columns.baseline, y(rate), _series(i)))
+            parts.append(drawing.dot(columns.baseline, y(rate), _series(i), 3))
     unit, words = (
         ladder.problem.unit,
         phrase("{unit} of every rung at every size, and of {baseline}"),
     )
     title = language(words.given(unit=unit, baseline=ladder.problem.baseline))
     described = _ends(ladder, lambda speed: f"{speed.rate:.3g} {unit}")
-    return svg(_BOTTOM + 46, parts, title, described)
+    return drawing.svg(_BOTTOM + 46, parts, title, described)
 
 
 def share(ladder: Ladder, language: Language) -> Markup | None:
@@ -267,15 +262,15 @@ def share(ladder: Ladder, language: Language) -> Markup | None:
 
     parts = list(columns.labels)
     for percent in range(0, int(100 * high) + 1, 20):
-        parts += _level(y(percent / 100), f"{percent} %")
-    parts.append(line(_LEFT, y(1), _RIGHT, y(1), "roof"))
-    parts.append(text(_LEFT + 4, y(1) - 5, ladder.problem.baseline, "small"))
+        parts += drawing.level(_LEFT, _RIGHT, y(percent / 100), f"{percent} %")
+    parts.append(drawing.line(_LEFT, y(1), _RIGHT, y(1), "roof"))
+    parts.append(drawing.text(_LEFT + 4, y(1) - 5, ladder.problem.baseline, "small"))
     for i, _size in enumerate(ladder.sizes):
         parts += columns.curve(ladder, i, lambda speed: y(speed.ratio))
     words = phrase("Share of {baseline}'s speed of every rung at every size")
     title = language(words.given(baseline=ladder.problem.baseline))
     described = _ends(ladder, lambda speed: f"{100 * speed.ratio:.1f} %")
-    return svg(_BOTTOM + 46, parts, title, described)
+    return drawing.svg(_BOTTOM + 46, parts, title, described)
 
 
 def _ends(ladder: Ladder, words: Callable[[Speed], str]) -> str:
@@ -288,34 +283,30 @@ def _ends(ladder: Ladder, words: Callable[[Speed], str]) -> str:
     return "; ".join(lines)
 
 
-def _level(y: float, name: str) -> list[Markup]:
-    return [line(_LEFT, y, _RIGHT, y, "grid"), text(_LEFT - 6, y + 4, name, "small", "end")]
-
-
-def _dot(x: float, y: float, kind: str) -> Markup:
-    return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="3" class="{}"/>').format(x, y, kind)
-
-
 def speeds(ladder: Ladder, size: Dims, peak: float | None, language: Language) -> Markup:
     """Speeds at one size, from the CPU to the baseline and the GPU's peak."""
     title = phrase("{unit} of every rung at {size}", unit=ladder.problem.unit, size=size_name(size))
-    return bars(list(_rows(ladder, size, peak, language)), language(title))
+    return drawing.bars(list(_rows(ladder, size, peak, language)), language(title))
 
 
-def _rows(ladder: Ladder, size: Dims, peak: float | None, language: Language) -> Iterator[Bar]:
+def _rows(
+    ladder: Ladder, size: Dims, peak: float | None, language: Language
+) -> Iterator[drawing.Bar]:
     for loop in ladder.host.loops if ladder.host else ():
         assert ladder.host
         rate = loop.gflops / 1000
         words = language(phrase("{speed:.2g} (at {n})", speed=rate, n=ladder.host.n))
-        yield Bar(name=f"CPU, {loop.name}", value=rate, words=words, kind="base")
+        yield drawing.Bar(name=f"CPU, {loop.name}", value=rate, words=words, kind="base")
     for step in ladder.steps:
         name, speed = step.rung.name.replace("_", " "), step.at(size)
         words = step.verdict.value if step.verdict else language(phrase("not graded"))
         if speed is not None:
             words = f"{speed.rate:.4g}, {100 * speed.ratio:.1f} %"
-        yield Bar(name=name, value=speed.rate if speed else 0, words=words, kind="own")
+        yield drawing.Bar(name=name, value=speed.rate if speed else 0, words=words, kind="own")
     if base := ladder.baseline(size):
-        yield Bar(name=ladder.problem.baseline, value=base, words=f"{base:.4g}", kind="base")
+        yield drawing.Bar(
+            name=ladder.problem.baseline, value=base, words=f"{base:.4g}", kind="base"
+        )
     if peak:
         name = language(_PEAKS[ladder.problem.counts])
-        yield Bar(name=name, value=peak, words=f"{peak:.4g}", kind="peak")
+        yield drawing.Bar(name=name, value=peak, words=f"{peak:.4g}", kind="peak")

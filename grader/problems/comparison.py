@@ -34,10 +34,6 @@ class OutputCheck(Record):
     error: ErrorStats
     message: Message  # empty when right, else how much is wrong and, if the pattern is exact, why
 
-    @property
-    def right(self) -> bool:
-        return self.error.wrong == 0
-
 
 def poisoned(operand: Operand, turn: int = 0) -> Array:
     """An output before the kernel: an element that is never written is wrong."""

@@ -8,30 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from grader.base import (
-    Explanation,
-    KernelCounts,
-    ProfileDocument,
-    ProfiledSide,
-    ProfiledSize,
-    Result,
-)
-from ptxsim.message import NOTHING, Message, phrase, sentences
+from grader import base
+from ptxsim.message import NOTHING, Message, phrase, sentences, verbatim
 from ptxsim.records import Record
 
+_LIMITS = {
+    "registers": phrase("registers"),
+    "shared memory": phrase("shared memory"),
+    "warps": phrase("warps"),
+    "blocks": phrase("blocks"),
+}
 _ONCE = 1.1  # times the inputs: what comes from DRAM is not redundant
 
 
 class Evidence(Record):
     """All that is known of a graded kernel."""
 
-    result: Result
-    why: Explanation
-    counts: KernelCounts  # of the kernel that does most of the work
-    profile: ProfileDocument | None  # of the same source, where grade profile ran
+    result: base.Result
+    why: base.Explanation
+    counts: base.KernelCounts  # of the kernel that does most of the work
+    profile: base.ProfileDocument | None  # of the same source, where grade profile ran
     sources: Mapping[str, str]  # by file name; may be empty
 
-    def profiled(self, size: Mapping[str, int]) -> ProfiledSize | None:
+    def profiled(self, size: Mapping[str, int]) -> base.ProfiledSize | None:
         found = self.profile.sizes if self.profile else ()
         return next((each for each in found if each.size == size), None)
 
@@ -48,7 +47,12 @@ COUNTED = phrase(
 )
 
 
-def redundancy(size: ProfiledSize, side: ProfiledSide) -> Message:
+def limit_words(held: base.Occupancy) -> Message:
+    """Name the resource that keeps further blocks from a multiprocessor."""
+    return _LIMITS.get(held.limited_by, verbatim(held.limited_by))
+
+
+def redundancy(size: base.ProfiledSize, side: base.ProfiledSide) -> Message:
     """Whether the traffic is redundant, before and after the caches; empty if not counted."""
     if side.asked is None or side.from_l2 is None or side.from_dram is None or not side.asked:
         return NOTHING

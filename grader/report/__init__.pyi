@@ -1,3 +1,4 @@
+from . import drawing as drawing
 from . import formatting as formatting
 from . import html as html
 from . import kernels as kernels
@@ -5,10 +6,11 @@ from . import terminal as terminal
 from .bounds import resource_name as resource_name
 from .charts import sparkline as sparkline
 from .drawing import WIDTH as WIDTH
-from .drawing import Bar as Bar
-from .drawing import bars as bars
+from .drawing import dot as dot
+from .drawing import level as level
 from .drawing import line as line
 from .drawing import png_file as png_file
+from .drawing import polyline as polyline
 from .drawing import svg as svg
 from .drawing import svg_file as svg_file
 from .drawing import text as text
@@ -20,6 +22,7 @@ from .formats.autograders import gradescope as gradescope
 from .formats.autograders import prairielearn as prairielearn
 from .formats.github import sarif as sarif
 from .formatting import clean as clean
+from .formatting import size_name as size_name
 from .groups import Highlighter as Highlighter
 from .groups import Line as Line
 from .kernels import KernelRow as KernelRow

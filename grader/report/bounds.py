@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from grader.base import (
-    PEAK_UNIT,
-    Bound,
-    Explanation,
-    KernelCounts,
-    Result,
-    Waiting,
-    gpus,
-    size_text,
-)
+from grader import base
 from ptxsim.message import Message, clauses, listed, phrase, verbatim
 
 _PIPE = phrase("the arithmetic pipe")
@@ -44,7 +35,7 @@ def resource_name(name: str) -> Message:
     return _RESOURCE_NAMES.get(name, verbatim(name))
 
 
-def limit(bound: Bound) -> Message:
+def limit(bound: base.Bound) -> Message:
     """The limiting resource in a few words: "shared memory", "waiting for barriers"."""
     if bound.resource != "waiting" or bound.waiting is None:
         return resource_name(bound.resource)
@@ -59,7 +50,7 @@ def limit(bound: Bound) -> Message:
     return phrase("waiting for {reason}", reason=longest)
 
 
-def waiting_sentence(waiting: Waiting) -> Message:
+def waiting_sentence(waiting: base.Waiting) -> Message:
     """The issue model's result for the main loop."""
     several = sorted(_reasons(waiting).items(), key=lambda pair: -pair[1])
     return phrase(
@@ -74,7 +65,7 @@ def waiting_sentence(waiting: Waiting) -> Message:
     )
 
 
-def _reasons(waiting: Waiting) -> dict[Message, float]:
+def _reasons(waiting: base.Waiting) -> dict[Message, float]:
     """Shares of the cycles in which no warp is ready."""
     return {
         _PIPE: waiting.fp32,
@@ -86,7 +77,7 @@ def _reasons(waiting: Waiting) -> dict[Message, float]:
     }
 
 
-def _launches(why: Explanation) -> Message:
+def _launches(why: base.Explanation) -> Message:
     """All that the bound counts: "its launch", "its 3 launches together"."""
     launches = sum(each.times for each in why.counts)
     if launches == 1:
@@ -94,7 +85,7 @@ def _launches(why: Explanation) -> Message:
     return phrase("its {launches} launches together", launches=launches)
 
 
-def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
+def _shares(bounds: tuple[base.Bound, ...], unit: str) -> Message:
     """Each GPU's bound as a share of its peak; only what no waiting is part of is "at most"."""
     found = []
     for each in bounds:
@@ -113,7 +104,7 @@ def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
     return clauses(phrase("{share} on {gpu}", share=share, gpu=each.gpu) for share, each in pairs)
 
 
-def speed_in_brief(result: Result, bound: Bound) -> Message:
+def speed_in_brief(result: base.Result, bound: base.Bound) -> Message:
     """The expected speed beside the peak, and the limiting resource."""
     return phrase(
         "{gpu}: about {speed:.3g} of {peak:.4g} {unit} expected; the limit: {resource}",
@@ -125,13 +116,13 @@ def speed_in_brief(result: Result, bound: Bound) -> Message:
     )
 
 
-def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
+def speed_sentence(result: base.Result, why: base.Explanation, bound: base.Bound) -> Message:
     """The bound with its resource, and the estimate where waiting makes it lower."""
     peak = phrase(
         "{peak:.4g} {unit} at {size}",
         peak=bound.peak,
         unit=result.problem.unit,
-        size=size_text(why.size),
+        size=base.size_text(why.size),
     )
     hard, launches = bound.most, _launches(why)
     if hard is None:
@@ -154,10 +145,10 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
     return words.given(speed=hard.speed, peak=peak, launches=launches, resource=resource)
 
 
-def peak_sentence(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+def peak_sentence(result: base.Result, why: base.Explanation) -> Message:
     """The peak, the scored speed at the explained size if that was timed, and what counts allow."""
     problem, info = result.problem, result.environment.gpu
-    card = gpus.of(info) if info else None
+    card = base.gpus.of(info) if info else None
     timed = (case.timing for case in result.cases if case.size == why.size)
     speed = next((timing.scored_speed for timing in timed if timing and timing.runs), None)
     launches, shares = _launches(why), _shares(why.bounds, problem.unit)
@@ -193,7 +184,7 @@ def peak_sentence(result: Result, why: Explanation, _counts: KernelCounts) -> Me
     )
     figures: dict[str, float | str | Message] = {
         "peak": peak,
-        "unit": problem.unit if bandwidth else PEAK_UNIT,
+        "unit": problem.unit if bandwidth else base.PEAK_UNIT,
         "gpu": card.name,
         "speed": speed,
         "share": 100 * speed / peak,

@@ -11,20 +11,10 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from grader.base import (
-    PEAK_UNIT,
-    Bound,
-    CaseResult,
-    ErrorStats,
-    Language,
-    ProblemInfo,
-    Result,
-    Standing,
-    gpus,
-    size_text,
-)
+from grader import base
+from grader.base import PEAK_UNIT
 from grader.report.bounds import resource_name
-from grader.report.drawing import WIDTH, Bar, bars, line, rect, svg, text
+from grader.report.drawing import WIDTH, Bar, bars, dot, level, line, polyline, rect, svg, text
 from ptxsim.message import phrase
 
 _ROW = 52
@@ -36,7 +26,7 @@ _VALUE = 60  # units right of them
 
 
 def throughput(
-    cases: Sequence[CaseResult], problem: ProblemInfo, language: Language
+    cases: Sequence[base.CaseResult], problem: base.ProblemInfo, language: base.Language
 ) -> Markup | None:
     """One pair of bars per timed size, with the scored speeds. Ticks mark the runs."""
     timed = [(case, case.timing) for case in cases if case.timing and case.timing.runs]
@@ -49,16 +39,16 @@ def throughput(
         y = i * _ROW + 8
         parts.append(text(_LABEL - 10, y + 24, _size(case), "", "end"))
         own = [run.speed for run in timing.runs]
-        base = [run.baseline_speed for run in timing.runs]
+        theirs = [run.baseline_speed for run in timing.runs]
         for above, values, shown, kind in (
             (y, own, timing.scored_speed, "own"),
-            (y + 19, base, max(base), "base"),
+            (y + 19, theirs, max(theirs), "base"),
         ):
             parts.append(rect(_LABEL, above, shown * scale, 16, kind))
             ends = [_LABEL + value * scale for value in values]
             parts += [line(end, above + 3, end, above + 13, "run") for end in ends]
             parts.append(text(max(ends) + 6, above + 13, f"{shown:.4g}", "small"))
-        described.append(f"{_size(case)}: {timing.scored_speed:.4g}, {max(base):.4g}")
+        described.append(f"{_size(case)}: {timing.scored_speed:.4g}, {max(theirs):.4g}")
     title = phrase(
         "{unit} of the submission and of {baseline} for each size",
         unit=problem.unit,
@@ -67,17 +57,17 @@ def throughput(
     return svg(len(timed) * _ROW, parts, language(title), "; ".join(described))
 
 
-def _size(case: CaseResult) -> str:
+def _size(case: base.CaseResult) -> str:
     extents = list(case.size.values())
     if len(extents) == 3 and len(set(extents)) == 1:
         return f"{extents[0]}³"
-    return size_text(case.size)
+    return base.size_text(case.size)
 
 
 # --- limits -----------------------------------------------------------------------------------
 
 
-def limits(bound: Bound, speed: float | None, unit: str, language: Language) -> Markup:
+def limits(bound: base.Bound, speed: float | None, unit: str, language: base.Language) -> Markup:
     """Draw the speed that each resource alone allows, and the kernel's: measured or expected."""
     own = phrase("this submission") if speed else phrase("expected")
     speed = speed or bound.speed
@@ -102,7 +92,7 @@ def limits(bound: Bound, speed: float | None, unit: str, language: Language) -> 
 _GLOBAL = ("global_loads", "global_stores", "global_copies", "bulk_loads", "bulk_stores")
 
 
-def intensity(result: Result) -> float | None:
+def intensity(result: base.Result) -> float | None:
     """Floating-point operations per byte of the 32-byte sectors that the kernels request: at the
     explained size, or, if that has no counts, at the simulated ones."""
     lines, counts = result.lines, result.explanation.counts if result.explanation else ()
@@ -114,14 +104,16 @@ def intensity(result: Result) -> float | None:
 
 
 def roofline(
-    flops_per_byte: float, own: gpus.Gpu | None, speed: float | None, language: Language
+    flops_per_byte: float, own: base.gpus.Gpu | None, speed: float | None, language: base.Language
 ) -> Markup:
     """Ceilings over arithmetic intensity, both logarithmic, with the kernel marked.
 
     own: the device that ran the kernel; if it is known, only its ceiling is drawn.
     speed: the speed measured there, None in the simulator.
     """
-    ceilings = [own] if own else [each for each in gpus.known() if each.name in gpus.SHOWN]
+    ceilings = (
+        [own] if own else [each for each in base.gpus.known() if each.name in base.gpus.SHOWN]
+    )
     left, right, top, bottom = 60.0, WIDTH - 20.0, 14.0, 226.0
     x_low, x_high = -5.0, 9.0  # log2 of FLOP per byte
     y_low, y_high = -2.0, 7.0  # log2 of the peak's unit
@@ -140,15 +132,13 @@ def roofline(
         parts.append(line(x(value), top, x(value), bottom, "grid"))
         parts.append(text(x(value), bottom + 16, f"{value:g}", "small", "middle"))
     for value in (2.0**exponent for exponent in range(-2, 8, 2)):
-        parts.append(line(left, y(value), right, y(value), "grid"))
-        parts.append(text(left - 6, y(value) + 4, f"{value:g}", "small", "end"))
+        parts += level(left, right, y(value), f"{value:g}")
     for ceiling in ceilings:
         terabytes, peak = ceiling.dram_gb_s / 1000, ceiling.fp32_tflops
         ridge = peak / terabytes
         start = max(2.0**x_low, 2.0**y_low / terabytes)
-        points = f"{x(start):.1f},{y(start * terabytes):.1f} "
-        points += f"{x(ridge):.1f},{y(peak):.1f} {right:.1f},{y(peak):.1f}"
-        parts.append(Markup('<polyline points="{}" class="roof"/>').format(points))
+        ends = (x(start), y(start * terabytes)), (x(ridge), y(peak)), (right, y(peak))
+        parts.append(polyline(ends, "roof"))
         label = f"{ceiling.name}: {peak:.3g} {PEAK_UNIT}"
         below = ceiling is ceilings[-1] and len(ceilings) > 1  # the last two lie close together
         parts.append(text(right - 4, y(peak) + (15 if below else -5), label, "small", "end"))
@@ -161,9 +151,7 @@ def roofline(
     parts.append(text(at + 6, bottom - 8, label, "strong"))
     described.append(label)
     if speed:
-        parts.append(
-            Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="point"/>').format(at, y(speed))
-        )
+        parts.append(dot(at, y(speed), radius=5))
         label = f"{speed:.3g} {PEAK_UNIT}"
         parts.append(text(at + 9, y(speed) + 4, label, "strong"))
         described.append(label)
@@ -177,7 +165,7 @@ def roofline(
 # --- the reference ladder ---------------------------------------------------------------------
 
 
-def neighbours(standing: Standing, baseline: str, language: Language) -> Markup:
+def neighbours(standing: base.Standing, baseline: str, language: base.Language) -> Markup:
     """The submission, the rung below it and the timed rungs ahead, as shares of the baseline."""
     rungs = [*([standing.below] if standing.below else []), *standing.ahead]
     rows = [
@@ -201,7 +189,7 @@ def neighbours(standing: Standing, baseline: str, language: Language) -> Markup:
 # --- which part of an output is wrong ------------------------------------------------------------
 
 
-def tile_picture(case: CaseResult, error: ErrorStats, language: Language) -> Markup:
+def tile_picture(case: base.CaseResult, error: base.ErrorStats, language: base.Language) -> Markup:
     """The map of a matrix, or of a vector line by line: empty is right, half-filled partly wrong,
     filled all wrong."""
     matrix = len(error.shape) == 2
@@ -224,7 +212,7 @@ def tile_picture(case: CaseResult, error: ErrorStats, language: Language) -> Mar
     signs = "".join(error.tile_map)
     wrong, partly, right = (signs.count(sign) for sign in "#+.")
     title = phrase(
-        "Where {operand} of {size} is wrong", operand=error.operand, size=size_text(case.size)
+        "Where {operand} of {size} is wrong", operand=error.operand, size=base.size_text(case.size)
     )
     described = phrase(
         "all wrong: {wrong}; partly wrong: {partly}; right: {right}",
@@ -253,7 +241,7 @@ def _cells(tile_map: Sequence[str], left: int, top: int, cell: int) -> Iterator[
 # --- a student's history ----------------------------------------------------------------------
 
 
-def sparkline(values: Sequence[float], top: float, language: Language) -> Markup:
+def sparkline(values: Sequence[float], top: float, language: base.Language) -> Markup:
     """Scores in chronological order; "" when there is nothing to compare."""
     if len(values) < 2 or top <= 0:
         return Markup("")

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from grader.base import CaseResult, Language, Piece, Result, Score, SizeCurve, size_text
 from grader.judge import mean_points, most, points_at
-from grader.report.drawing import WIDTH, Picture, line, svg, text
+from grader.report.drawing import WIDTH, Picture, dot, level, line, polyline, svg, text
 from ptxsim.message import NOTHING, Message, clauses, phrase
 from ptxsim.records import Record
 
@@ -169,23 +169,21 @@ def _picture(
     parts: list[Markup] = []
     for at, points in [(first, pieces[0].low), *((p.end, p.high) for p in pieces)]:
         parts.append(line(x(at), _TOP, x(at), _BOTTOM, "grid"))
-        parts.append(line(_LEFT, y(points), _RIGHT, y(points), "grid"))
+        parts += level(_LEFT, _RIGHT, y(points), f"{points:g}")
         parts.append(text(x(at), _BOTTOM + 16, f"{at:.4g}", "small", "middle"))
-        parts.append(text(_LEFT - 6, y(points) + 4, f"{points:g}", "small", "end"))
     for piece in pieces:
         middle = (x(piece.start) + x(piece.end)) / 2
         parts.append(text(middle, _BOTTOM - 6, piece.name, "small", "middle"))
-    path = " ".join(f"{x(at):.1f},{y(points_at(pieces, at)):.1f}" for at in _along(pieces, lo, hi))
-    parts.append(Markup('<polyline points="{}" class="roof"/>').format(path))
-    dot = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="{}"/>')
+    path = ((x(at), y(points_at(pieces, at))) for at in _along(pieces, lo, hi))
+    parts.append(polyline(path, "roof"))
     for curve in curves:
         across, down = x(curve.position), y(curve.points)
         beside, anchor = (9, "start") if across < _RIGHT - 60 else (-9, "end")
-        parts.append(dot.format(across, down, "point"))
+        parts.append(dot(across, down, radius=5))
         parts.append(text(across + beside, down + 14, f"{curve.points:.2f}", "strong", anchor))
         to = _moved(curve, ahead.faster) if ahead else inf
         if min(lo, hi) <= to <= max(lo, hi):
-            parts.append(dot.format(x(to), y(points_at(pieces, to)), "aim"))
+            parts.append(dot(x(to), y(points_at(pieces, to)), "aim", 5))
     described = clauses(
         phrase("{size}: {points:.2f} points", size=sizes[curve.case], points=curve.points)
         for curve in curves

@@ -6,7 +6,7 @@ Widths are in user units; every picture scales to its column.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 from xml.etree import ElementTree
@@ -47,6 +47,20 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
     return Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" class="{}"/>').format(
         x1, y1, x2, y2, kind
     )
+
+
+def level(left: float, right: float, y: float, name: str) -> list[Markup]:
+    """A line of a plot's grid, with its value left of it."""
+    return [line(left, y, right, y, "grid"), text(left - 6, y + 4, name, "small", "end")]
+
+
+def dot(x: float, y: float, kind: str = "point", radius: int = 4) -> Markup:
+    return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="{}" class="{}"/>').format(x, y, radius, kind)
+
+
+def polyline(points: Iterable[tuple[float, float]], kind: str) -> Markup:
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return Markup('<polyline points="{}" class="{}"/>').format(path, kind)
 
 
 class Picture(Record):
@@ -148,12 +162,6 @@ def svg_file(picture: Markup) -> str:
 
 def png_file(picture: Markup) -> bytes:
     """The same as pixels. Raises MachineError that names what to install."""
-    try:
-        import resvg_py  # noqa: F401
-    except ImportError:
-        raise MachineError(
-            phrase("PNG needs resvg-py: pip install 'sgemm-grader[png]'; --svg needs nothing")
-        ) from None
     content = svg_file(picture)
     # Letters that are drawn like one that no font has: as a box, or not at all.
     texts = ElementTree.fromstring(content).iterfind(".//{*}text")
@@ -176,8 +184,12 @@ def _alone(letter: str) -> bytes:
 
 
 def _pixels(picture: str) -> bytes:
-    import resvg_py
-
+    try:
+        import resvg_py
+    except ImportError:
+        raise MachineError(
+            phrase("PNG needs resvg-py: pip install 'sgemm-grader[png]'; --svg needs nothing")
+        ) from None
     return resvg_py.svg_to_bytes(svg_string=picture, background="white", zoom=_ZOOM)
 
 

@@ -8,44 +8,28 @@ from collections.abc import Sequence
 
 import msgspec
 
-from grader.base import (
-    ENGLISH,
-    CaseResult,
-    ErrorStats,
-    Finding,
-    Language,
-    Modes,
-    ProblemInfo,
-    Result,
-    Standing,
-    StandingRung,
-    Verdict,
-    element_words,
-    kind_words,
-    size_text,
-    wrong_elements,
-)
+from grader import base
 from ptxsim.findings.finding import Severity
 from ptxsim.message import NOTHING, Message, clauses, counted, listed, phrase, verbatim
 from ptxsim.records import Record
 
 VERDICT_WORDS = {
-    Verdict.AC: phrase("accepted"),
-    Verdict.WA: phrase("wrong answer"),
-    Verdict.CE: phrase("compile error"),
-    Verdict.RE: phrase("runtime error"),
-    Verdict.TLE: phrase("time limit exceeded"),
-    Verdict.FE: phrase("not the interface the lab asks for"),
-    Verdict.RF: phrase("forbidden by the lab's rules"),
-    Verdict.IE: phrase("the grader failed; this says nothing about the submission"),
+    base.Verdict.AC: phrase("accepted"),
+    base.Verdict.WA: phrase("wrong answer"),
+    base.Verdict.CE: phrase("compile error"),
+    base.Verdict.RE: phrase("runtime error"),
+    base.Verdict.TLE: phrase("time limit exceeded"),
+    base.Verdict.FE: phrase("not the interface the lab asks for"),
+    base.Verdict.RF: phrase("forbidden by the lab's rules"),
+    base.Verdict.IE: phrase("the grader failed; this says nothing about the submission"),
 }
 NO_SCORE_ON_CPU = phrase(
     "No performance score: the simulator on the CPU checks correctness; only a GPU can be timed."
 )
 _NAMED = 3  # sizes with the same message that are listed
 _WRONG_ELEMENTS = {
-    wrong_elements(1, 1).text: phrase("elements are wrong"),
-    wrong_elements(1, 2).text: phrase("elements are wrong"),
+    base.wrong_elements(1, 1).text: phrase("elements are wrong"),
+    base.wrong_elements(1, 2).text: phrase("elements are wrong"),
     "{count} of them still NaN": phrase("some of them still NaN"),
 }
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -56,7 +40,7 @@ def clean(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
-def place(finding: Finding) -> Message:
+def place(finding: base.Finding) -> Message:
     """``sgemm.cu:17, block (2,0,0) thread (0,0,0), 12 times``, as far as known."""
     parts = []
     if finding.file is not None:
@@ -77,7 +61,7 @@ def place(finding: Finding) -> Message:
     return listed(parts)
 
 
-def places(group: Sequence[Finding]) -> Message:
+def places(group: Sequence[base.Finding]) -> Message:
     """``place`` of the first, and the lines of the others, which are about the same mistake."""
     first = place(group[0])
     if len(group) == 1:
@@ -100,12 +84,12 @@ class Told(Record):
 
     sizes: Message
     message: Message
-    first: CaseResult
+    first: base.CaseResult
 
 
-def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
+def told(cases: Sequence[base.CaseResult]) -> tuple[Told, ...]:
     """Every message once, in the order of the sizes; how many elements are wrong does not count."""
-    groups: dict[Message, list[CaseResult]] = {}
+    groups: dict[Message, list[base.CaseResult]] = {}
     for case in cases:
         if case.message:
             groups.setdefault(_without_amounts(case.message), []).append(case)
@@ -116,8 +100,8 @@ def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
     return tuple(found)
 
 
-def _some_sizes(cases: Sequence[CaseResult]) -> Message:
-    names = listed(verbatim(size_text(case.size)) for case in cases[:_NAMED])
+def _some_sizes(cases: Sequence[base.CaseResult]) -> Message:
+    names = listed(verbatim(base.size_text(case.size)) for case in cases[:_NAMED])
     if len(cases) <= _NAMED:
         return names
     return counted(
@@ -128,7 +112,7 @@ def _some_sizes(cases: Sequence[CaseResult]) -> Message:
     )
 
 
-def passing(cases: Sequence[CaseResult]) -> Message:
+def passing(cases: Sequence[base.CaseResult]) -> Message:
     """``1×1×1, 2×3×5, 33×257×9 and 7 more sizes: right, error / tolerance at most 0.30``."""
     sizes = _some_sizes(cases)
     errors = [case for case in cases if case.error and case.error.max is not None]
@@ -148,14 +132,14 @@ def _without_amounts(message: Message) -> Message:
     return msgspec.structs.replace(message, args=args)
 
 
-def wrong(case: CaseResult) -> Message:
+def wrong(case: base.CaseResult) -> Message:
     """``9 of 24``: elements of the output; empty when none is wrong."""
     if case.error is None or not case.error.wrong:
         return NOTHING
     return phrase("{part} of {whole}", part=case.error.wrong, whole=math.prod(case.error.shape))
 
 
-def error_ratio(case: CaseResult) -> Message:
+def error_ratio(case: base.CaseResult) -> Message:
     """The largest error in units of the tolerance; of an exact problem, the error itself."""
     if case.error is None:
         return NOTHING
@@ -165,19 +149,25 @@ def error_ratio(case: CaseResult) -> Message:
     return verbatim(f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}")
 
 
-def size_header(problem: ProblemInfo) -> str:
+def size_name(size: base.Dims) -> str:
+    """``8192`` for a cube, else ``129×65×33``."""
+    extents = set(size.values())
+    return f"{extents.pop()}" if len(extents) == 1 else base.size_text(size)
+
+
+def size_header(problem: base.ProblemInfo) -> str:
     """``M×N×K``."""
     return "×".join(name.upper() for name in problem.dims)
 
 
-def telling_maps(cases: Sequence[CaseResult]) -> list[tuple[CaseResult, ErrorStats]]:
+def telling_maps(cases: Sequence[base.CaseResult]) -> list[tuple[base.CaseResult, base.ErrorStats]]:
     """Cases whose pattern of wrong tiles is informative, the largest outputs first."""
     found = [(each, each.error) for each in cases if each.error]
     found = [pair for pair in found if "." in "".join(pair[1].tile_map)]
     return sorted(found, key=lambda pair: -math.prod(pair[1].shape))
 
 
-def picture_caption(case: CaseResult, error: ErrorStats) -> Message:
+def picture_caption(case: base.CaseResult, error: base.ErrorStats) -> Message:
     """Explain a map of wrong elements: ``C of 64×64×32, each sign is 2×2 elements``."""
     edge = error.tile_edge
     if edge <= 1:
@@ -189,37 +179,39 @@ def picture_caption(case: CaseResult, error: ErrorStats) -> Message:
     return phrase(
         "{operand} of {size}; each sign is {elements}",
         operand=error.operand,
-        size=size_text(case.size),
+        size=base.size_text(case.size),
         elements=each,
     )
 
 
-def mismatch(case: CaseResult) -> Message:
+def mismatch(case: base.CaseResult) -> Message:
     """``first wrong element: C[row 3, column 0] is nan, should be 1.5``, or nothing."""
     first = case.error.first_mismatch if case.error else None
     if first is None:
         return NOTHING
     return phrase(
         "first wrong element: {element} is {got}, should be {want:.7g}",
-        element=element_words(first.element),
+        element=base.element_words(first.element),
         got=first.got_text,
         want=first.want,
     )
 
 
-def fix_first(result: Result) -> Message:
+def fix_first(result: base.Result) -> Message:
     """Why there is no advice on speed, and what to fix first; empty when there may be advice."""
-    if result.explanation is not None or result.verdict in (Verdict.AC, Verdict.IE):
+    if result.explanation is not None or result.verdict in (base.Verdict.AC, base.Verdict.IE):
         return NOTHING
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     first = []
     if failed:
-        first.append(phrase("{size}: {what}", size=size_text(failed.size), what=failed.message))
+        first.append(
+            phrase("{size}: {what}", size=base.size_text(failed.size), what=failed.message)
+        )
     # On a GPU the values may be right although the simulator found why they need not be.
     errors = [each for each in result.findings if each.severity is Severity.ERROR and each.line]
     places = [f"{each.file}:{each.line}" for each in errors]
     if errors and not any(place in str(said) for place in places for said in first):
-        kind = kind_words(errors[0].kind)
+        kind = base.kind_words(errors[0].kind)
         first.append(phrase("{kind} at {place}", kind=kind, place=places[0]))
     what = clauses(first)
     if not what:
@@ -227,13 +219,13 @@ def fix_first(result: Result) -> Message:
     return phrase("No advice on speed before every size is right. First {what}", what=what)
 
 
-def standing(standing: Standing, problem: ProblemInfo) -> Message:
+def standing(standing: base.Standing, problem: base.ProblemInfo) -> Message:
     """``Between rung 9 (unrolled) and rung 10 (strided 2x2) at 8192×8192×8192: …``."""
     own = phrase(
         "{percent:.1f} % of {baseline} at {size}",
         percent=100 * standing.ratio,
         baseline=problem.baseline,
-        size=size_text(standing.size),
+        size=base.size_text(standing.size),
     )
     if not standing.ahead:
         assert standing.below
@@ -249,7 +241,7 @@ def standing(standing: Standing, problem: ProblemInfo) -> Message:
     return phrase("{own}: between {below} and {ahead}.", own=own, below=below, ahead=ahead)
 
 
-def _rung(rung: StandingRung) -> Message:
+def _rung(rung: base.StandingRung) -> Message:
     name = rung.name.partition("_")[2].replace("_", " ")
     if rung.ratio is None:
         return phrase("rung {number} ({name})", number=rung.number, name=name)
@@ -259,7 +251,7 @@ def _rung(rung: StandingRung) -> Message:
     )
 
 
-def score_block(result: Result, language: Language = ENGLISH) -> str:
+def score_block(result: base.Result, language: base.Language = base.ENGLISH) -> str:
     """The score in the published judge's format, or "" when there is none."""
     if result.score is None:
         return ""
@@ -275,7 +267,7 @@ def score_block(result: Result, language: Language = ENGLISH) -> str:
     unit, baseline = result.problem.unit, result.problem.baseline.lower()
     timed = [(case, case.timing) for case in result.cases if case.timing is not None]
     for case, timing in timed:
-        size = size_text(case.size)
+        size = base.size_text(case.size)
         if len(timed) > 1 and weighted:
             lines.append(phrase("  {size}, weight {weight:g}:", size=size, weight=weights[case.id]))
         elif len(timed) > 1:
@@ -305,7 +297,7 @@ def score_block(result: Result, language: Language = ENGLISH) -> str:
     return "\n".join(map(language, lines))
 
 
-def two_speeds(modes: Modes, unit: str) -> Message:
+def two_speeds(modes: base.Modes, unit: str) -> Message:
     """The effect on the score when the repetitions of a size have two speeds."""
     return phrase(
         "two speeds, {fast:.6g} {unit} in {share:.0f} % of the repetitions and {slow:.6g} in the "
@@ -317,12 +309,9 @@ def two_speeds(modes: Modes, unit: str) -> Message:
     )
 
 
+_ORDINALS = {1: phrase("{number}st"), 2: phrase("{number}nd"), 3: phrase("{number}rd")}
+
+
 def _ordinal(number: int) -> Message:
     last = 0 if number % 100 in (11, 12, 13) else number % 10
-    if last == 1:
-        return phrase("{number}st", number=number)
-    if last == 2:
-        return phrase("{number}nd", number=number)
-    if last == 3:
-        return phrase("{number}rd", number=number)
-    return phrase("{number}th", number=number)
+    return _ORDINALS.get(last, phrase("{number}th")).given(number=number)

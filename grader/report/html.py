@@ -6,20 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from grader.base import (
-    ENGLISH,
-    Advice,
-    Finding,
-    Language,
-    ProfileDocument,
-    Result,
-    Verdict,
-    gpus,
-    kind_words,
-    one_line,
-    severity_words,
-    size_text,
-)
+from grader import base
 from grader.explain import advice_title
 from grader.report import charts, curve
 from grader.report import formatting as text
@@ -66,10 +53,10 @@ class Note(Record):
 
 
 def render(
-    result: Result,
+    result: base.Result,
     sources: Mapping[str, str],
-    language: Language = ENGLISH,
-    profile: ProfileDocument | None = None,
+    language: base.Language = base.ENGLISH,
+    profile: base.ProfileDocument | None = None,
 ) -> str:
     """The page as a text of at most 400 KB.
 
@@ -83,15 +70,15 @@ def render(
 
 
 def _render(
-    result: Result,
+    result: base.Result,
     sources: Mapping[str, str],
     room: _Room,
-    language: Language,
-    profile: ProfileDocument | None,
+    language: base.Language,
+    profile: base.ProfileDocument | None,
 ) -> str:
     highlighter, groups = Highlighter(sources), neighbours(result.findings)
     gpu, standing, why = result.environment.gpu, result.standing, result.explanation
-    card = gpus.of(gpu) if gpu else None
+    card = base.gpus.of(gpu) if gpu else None
     intensity = charts.intensity(result)
     cases = result.cases[: room.cases]
 
@@ -99,7 +86,7 @@ def _render(
         words = language(value) if isinstance(value, Message) else value
         return _cut(words, room.message)
 
-    student = _cut(one_line(result.submission.student), _NAME)
+    student = _cut(base.one_line(result.submission.student), _NAME)
     return page(
         "report.html.j2",
         language,
@@ -120,7 +107,7 @@ def _render(
         throughput=charts.throughput(result.cases, result.problem, language),
         problem=result.problem,
         size_header=text.size_header(result.problem),
-        size=size_text,
+        size=base.size_text,
         peak_name=peak_name(result.problem),
         timed=measurements(result),
         roofline=charts.roofline(intensity, card, _best(result), language) if intensity else None,
@@ -160,18 +147,18 @@ def _cut(value: str, length: int) -> str:
     return value if len(value) <= length else value[: length - 1] + "…"
 
 
-def _tone(verdict: Verdict | None) -> str:
-    if verdict is None or verdict is Verdict.IE:
+def _tone(verdict: base.Verdict | None) -> str:
+    if verdict is None or verdict is base.Verdict.IE:
         return "neutral"
-    return "good" if verdict is Verdict.AC else "bad"
+    return "good" if verdict is base.Verdict.AC else "bad"
 
 
-def _summary(result: Result, room: _Room, language: Language) -> str:
+def _summary(result: base.Result, room: _Room, language: base.Language) -> str:
     """The result in one sentence."""
     if result.error:
         return _cut(language(result.error), room.message)
-    right = sum(case.verdict is Verdict.AC for case in result.cases)
-    if result.verdict is Verdict.AC:
+    right = sum(case.verdict is base.Verdict.AC for case in result.cases)
+    if result.verdict is base.Verdict.AC:
         all_right = counted(
             "The one size is right.", "All {count} sizes are right.", len(result.cases)
         )
@@ -183,12 +170,12 @@ def _summary(result: Result, room: _Room, language: Language) -> str:
         return language(sentences([some, *(group_sentence(each, result) for each in hidden)]))
     what = language(failed.message or text.VERDICT_WORDS[result.verdict])
     first = phrase(
-        "First: {size}: {what}", size=size_text(failed.size), what=_cut(what, room.message)
+        "First: {size}: {what}", size=base.size_text(failed.size), what=_cut(what, room.message)
     )
     return language(sentences([some, first]))
 
 
-def _limits(result: Result, language: Language) -> Markup | None:
+def _limits(result: base.Result, language: base.Language) -> Markup | None:
     why = result.explanation
     if why is None or not why.bounds:
         return None
@@ -197,7 +184,7 @@ def _limits(result: Result, language: Language) -> Markup | None:
     return charts.limits(why.bounds[0], speed, result.problem.unit, language)
 
 
-def _best(result: Result) -> float | None:
+def _best(result: base.Result) -> float | None:
     """The scored TFLOPS at the largest timed size, if the problem counts operations."""
     if result.problem.counts != "operations":
         return None
@@ -207,14 +194,14 @@ def _best(result: Result) -> float | None:
 
 
 def _note(
-    group: Sequence[Finding], highlighter: Highlighter, room: _Room, language: Language
+    group: Sequence[base.Finding], highlighter: Highlighter, room: _Room, language: base.Language
 ) -> Note:
     first = group[0]
     lines = {finding.line for finding in group if finding.line}
     return Note(
-        kind=kind_words(first.kind),
+        kind=base.kind_words(first.kind),
         severity=first.severity.value,
-        severity_word=severity_words(first.severity),
+        severity_word=base.severity_words(first.severity),
         message=_cut(language(first.message), room.message),
         place=_cut(language(text.place(first)), _NAME),
         also=tuple(finding.line for finding in group[1:] if finding.line is not None),
@@ -222,12 +209,14 @@ def _note(
     )
 
 
-def _advised(advice: Advice, highlighter: Highlighter, room: _Room, language: Language) -> Note:
+def _advised(
+    advice: base.Advice, highlighter: Highlighter, room: _Room, language: base.Language
+) -> Note:
     """A piece of advice, with the line it is about."""
     return Note(
         kind=advice_title(advice.idea),
         severity=Severity.NOTE.value,
-        severity_word=severity_words(Severity.NOTE),
+        severity_word=base.severity_words(Severity.NOTE),
         message=_cut(advice_sentence(advice, language), room.message),
         place=_cut(text.source_line(advice.file, advice.line), _NAME) if advice.file else "",
         also=(),

@@ -14,39 +14,23 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from grader.base import (
-    ENGLISH,
-    MULTIPROCESSORS,
-    KernelInfo,
-    KernelLaunch,
-    KernelSass,
-    Language,
-    Occupancy,
-    Result,
-    SassLoop,
-    occupancy,
-)
+from grader import base
+from grader.base import occupancy
 from grader.explain import SassFunction, main_loop_code
+from grader.problems import limit_words
 from grader.report import formatting as text
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import NOTHING, Message, clauses, phrase, verbatim
 from ptxsim.records import Record
 
-_LIMITS = {
-    "registers": phrase("registers"),
-    "shared memory": phrase("shared memory"),
-    "warps": phrase("warps"),
-    "blocks": phrase("blocks"),
-}
-
 
 class KernelRow(Record):
     """One kernel in one shape of launch."""
 
-    kernel: KernelInfo
-    launch: KernelLaunch | None  # null: not launched at the largest size, or not known
+    kernel: base.KernelInfo
+    launch: base.KernelLaunch | None  # null: not launched at the largest size, or not known
     shared_bytes: int  # static and dynamic, per block
-    occupancy: Occupancy | None  # null: unknown, or not even one block fits
+    occupancy: base.Occupancy | None  # null: unknown, or not even one block fits
 
     @property
     def block(self) -> str:
@@ -67,18 +51,18 @@ class KernelRow(Record):
             "{part} of {whole} ({limit})",
             part=held.warps,
             whole=held.of_warps,
-            limit=_LIMITS.get(held.limited_by, verbatim(held.limited_by)),
+            limit=limit_words(held),
         )
 
 
-def kernel_rows(result: Result) -> tuple[KernelRow, ...]:
+def kernel_rows(result: base.Result) -> tuple[KernelRow, ...]:
     """Every kernel of the build, once for each shape it was launched in."""
     if result.build is None:
         return ()
     digits = (
         (result.build.arch or "").removeprefix("sm_").rstrip("af")
     )  # sm_90a holds what sm_90 does
-    sm = MULTIPROCESSORS.get(int(digits)) if digits.isdecimal() else None
+    sm = base.MULTIPROCESSORS.get(int(digits)) if digits.isdecimal() else None
     rows = []
     for kernel in result.build.kernels:
         launches = [launch for launch in result.launches if launch.kernel == kernel.name]
@@ -97,7 +81,7 @@ def kernel_rows(result: Result) -> tuple[KernelRow, ...]:
 # --- loop --------------------------------------------------------------------------------------
 
 
-def loop_sentence(loop: SassLoop) -> Message:
+def loop_sentence(loop: base.SassLoop) -> Message:
     """Describe one iteration in a sentence."""
     done, what = (loop.tensor, "HMMA") if loop.tensor else (loop.ffma, "FFMA")
     if any(entry.kind == "HGMMA" for entry in loop.mix):
@@ -142,10 +126,10 @@ _CLASSES = {
 
 
 def render(
-    kernels: Sequence[KernelSass],
+    kernels: Sequence[base.KernelSass],
     sources: Mapping[str, str],
     listings: Sequence[SassFunction],
-    language: Language = ENGLISH,
+    language: base.Language = base.ENGLISH,
 ) -> RenderableType:
     """Summaries of ``kernels``; the loops of ``listings`` instruction by instruction.
 
@@ -161,7 +145,7 @@ def render(
 
 
 def _kernel(
-    kernel: KernelSass, sources: Mapping[str, str], language: Language
+    kernel: base.KernelSass, sources: Mapping[str, str], language: base.Language
 ) -> Iterator[RenderableType]:
     count = phrase(
         "{arch}, {instructions} instructions", arch=kernel.arch, instructions=kernel.instructions
@@ -191,7 +175,7 @@ def _kernel(
     yield Padding(_lines(kernel.loop, sources, language), (0, 0, 0, 2), expand=False)
 
 
-def _mix(loop: SassLoop, language: Language) -> Table:
+def _mix(loop: base.SassLoop, language: base.Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(language(phrase("opcode")), no_wrap=True)
     each = phrase("for each tensor-core product") if loop.tensor else phrase("for each FFMA")
@@ -209,7 +193,7 @@ def _mix(loop: SassLoop, language: Language) -> Table:
     return table
 
 
-def _lines(loop: SassLoop, sources: Mapping[str, str], language: Language) -> Table:
+def _lines(loop: base.SassLoop, sources: Mapping[str, str], language: base.Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     products = phrase("products") if loop.tensor else verbatim("FFMA")
     for name in (phrase("line"), phrase("instructions"), products):
@@ -235,7 +219,7 @@ def source_line(sources: Mapping[str, str], file: str | None, line: int | None) 
 
 
 def _listing(
-    function: SassFunction, sources: Mapping[str, str], language: Language
+    function: SassFunction, sources: Mapping[str, str], language: base.Language
 ) -> Iterator[RenderableType]:
     yield Text(language(_LEGEND), style="dim")
     for (file, line), items in groupby(main_loop_code(function), lambda i: (i.file, i.line)):

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from grader.base import (
-    CaseResult,
-    GpuInfo,
-    PartTime,
-    ProblemInfo,
-    Result,
-    Timing,
-    Watched,
-    size_text,
-)
+from grader import base
 from grader.report.formatting import clean, two_speeds
 from grader.run import TARGET_HALF_WIDTH, few
 from ptxsim.findings.names import kernel_name
@@ -26,13 +17,13 @@ _PARTS, _NAME = 6, 60  # parts of a call that are shown, and characters of a nam
 class Measurement(Record):
     """One timed size."""
 
-    case: CaseResult
-    timing: Timing
+    case: base.CaseResult
+    timing: base.Timing
     of_peak: float | None  # scored speed / the GPU's peak; None when the peak is not known
     notes: tuple[Message, ...]  # how the measurement went
 
 
-def measurements(result: Result) -> tuple[Measurement, ...]:
+def measurements(result: base.Result) -> tuple[Measurement, ...]:
     """The timed sizes in the order they were run."""
     problem, gpu = result.problem, result.environment.gpu
     peak = problem.peak(gpu) if gpu else None
@@ -48,7 +39,7 @@ def measurements(result: Result) -> tuple[Measurement, ...]:
     )
 
 
-def sentence(measured: Measurement, problem: ProblemInfo, gpu: GpuInfo | None) -> Message:
+def sentence(measured: Measurement, problem: base.ProblemInfo, gpu: base.GpuInfo | None) -> Message:
     """``8192×8192×8192: 0.6320 of cublasSgemm (0.6311–0.6329), 48.7 % of the FP32 peak, …``."""
     case, timing = measured.case, measured.timing
     low, high = timing.ratio_ci
@@ -74,11 +65,11 @@ def sentence(measured: Measurement, problem: ProblemInfo, gpu: GpuInfo | None) -
             )
         )
     return phrase(
-        "{size}: {what}", size=size_text(case.size), what=clauses([*parts, *measured.notes])
+        "{size}: {what}", size=base.size_text(case.size), what=clauses([*parts, *measured.notes])
     )
 
 
-def peak_name(problem: ProblemInfo) -> Message:
+def peak_name(problem: base.ProblemInfo) -> Message:
     if problem.counts == "bytes":
         return phrase("the memory's bandwidth")
     if problem.arithmetic == "f32":
@@ -86,7 +77,7 @@ def peak_name(problem: ProblemInfo) -> Message:
     return phrase("the tensor cores' peak")
 
 
-def _parts(case: CaseResult, timing: Timing, problem: ProblemInfo) -> list[Message]:
+def _parts(case: base.CaseResult, timing: base.Timing, problem: base.ProblemInfo) -> list[Message]:
     """Each part's share of a call, and the speed of its longest kernel without the others."""
     whole = sum(part.ms for part in timing.parts)
     if not whole > 0:
@@ -125,7 +116,7 @@ _OTHER_PARTS = {
 }
 
 
-def _part_name(part: PartTime) -> Message:
+def _part_name(part: base.PartTime) -> Message:
     full = clean(kernel_name(part.name))
     name = verbatim(full if len(full) <= _NAME else f"{full[: _NAME - 1]}…")
     if not part.kernel:
@@ -133,7 +124,9 @@ def _part_name(part: PartTime) -> Message:
     return phrase("{part} ×{times}", part=name, times=part.times) if part.times > 1 else name
 
 
-def _notes(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> list[Message]:
+def _notes(
+    timing: base.Timing, problem: base.ProblemInfo, gpu: base.GpuInfo | None
+) -> list[Message]:
     notes = [two_speeds(timing.modes, problem.unit)] if timing.modes else []
     if timing.runner_up is not None:
         notes.append(
@@ -180,7 +173,7 @@ def _notes(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> list[Me
     return notes
 
 
-def _watched(watched: Watched) -> Iterator[Message]:
+def _watched(watched: base.Watched) -> Iterator[Message]:
     """Yield what NVML saw while the size was timed."""
     slowed = listed(watched.slowed)
     if watched.sm_clock_mhz is not None:

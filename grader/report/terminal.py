@@ -11,20 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.base import (
-    ENGLISH,
-    Advice,
-    CaseResult,
-    Finding,
-    Language,
-    ProblemInfo,
-    Result,
-    Verdict,
-    kind_words,
-    one_line,
-    severity_words,
-    size_text,
-)
+from grader import base
 from grader.build import coloured
 from grader.report import formatting as text
 from grader.report.bounds import speed_in_brief, speed_sentence
@@ -43,14 +30,14 @@ _MESSAGES = 6  # about sizes
 _PICTURES = 1  # maps shown, of the largest output; more add nothing
 _FINDINGS = 10  # shown in full; the document holds all
 _LOG_LINES = 80
-_STYLES = {Verdict.AC: "bold green", Verdict.IE: "bold yellow"}
+_STYLES = {base.Verdict.AC: "bold green", base.Verdict.IE: "bold yellow"}
 _SEVERITIES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 
 
 def render(
-    result: Result,
+    result: base.Result,
     sources: Mapping[str, str],
-    language: Language = ENGLISH,
+    language: base.Language = base.ENGLISH,
     detail: Detail = "all",
 ) -> RenderableType:
     """Show one result: its verdict; or in brief what is well, in detail what is not, and the next
@@ -70,8 +57,8 @@ def render(
         parts.append(_indented(_log(log, language)))
     cases = result.cases
     if not whole:
-        cases = tuple(case for case in cases if case.verdict is not Verdict.AC)
-        if passed := [case for case in result.cases if case.verdict is Verdict.AC]:
+        cases = tuple(case for case in cases if case.verdict is not base.Verdict.AC)
+        if passed := [case for case in result.cases if case.verdict is base.Verdict.AC]:
             parts.append(Text(language(text.passing(passed))))
     if any(map(text.wrong, cases)) or (whole and cases):
         parts += ["", _cases(result.problem, cases, language)]
@@ -101,13 +88,13 @@ def render(
     return Group(*parts)
 
 
-def verdict_text(verdict: Verdict, language: Language = ENGLISH) -> Text:
+def verdict_text(verdict: base.Verdict, language: base.Language = base.ENGLISH) -> Text:
     """``AC accepted`` in its colour."""
     words = f"{verdict.value} {language(text.VERDICT_WORDS[verdict])}"
     return Text(words, style=_STYLES.get(verdict, "bold red"))
 
 
-def _headline(result: Result, language: Language) -> Text:
+def _headline(result: base.Result, language: base.Language) -> Text:
     on_cpu = result.environment.device == "cpu"
     where = phrase(
         "({lab}, {where}, sandbox: {sandbox})",
@@ -116,14 +103,14 @@ def _headline(result: Result, language: Language) -> Text:
         sandbox=result.environment.sandbox,
     )
     return Text.assemble(
-        (one_line(result.submission.student), "bold"),
+        (base.one_line(result.submission.student), "bold"),
         ": ",
         verdict_text(result.verdict, language),
         (f"  {language(where)}", "dim"),
     )
 
 
-def _log(log: str, language: Language) -> Text:
+def _log(log: str, language: base.Language) -> Text:
     lines = text.clean(log).split("\n")
     if len(lines) > _LOG_LINES:
         hidden = counted(
@@ -138,7 +125,9 @@ def _log(log: str, language: Language) -> Text:
 # --- cases ------------------------------------------------------------------------------------
 
 
-def _cases(problem: ProblemInfo, cases: tuple[CaseResult, ...], language: Language) -> Table:
+def _cases(
+    problem: base.ProblemInfo, cases: tuple[base.CaseResult, ...], language: base.Language
+) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(text.size_header(problem), no_wrap=True)
     table.add_column(language(phrase("verdict")), no_wrap=True)
@@ -151,7 +140,7 @@ def _cases(problem: ProblemInfo, cases: tuple[CaseResult, ...], language: Langua
         verdict = case.verdict
         style = _STYLES.get(verdict, "bold red") if verdict else "dim"
         table.add_row(
-            size_text(case.size),
+            base.size_text(case.size),
             Text(verdict.value if verdict else language(phrase("not run")), style=style),
             *([language(text.wrong(case))] if wrong else []),
             language(text.error_ratio(case)),
@@ -160,7 +149,9 @@ def _cases(problem: ProblemInfo, cases: tuple[CaseResult, ...], language: Langua
     return table
 
 
-def _messages(cases: tuple[CaseResult, ...], language: Language) -> Iterator[RenderableType]:
+def _messages(
+    cases: tuple[base.CaseResult, ...], language: base.Language
+) -> Iterator[RenderableType]:
     """Below the table, where a long one has the whole width."""
     messages = text.told(cases)
     if messages:
@@ -178,14 +169,14 @@ def _messages(cases: tuple[CaseResult, ...], language: Language) -> Iterator[Ren
 
 
 def _wrong_values(
-    cases: tuple[CaseResult, ...], language: Language, most: int
+    cases: tuple[base.CaseResult, ...], language: base.Language, most: int
 ) -> Iterator[RenderableType]:
     """First mismatches, and maps of the cases whose pattern of wrong tiles is informative."""
     wrong = [case for case in cases if case.error and case.error.wrong]
     if wrong:
         yield ""
     for case in wrong[:most]:
-        words = phrase("{size}: {what}", size=size_text(case.size), what=text.mismatch(case))
+        words = phrase("{size}: {what}", size=base.size_text(case.size), what=text.mismatch(case))
         yield Text(language(words))
     if len(wrong) > most:
         more = counted(
@@ -209,7 +200,10 @@ def _wrong_values(
 
 
 def _findings(
-    findings: tuple[Finding, ...], sources: Mapping[str, str], language: Language, most: int
+    findings: tuple[base.Finding, ...],
+    sources: Mapping[str, str],
+    language: base.Language,
+    most: int,
 ) -> Iterator[RenderableType]:
     groups = neighbours(findings)
     for group in groups[:most]:
@@ -217,8 +211,8 @@ def _findings(
         yield ""
         what = phrase(
             "{severity}: {kind}: ",
-            severity=severity_words(first.severity),
-            kind=kind_words(first.kind),
+            severity=base.severity_words(first.severity),
+            kind=base.kind_words(first.kind),
         )
         yield Text.assemble(
             (language(what), _SEVERITIES[first.severity]), text.clean(language(first.message))
@@ -236,7 +230,7 @@ def _findings(
         yield Text("\n" + language(more))
 
 
-def _excerpt(group: list[Finding], sources: Mapping[str, str]) -> Text | None:
+def _excerpt(group: list[base.Finding], sources: Mapping[str, str]) -> Text | None:
     """The marked lines that the group names, with a few lines around them."""
     source = sources.get(group[0].file or "")
     marked = [finding.line for finding in group if finding.line is not None]
@@ -261,7 +255,7 @@ def _excerpt(group: list[Finding], sources: Mapping[str, str]) -> Text | None:
 # --- why this speed ---------------------------------------------------------------------------
 
 
-def _why(result: Result, language: Language) -> Iterator[RenderableType]:
+def _why(result: base.Result, language: base.Language) -> Iterator[RenderableType]:
     """The bound, the resource that limits it, and what to try; the page has the rest."""
     why = result.explanation
     if why is None:
@@ -282,7 +276,7 @@ def _why(result: Result, language: Language) -> Iterator[RenderableType]:
         yield from _advised(each, advice_sentence(each, language, command=False), language)
 
 
-def _next_step(result: Result, language: Language) -> Iterator[RenderableType]:
+def _next_step(result: base.Result, language: base.Language) -> Iterator[RenderableType]:
     """What limits the kernel on the first GPU, the course's own, and the first idea."""
     why = result.explanation
     if why is None:
@@ -295,7 +289,7 @@ def _next_step(result: Result, language: Language) -> Iterator[RenderableType]:
         yield _indented(Text(language(phrase("all advice: -v")), style="dim"))
 
 
-def _advised(advice: Advice, words: str, language: Language) -> Iterator[RenderableType]:
+def _advised(advice: base.Advice, words: str, language: base.Language) -> Iterator[RenderableType]:
     """One idea; its command has a line of its own, where no terminal breaks it."""
     place = f"{text.source_line(advice.file, advice.line)}: " if advice.file else ""
     yield Text.assemble(
@@ -308,7 +302,7 @@ def _advised(advice: Advice, words: str, language: Language) -> Iterator[Rendera
 # --- kernels ----------------------------------------------------------------------------------
 
 
-def _kernels(rows: tuple[KernelRow, ...], language: Language) -> Table:
+def _kernels(rows: tuple[KernelRow, ...], language: base.Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(language(phrase("kernel")), no_wrap=True)
     numbers = (phrase("block"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from grader.base import (
-    ENGLISH,
-    Advice,
-    Explanation,
-    KernelCounts,
-    Language,
-    ProblemInfo,
-    ProfileDocument,
-    Result,
-    size_text,
-)
+from grader import base
 from grader.problems import COUNTED, Evidence, Question, names, problem_class
 from grader.report.bounds import peak_sentence, resource_name, resource_words, waiting_sentence
 from grader.report.kernels import loop_sentence
@@ -36,9 +26,9 @@ class Said(Record):
 
 
 def answers(
-    result: Result,
+    result: base.Result,
     sources: Mapping[str, str] | None = None,
-    profile: ProfileDocument | None = None,
+    profile: base.ProfileDocument | None = None,
 ) -> tuple[Said, ...]:
     """() when there is no explanation, or there are no counts.
 
@@ -58,12 +48,12 @@ def answers(
     )
 
 
-def titles(problem: ProblemInfo) -> tuple[tuple[str, Message], ...]:
+def titles(problem: base.ProblemInfo) -> tuple[tuple[str, Message], ...]:
     """Name and words of every question that a report on this problem answers."""
     return tuple((name, asked) for name, asked, _ in _asked(problem))
 
 
-def _asked(problem: ProblemInfo) -> Iterator[tuple[str, Message, Question]]:
+def _asked(problem: base.ProblemInfo) -> Iterator[tuple[str, Message, Question]]:
     """Yield name, words and the rest of the questions in the result's order. A result from before a
     problem had questions of its own gets them, too; a newer grader may have asked more than is
     known here."""
@@ -74,12 +64,13 @@ def _asked(problem: ProblemInfo) -> Iterator[tuple[str, Message, Question]]:
             yield name, question.text.given(output=problem.output), question
 
 
-def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+def _operations(evidence: Evidence) -> Message:
+    result, why = evidence.result, evidence.why
     executed = sum(each.flops for each in why.counts)
     figures: dict[str, str | float] = {
         "formula": result.problem.formula,
         "operations": float(why.operations),
-        "size": size_text(why.size),
+        "size": base.size_text(why.size),
         "executed": float(executed),
     }
     if tensor := [part for each in why.counts for part in each.tensor]:
@@ -104,8 +95,8 @@ def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Mess
     )
 
 
-def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
-    bounds, unit = why.bounds, result.problem.unit
+def _limits(evidence: Evidence) -> Message:
+    bounds, unit = evidence.why.bounds, evidence.result.problem.unit
     if not bounds:
         return NOTHING
     first = bounds[0]
@@ -140,19 +131,21 @@ def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     return sentences(said)
 
 
-def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
-    loop = next((k.loop for k in why.kernels if k.name == counts.name), None)
+def _loop(evidence: Evidence) -> Message:
+    why, name = evidence.why, evidence.counts.name
+    loop = next((k.loop for k in why.kernels if k.name == name), None)
     if loop is None:
         return NOTHING
     return phrase(
         "{kernel}: {loop} ({arch}).",
-        kernel=kernel_name(counts.name),
+        kernel=kernel_name(name),
         loop=loop_sentence(loop),
         arch=why.arch,
     )
 
 
-def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+def _traffic(evidence: Evidence) -> Message:
+    why = evidence.why
     sectors = sum(
         each.global_loads.cost + each.global_copies.cost + each.bulk_loads.cost
         for each in why.counts
@@ -164,11 +157,12 @@ def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Messag
     )
 
 
-def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+def _divergence(evidence: Evidence) -> Message:
     """List divergence by line, over all launches."""
-    issued = sum(each.instructions for each in why.counts)
+    kernels = evidence.why.counts
+    issued = sum(each.instructions for each in kernels)
     lines: dict[tuple[str | None, int | None], list[float]] = {}
-    for each in (split for counts in why.counts for split in counts.splits):
+    for each in (split for counts in kernels for split in counts.splits):
         sums = lines.setdefault((each.file, each.line), [0.0, 0.0, 0.0])
         for place, value in enumerate((each.lost, each.splits, each.reached)):
             sums[place] += value
@@ -196,60 +190,52 @@ def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Mes
     )
 
 
-_Answer = Callable[[Result, Explanation, KernelCounts], Message]
-
-
-def _question(text: Message, answer: _Answer, method: Message) -> Question:
-    def answered(evidence: Evidence) -> Message:
-        return answer(evidence.result, evidence.why, evidence.counts)
-
-    return Question(text=text, method=method, answer=answered)
-
-
 # By the names that problems use. Questions about one problem only are with the problem.
 _QUESTIONS: Mapping[str, Question] = {
-    "operations": _question(
-        phrase("How many floating-point operations?"),
-        _operations,
-        phrase("the formula; {counts}", counts=COUNTED),
+    "operations": Question(
+        text=phrase("How many floating-point operations?"),
+        method=phrase("the formula; {counts}", counts=COUNTED),
+        answer=_operations,
     ),
-    "peak": _question(
-        phrase("What is the peak, and how near is it?"),
-        peak_sentence,
-        phrase(
+    "peak": Question(
+        text=phrase("What is the peak, and how near is it?"),
+        method=phrase(
             "the driver's or the data sheet's figures; the scored time; bounds from counts over "
             "the peaks of each resource"
         ),
+        answer=lambda evidence: peak_sentence(evidence.result, evidence.why),
     ),
-    "limits": _question(
-        phrase("What limits this kernel?"),
-        _limits,
-        phrase(
+    "limits": Question(
+        text=phrase("What limits this kernel?"),
+        method=phrase(
             "for each resource, its counts over its peak; waiting: an issue model runs the main "
             "loop"
         ),
+        answer=_limits,
     ),
-    "loop": _question(
-        phrase("What is one iteration of its main loop?"),
-        _loop,
-        phrase(
+    "loop": Question(
+        text=phrase("What is one iteration of its main loop?"),
+        method=phrase(
             "the machine code of the loop that does most of the work; grade sass --listing shows it"
         ),
+        answer=_loop,
     ),
-    "traffic": _question(
-        phrase("How much does it read from global memory?"),
-        _traffic,
-        phrase("sectors of 32 bytes: {counts}", counts=COUNTED),
+    "traffic": Question(
+        text=phrase("How much does it read from global memory?"),
+        method=phrase("sectors of 32 bytes: {counts}", counts=COUNTED),
+        answer=_traffic,
     ),
-    "divergence": _question(
-        phrase("Which branches split warps?"),
-        _divergence,
-        phrase("lanes active after each branch, simulated"),
+    "divergence": Question(
+        text=phrase("Which branches split warps?"),
+        method=phrase("lanes active after each branch, simulated"),
+        answer=_divergence,
     ),
 }
 
 
-def advice_sentence(advice: Advice, language: Language = ENGLISH, *, command: bool = True) -> str:
+def advice_sentence(
+    advice: base.Advice, language: base.Language = base.ENGLISH, *, command: bool = True
+) -> str:
     """The message, the gain that the model predicts, and the command that shows the idea."""
     words = language(advice.message)
     said = [phrase("{advice}.", advice=words[:1].upper() + words[1:])]
@@ -260,7 +246,7 @@ def advice_sentence(advice: Advice, language: Language = ENGLISH, *, command: bo
     return language(sentences([*said, advice_shown(advice)] if command and advice.rung else said))
 
 
-def advice_in_brief(advice: Advice, language: Language = ENGLISH) -> str:
+def advice_in_brief(advice: base.Advice, language: base.Language = base.ENGLISH) -> str:
     """Return the evidence, which is the first clause; all, if no rung shows the remedy."""
     if advice.rung is None:
         return advice_sentence(advice, language, command=False)
@@ -268,7 +254,7 @@ def advice_in_brief(advice: Advice, language: Language = ENGLISH) -> str:
     return language(phrase("{advice}.", advice=evidence[:1].upper() + evidence[1:]))
 
 
-def advice_shown(advice: Advice) -> Message:
+def advice_shown(advice: base.Advice) -> Message:
     """The command that shows the idea in a rung; NOTHING without one."""
     if advice.rung is None:
         return NOTHING

@@ -70,15 +70,28 @@ def working() -> tuple[Path, bool] | None:
 
 def _runs(bwrap: Path, filter_fd: int | None) -> bool:
     trial = [*command(bwrap, (), (), Path("/"), filter_fd), "true"]
-    passed = () if filter_fd is None else (filter_fd,)
+    return complaint(trial, () if filter_fd is None else (filter_fd,)) is None
+
+
+def complaint(command: Sequence[str], handed: Sequence[int] = ()) -> str | None:
+    """Return the last line that a program complains with; None if it succeeds. ``handed`` are
+    descriptors that it inherits and that are closed here."""
     try:
-        done = subprocess.run(trial, capture_output=True, timeout=10, check=False, pass_fds=passed)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=10,
+            check=False,
+            pass_fds=handed,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
     finally:
-        for fd in passed:
+        for fd in handed:
             os.close(fd)
-    return done.returncode == 0
+    words = done.stderr.decode(errors="replace").strip().splitlines()
+    return None if done.returncode == 0 else (words or [f"status {done.returncode}"])[-1]
 
 
 # --- system files ------------------------------------------------------------------------------

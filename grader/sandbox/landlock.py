@@ -11,13 +11,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from grader.base import Native
 from grader.sandbox import seccomp
-from grader.sandbox.bubblewrap import ETC, SYSTEM
+from grader.sandbox.bubblewrap import ETC, SYSTEM, complaint
 
 SIGNALS_SINCE = 6  # the version of Landlock that keeps signals in
 _TRUNCATION_SINCE = 3
@@ -102,20 +101,7 @@ def _runs(abi: int) -> bool:
     if filter_fd is None:
         return False
     trial = [*command(abi, (), (), filter_fd, processes=False), "true"]
-    try:
-        done = subprocess.run(
-            trial,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
-            pass_fds=(filter_fd,),
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    finally:
-        os.close(filter_fd)
-    return done.returncode == 0
+    return complaint(trial, (filter_fd,)) is None
 
 
 @functools.cache

@@ -181,7 +181,7 @@ def without_bubblewrap() -> Cause:
             what=phrase("bubblewrap is not installed"),
             remedy=phrase("{command} (as root)", command="apt-get install bubblewrap"),
         )
-    if (refusal := _refusal(["unshare", "--user", "true"])) is not None:
+    if (refusal := bubblewrap.complaint(["unshare", "--user", "true"])) is not None:
         for name, forbids, allows, who in _SETTINGS:
             if _setting(name) == forbids and (os.getuid() != 0 or name.startswith("user.")):
                 return Cause(
@@ -208,7 +208,7 @@ def without_bubblewrap() -> Cause:
             what=phrase("no user namespace can be made: {why}", why=refusal),
             remedy=phrase("ask who runs it"),
         )
-    said = _refusal([*bubblewrap.command(program, (), (), Path("/"), None), "true"])
+    said = bubblewrap.complaint([*bubblewrap.command(program, (), (), Path("/"), None), "true"])
     in_a_container = any(Path(mark).exists() for mark in _CONTAINER_MARKS)
     if in_a_container and said is not None and "proc" in said:
         return Cause(
@@ -260,15 +260,3 @@ def _setting(name: str) -> str | None:
 def _filtered() -> bool:
     """Whether a container's runtime put a filter of system calls on this process."""
     return "Seccomp:\t2" in Path("/proc/self/status").read_text()
-
-
-def _refusal(command: list[str]) -> str | None:
-    """The last line that a program complains with; None if it succeeds."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    words = done.stderr.decode(errors="replace").strip().splitlines()
-    return None if done.returncode == 0 else (words or [f"status {done.returncode}"])[-1]

@@ -22,22 +22,13 @@ from pathlib import Path
 from typing import IO, Literal
 
 from grader.base import SandboxError
-from grader.sandbox import bubblewrap, landlock, seccomp
+from grader.sandbox import bubblewrap, landlock, meter, seccomp
 from grader.sandbox.bubblewrap import SandboxKind, exposed
-from grader.sandbox.meter import (
-    Meter,
-    Sink,
-    Starved,
-    TookTooLong,
-    drain,
-    without_bubblewrap,
-    without_landlock,
-)
 from ptxsim.message import clauses, phrase
 from ptxsim.records import Record
 
 Mode = Literal["require", "auto", "bubblewrap", "landlock", "off"]
-_CAUSES = {"bubblewrap": without_bubblewrap, "landlock": without_landlock}
+_CAUSES = {"bubblewrap": meter.without_bubblewrap, "landlock": meter.without_landlock}
 RESULT_FD_VARIABLE = "SGEMM_GRADER_RESULT_FD"
 _OPEN_FILES = 256
 
@@ -153,15 +144,15 @@ class Sandbox(Record):
             assert process.stdout is not None
             assert process.stderr is not None
             pipes = (process.stdout.fileno(), process.stderr.fileno())
-            sinks = {pipe: Sink(limits.output_bytes) for pipe in pipes}
+            sinks = {pipe: meter.Sink(limits.output_bytes) for pipe in pipes}
             if result_fd >= 0:
-                sinks[result_fd] = Sink(limits.result_bytes)
-            meter = Meter(process.pid, limits.cpu_s)
+                sinks[result_fd] = meter.Sink(limits.result_bytes)
+            charging = meter.Meter(process.pid, limits.cpu_s)
             timed_out = starved = False
             try:
-                drain(process, sinks, meter)
-            except (TookTooLong, Starved) as late:
-                starved = isinstance(late, Starved)
+                meter.drain(process, sinks, charging)
+            except (meter.TookTooLong, meter.Starved) as late:
+                starved = isinstance(late, meter.Starved)
                 timed_out = not starved
                 end(process, supervised=self.bwrap is None)
             status = self.status(process.wait())
@@ -175,7 +166,7 @@ class Sandbox(Record):
             timed_out=timed_out,
             starved=starved,
             seconds=time.monotonic() - start,
-            charged=meter.charged,
+            charged=charging.charged,
         )
 
     @contextmanager

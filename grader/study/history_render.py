@@ -13,7 +13,7 @@ from rich.text import Text
 
 from grader.base import ENGLISH, Language, Verdict, size_text
 from grader.explain import advice_title
-from grader.report import WIDTH, advice_sentence, clean, line, page, svg, text
+from grader.report import WIDTH, advice_sentence, clean, dot, level, line, page, polyline, svg, text
 from grader.study.history import History, RungSpeed, peak_of
 from grader.study.versions import Followed, Version, markdown_table, plain
 from ptxsim.message import Message, clauses, listed, phrase, verbatim
@@ -200,8 +200,7 @@ def climb(history: History, language: Language = ENGLISH) -> Markup | None:
     if peak:
         parts += _roof(y(peak), language(phrase("peak, {speed:.3g}", speed=peak)))
     parts += _rungs(rungs, y)
-    path = " ".join(f"{x(v):.1f},{y(value):.1f}" for v, value in points)
-    parts.append(Markup('<polyline points="{}" class="series series1"/>').format(path))
+    parts.append(polyline(((x(v), y(value)) for v, value in points), "series series1"))
     every = max(1, math.ceil(len(history.versions) / 12))
     for version, value in points:
         parts.append(dot(x(version), y(value)))
@@ -228,8 +227,7 @@ def _levels(low: float, high: float, y: Callable[[float], float]) -> Iterator[Ma
         for digit in (1, 2, 5):
             value = digit * 10.0**exponent
             if low <= math.log10(value) <= high:
-                yield line(_LEFT, y(value), _RIGHT, y(value), "grid")
-                yield text(_LEFT - 6, y(value) + 4, f"{value:g}", "small", "end")
+                yield from level(_LEFT, _RIGHT, y(value), f"{value:g}")
 
 
 def _roof(y: float, words: str) -> list[Markup]:
@@ -246,7 +244,3 @@ def _rungs(rungs: Sequence[RungSpeed], y: Callable[[float], float]) -> Iterator[
             name = rung.name.replace("_", " ")
             yield text(_RIGHT + 12, at + 4, f"{name} {rung.value:.3g}", "small")
             free = at
-
-
-def dot(x: float, y: float) -> Markup:
-    return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4" class="point"/>').format(x, y)

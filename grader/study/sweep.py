@@ -20,17 +20,7 @@ from pathlib import Path
 import msgspec
 
 import grader
-from grader.base import (
-    Dims,
-    Explanation,
-    GpuInfo,
-    Rejected,
-    Result,
-    StoreError,
-    Submission,
-    Verdict,
-    size_text,
-)
+from grader import base
 from grader.judge import GradingContext, compile_for, explain_sizes, grade
 from grader.labs import Case, Lab, Scoring
 from grader.report import formatting as text
@@ -69,10 +59,10 @@ class Point(Record):
     schema: str
     version: int
     defines: tuple[str, ...]  # "BM=64"
-    size: Dims
-    verdict: Verdict
+    size: base.Dims
+    verdict: base.Verdict
     dropped: Message  # why there is no speed; empty where there is one
-    gpu: GpuInfo | None
+    gpu: base.GpuInfo | None
     kernel: Kernel | None
     measured: MeasuredPoint | None  # null in the simulator
     estimates: tuple[Estimate, ...]  # () on a GPU
@@ -81,7 +71,7 @@ class Point(Record):
 class Sweep(Record):
     """Request of one sweep."""
 
-    submission: Submission
+    submission: base.Submission
     variants: tuple[tuple[str, ...], ...]  # the defines of each
     sizes: tuple[Size, ...]
 
@@ -126,7 +116,9 @@ def run_sweep(
         for stored, made, files in zip(known, run(work, variants, missing), paths, strict=True):
             for size, file in files.items():
                 point = stored.get(size) or made[size]
-                if size in made and point.verdict is not Verdict.IE:  # the machine's fault may pass
+                if (
+                    size in made and point.verdict is not base.Verdict.IE
+                ):  # the machine's fault may pass
                     store.write_document(file, point)
                 found(point, size not in made)
                 points.append(point)
@@ -134,7 +126,7 @@ def run_sweep(
 
 
 def _path(
-    submission: Submission, size: Size, context: GradingContext, out: Path, gpu: str | None
+    submission: base.Submission, size: Size, context: GradingContext, out: Path, gpu: str | None
 ) -> Path:
     about = [
         *(submission.sha256, submission.defines, size, context.lab.sha256, context.gpu_arch, gpu),
@@ -150,7 +142,7 @@ def _stored(paths: Mapping[Size, Path]) -> dict[Size, Point]:
     found = {}
     versions = range(SCHEMA_VERSION, SCHEMA_VERSION + 1)
     for size, path in paths.items():
-        with suppress(StoreError):
+        with suppress(base.StoreError):
             found[size] = store.load_document(path, Point, SCHEMA, versions)
     return found
 
@@ -164,7 +156,7 @@ def sweepable(lab: Lab) -> Lab:
 
 
 def _points(
-    submission: Submission, sizes: Sequence[Size], context: GradingContext, progress: Progress
+    submission: base.Submission, sizes: Sequence[Size], context: GradingContext, progress: Progress
 ) -> dict[Size, Point]:
     if not sizes:
         return {}
@@ -207,26 +199,26 @@ def _points(
     return points
 
 
-def _fate(result: Result, case: Case) -> tuple[Verdict, Message]:
+def _fate(result: base.Result, case: Case) -> tuple[base.Verdict, Message]:
     """The verdict at this size, and why there is no speed; empty where all is well.
 
     What is wrong at a size that every variant must get right concerns all sizes of the sweep.
     """
-    failed = [each for each in result.cases if each.verdict not in (None, Verdict.AC)]
+    failed = [each for each in result.cases if each.verdict not in (None, base.Verdict.AC)]
     own = next((each for each in result.cases if each.id == case.id), None)
     common = [each for each in failed if not each.id.startswith("sweep-")]
     if own is not None and own in failed and own.verdict:
         return own.verdict, _reason(own.verdict, own.message)
-    if result.verdict is Verdict.AC or (failed and not common and own is not None):
-        return Verdict.AC, NOTHING if own is None or own.verdict else own.message
+    if result.verdict is base.Verdict.AC or (failed and not common and own is not None):
+        return base.Verdict.AC, NOTHING if own is None or own.verdict else own.message
     first = common[0] if common else None
     if first is not None and first.verdict is not None:
-        there = phrase("{size}: {what}", size=size_text(first.size), what=first.message)
+        there = phrase("{size}: {what}", size=base.size_text(first.size), what=first.message)
         return first.verdict, _reason(first.verdict, there)
     return result.verdict, _reason(result.verdict, result.error or NOTHING)
 
 
-def _reason(verdict: Verdict, message: Message) -> Message:
+def _reason(verdict: base.Verdict, message: Message) -> Message:
     if shared := _SHARED.search(" ".join(str(message).split())):
         asked, most = (int(each, 16) for each in shared.groups())
         needs = phrase("it needs {asked:,} bytes of shared memory; a block can declare {most:,}")
@@ -236,10 +228,10 @@ def _reason(verdict: Verdict, message: Message) -> Message:
 
 
 def _estimates(
-    submission: Submission,
+    submission: base.Submission,
     sizes: Sequence[Size],
     context: GradingContext,
-    result: Result,
+    result: base.Result,
     progress: Progress,
 ) -> dict[Size, tuple[tuple[Estimate, ...], Message]]:
     """For a few known GPUs, or why there are none. The largest size is explained already."""
@@ -253,14 +245,14 @@ def _estimates(
         try:
             each = explain_sizes(submission, left, context, context.lab.architectures[0])
             found |= zip(left, map(_bounds, each), strict=False)
-        except Rejected as refusal:
+        except base.Rejected as refusal:
             found |= dict.fromkeys(left, _bounds(refusal))
     late = phrase("no bound: {reason}", reason=phrase("the counts are incomplete"))
     return {size: found.get(size, ((), late)) for size in sizes}
 
 
-def _bounds(why: Explanation | Rejected) -> tuple[tuple[Estimate, ...], Message]:
-    if isinstance(why, Rejected):
+def _bounds(why: base.Explanation | base.Rejected) -> tuple[tuple[Estimate, ...], Message]:
+    if isinstance(why, base.Rejected):
         return (), _reason(why.verdict, why.message)
     if why.bounds:
         return tuple(

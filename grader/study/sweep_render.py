@@ -11,9 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from grader.base import ENGLISH, Dims, Language, ProblemInfo, one_line, size_text
-from grader.report import WIDTH, clean, line, page, resource_name, svg, text
-from grader.study.history_render import dot
+from grader.base import ENGLISH, Language, ProblemInfo, one_line
+from grader.report import clean, drawing, page, resource_name, size_name
 from grader.study.sweep import Estimate, Point
 from grader.study.versions import markdown_table, plain
 from ptxsim.message import NOTHING, Message, phrase, verbatim
@@ -27,12 +26,6 @@ class SweepFacts(Record):
     problem: ProblemInfo
     arch: str
     card: str | None  # in the simulator, whose bounds the picture shows
-
-
-def size_name(size: Dims) -> str:
-    """``8192`` for a cube."""
-    extents = set(size.values())
-    return f"{extents.pop()}" if len(extents) == 1 else size_text(size)
 
 
 def defines_name(point: Point) -> str:
@@ -191,16 +184,9 @@ def markdown(
 # --- pictures and page ------------------------------------------------------------------------
 
 
-class Map(Record):
-    """A heat map of two macros, for one value of everything else."""
-
-    caption: Message
-    image: Markup
-
-
 def maps(
     points: Sequence[Point], shown: SweepFacts, language: Language = ENGLISH
-) -> tuple[Map, ...]:
+) -> tuple[drawing.Picture, ...]:
     """Draw the maps of the first two macros, one for each size and each value of further macros; of
     a single macro, one over the sizes; () without macros, or if no point has a speed."""
     names = [each.split("=")[0] for each in points[0].defines] if _left(points) else []
@@ -233,7 +219,7 @@ def _map(
     axes: tuple[str, str],
     caption: Message,
     language: Language,
-) -> Map:
+) -> drawing.Picture:
     def at(point: Point) -> tuple[str, str]:
         first, *others = (each.partition("=")[2] for each in point.defines)
         return first, others[0] if others else size_name(point.size)
@@ -242,7 +228,7 @@ def _map(
     rows, columns = (list(dict.fromkeys(each)) for each in zip(*known, strict=True))
     values = [[known.get((row, column)) for column in columns] for row in rows]
     image = _heat_map(rows, columns, values, language(caption), axes, language)
-    return Map(caption=caption, image=image)
+    return drawing.Picture(caption=caption, image=image)
 
 
 def curve(
@@ -302,12 +288,12 @@ def _heat_map(
     """A cell for each value, by rows, the darker the larger. axes: names of rows and columns."""
     known = [value for row in values for value in row if value is not None]
     most, least = max(known, default=1.0), min(known, default=0.0)
-    parts = [text(_NAME - 8, 14, f"{axes[0]} \\ {axes[1]}".strip(" \\"), "small", "end")]
+    parts = [drawing.text(_NAME - 8, 14, f"{axes[0]} \\ {axes[1]}".strip(" \\"), "small", "end")]
     for j, name in enumerate(columns):
-        parts.append(text(_NAME + (j + 0.5) * _CELL, 14, name, "small", "middle"))
+        parts.append(drawing.text(_NAME + (j + 0.5) * _CELL, 14, name, "small", "middle"))
     for i, row in enumerate(values):
         top = 20 + i * _ROW
-        parts.append(text(_NAME - 8, top + 17, rows[i], "small", "end"))
+        parts.append(drawing.text(_NAME - 8, top + 17, rows[i], "small", "end"))
         for j, value in enumerate(row):
             left = _NAME + j * _CELL
             share = (value - least) / (most - least) if value is not None and most > least else 1
@@ -323,12 +309,12 @@ def _heat_map(
             )
             words = "–" if value is None else f"{value:.3g}"
             kind = "strong" if value is not None and value == most else "small"
-            parts.append(text(left + _CELL / 2, top + 17, words, kind, "middle"))
+            parts.append(drawing.text(left + _CELL / 2, top + 17, words, kind, "middle"))
     width = max(_NAME + len(columns) * _CELL + 4, 240)
     seen = phrase("no values")
     if known:
         seen = phrase("between {least:.4g} and {most:.4g}", least=least, most=most)
-    return svg(24 + len(rows) * _ROW, parts, label, language(seen), width=width)
+    return drawing.svg(24 + len(rows) * _ROW, parts, label, language(seen), width=width)
 
 
 def _over_sizes(
@@ -340,32 +326,33 @@ def _over_sizes(
 ) -> Markup:
     """A line for the kernel and one for the baseline, where it was measured, over the sizes."""
     most = 1.1 * max([speed for _, speed in own] + list(base.values()))
-    right = WIDTH - 20.0
+    right = drawing.WIDTH - 20.0
     pitch = (right - _LEFT) / len(own)
 
     def y(value: float) -> float:
         return _BOTTOM - value / most * (_BOTTOM - _TOP)
 
-    parts = [text(_LEFT, 14, unit, "small")]
+    parts = [drawing.text(_LEFT, 14, unit, "small")]
     if base:
         grey = language(phrase("grey: {baseline}", baseline=baseline))
-        parts.append(text(right, 14, grey, "small", "end"))
+        parts.append(drawing.text(right, 14, grey, "small", "end"))
     step = _round_step(most / 5)
     for i in range(int(most / step) + 1):
-        parts.append(line(_LEFT, y(i * step), right, y(i * step), "grid"))
-        parts.append(text(_LEFT - 6, y(i * step) + 4, f"{i * step:g}", "small", "end"))
+        parts += drawing.level(_LEFT, right, y(i * step), f"{i * step:g}")
     places = {name: _LEFT + (i + 0.5) * pitch for i, (name, _) in enumerate(own)}
     for values, kind in ((base, "roof"), (dict(own), "series series1")):
-        drawn = " ".join(f"{places[n]:.1f},{y(v):.1f}" for n, v in values.items() if n in places)
-        parts.append(Markup('<polyline points="{}" class="{}"/>').format(drawn, kind))
+        drawn = ((places[name], y(value)) for name, value in values.items() if name in places)
+        parts.append(drawing.polyline(drawn, kind))
     every = max(1, math.ceil(len(own) / 12))
     for i, (name, speed) in enumerate(own):
-        parts.append(dot(places[name], y(speed)))
+        parts.append(drawing.dot(places[name], y(speed)))
         if i % every == 0:
-            parts.append(text(places[name], _BOTTOM + 18, name, "small", "middle"))
-            parts.append(text(places[name], y(speed) - 8, f"{speed:.3g}", "strong", "middle"))
+            parts.append(drawing.text(places[name], _BOTTOM + 18, name, "small", "middle"))
+            parts.append(
+                drawing.text(places[name], y(speed) - 8, f"{speed:.3g}", "strong", "middle")
+            )
     seen = ", ".join(f"{name}: {speed:.4g}" for name, speed in own)
-    return svg(_BOTTOM + 30, parts, unit, seen)
+    return drawing.svg(_BOTTOM + 30, parts, unit, seen)
 
 
 def _round_step(least: float) -> float:

@@ -48,7 +48,7 @@ def inputs(n: int) -> Floats:
 
 def wrong(n: int, values: Floats, total: float) -> bool:
     found = check(PROBLEM, Size.of(n=n), [values], [np.array([total], np.float32)])
-    return not found.right
+    return found.error.wrong > 0
 
 
 # --- the criterion ------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_the_peak_is_that_of_the_problem(lab: str, words: str) -> None:
     problem = load_lab(find_lab(lab)).problem.info()
     result = msgspec.structs.replace(gpu_result(explanation=why), problem=problem)
 
-    assert str(peak_sentence(result, why, why.counts[0])).startswith(words)
+    assert str(peak_sentence(result, why)).startswith(words)
 
 
 @pytest.mark.sampled

@@ -150,23 +150,13 @@ def test_tensor_maps_are_the_drivers_own_and_clusters_are_asked_for(
     request = TensorMap(
         array, DataType.FLOAT16, (64, 8), (128,), (32, 4), (1, 2), Swizzle.BYTES_64, True
     )
-    launch = CallStep(
-        kind=StepKind.LAUNCH,
-        function=0xF,
-        grid=(4, 1, 1),
-        block=(32, 1, 1),
-        data=encode(engine(), request, 0x1000),
-        arguments=(0, 64),
-        pointers=(PointerSlot(offset=8, allocation=1, delta=16),),
-        cluster=(2, 1, 1),
-    )
-    write = CallStep(  # to 32 bytes before a place for a map in a variable
-        kind=StepKind.WRITE,
-        target=0,
-        target_delta=32,
-        data=b"abc" + bytes(29) + launch.data,
-        pointers=(PointerSlot(offset=40, allocation=1, delta=16),),
-    )
+    data = encode(engine(), request, 0x1000)
+    pointer = PointerSlot(offset=8, allocation=1, delta=16)
+    shape = {"grid": (4, 1, 1), "block": (32, 1, 1), "cluster": (2, 1, 1)}
+    launch = CallStep(StepKind.LAUNCH, data, (pointer,), (0, 64), function=0xF, **shape)
+    later = msgspec.structs.replace(pointer, offset=40)
+    # to 32 bytes before a place for a map in a variable
+    write = CallStep(StepKind.WRITE, b"abc" + bytes(29) + data, (later,), target_delta=32)
     call = made(driver, write, launch)
     for _ in range(2):
         call.run()
@@ -190,8 +180,8 @@ def test_memory_around_a_call(driver: Path, log: Path) -> None:
     """What a call frees must be there before it, and what it leaves is freed after it."""
     call = made(
         driver,
-        CallStep(kind=StepKind.FREE, target=3),
-        CallStep(kind=StepKind.ALLOCATE, target=2, size=16),
+        CallStep(StepKind.FREE, target=3),
+        CallStep(StepKind.ALLOCATE, target=2, size=16),
     )
     for _ in range(2):
         address = call.allocate(3, 16)
@@ -208,12 +198,12 @@ def test_failures(driver: Path, log: Path) -> None:
     with pytest.raises(StepError) as failure:
         made(
             driver,
-            CallStep(kind=StepKind.LAUNCH, function=0xBAD, data=bytes(8), arguments=(0, 4)),
-            CallStep(kind=StepKind.SYNCHRONISE),
+            CallStep(StepKind.LAUNCH, bytes(8), (), (0, 4), function=0xBAD),
+            CallStep(StepKind.SYNCHRONISE),
         ).run()
     assert failure.value.status == 700
     assert "waits" not in log.read_text()
     with pytest.raises(MemoryError):
-        made(driver, CallStep(kind=StepKind.ALLOCATE, target=2, size=1 << 40)).run()
+        made(driver, CallStep(StepKind.ALLOCATE, target=2, size=1 << 40)).run()
     with pytest.raises(MachineError, match=r"libnone\.so is missing"):
         Caller("libnone.so")

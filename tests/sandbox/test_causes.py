@@ -35,7 +35,7 @@ def test_why_no_namespace_can_be_made(
 ) -> None:
     monkeypatch.setattr(bubblewrap, "programs", lambda: iter([Path("/usr/bin/bwrap")]))
     monkeypatch.setattr(causes.os, "getuid", lambda: 1000)
-    monkeypatch.setattr(causes, "_refusal", lambda _command: DENIED)
+    monkeypatch.setattr(bubblewrap, "complaint", lambda _command: DENIED)
     monkeypatch.setattr(causes, "_setting", settings.get)
     monkeypatch.setattr(causes, "_filtered", lambda: filtered)
     cause = causes.without_bubblewrap()

@@ -8,17 +8,7 @@ import textwrap
 from collections.abc import Collection
 from typing import Literal
 
-from grader.problems.operands import (
-    BFLOAT16,
-    EXPOSING,
-    FLOAT,
-    HALF,
-    Element,
-    Exposing,
-    Order,
-    Steps,
-    Values,
-)
+from grader.problems import operands
 from ptxsim.message import Message, listed, phrase, verbatim
 from ptxsim.records import Record
 
@@ -36,34 +26,40 @@ class Numbers(Record):
 
     words: str  # in a title: "FP16"
     precision: str  # in a header: "half precision (FP16)"
-    element: Element
+    element: operands.Element
     main: str  # the file to hand in
-    others: tuple[Element, ...] = ()  # types of the same bits that a program may use instead
+    others: tuple[
+        operands.Element, ...
+    ] = ()  # types of the same bits that a program may use instead
     include: str = ""  # the header that declares the type
-    values: Values = EXPOSING  # of the inputs, when sums are FP32
+    values: operands.Values = operands.EXPOSING  # of the inputs, when sums are FP32
     roundoff: float | None = None  # of the one rounding of an FP32 sum; None: it is not rounded
 
 
 FORMATS: dict[Format, Numbers] = {
-    "f32": Numbers(words="FP32", precision="single precision", element=FLOAT, main="sgemm.cu"),
+    "f32": Numbers(
+        words="FP32", precision="single precision", element=operands.FLOAT, main="sgemm.cu"
+    ),
     "f16": Numbers(
         words="FP16",
         precision="half precision (FP16)",
-        element=HALF,
+        element=operands.HALF,
         others=(
-            Element(name="cute::half_t", dtype="float16", bytes=2, mangled="N7cutlass6half_tE"),
+            operands.Element(
+                name="cute::half_t", dtype="float16", bytes=2, mangled="N7cutlass6half_tE"
+            ),
         ),
         main="hgemm.cu",
         include="cuda_fp16.h",
-        values=Steps(bits=9, least=1 << 10, exponent=-10),
+        values=operands.Steps(bits=9, least=1 << 10, exponent=-10),
         roundoff=2.0**-11,
     ),
     "bf16": Numbers(
         words="BF16",
         precision="bfloat16 (BF16)",
-        element=BFLOAT16,
+        element=operands.BFLOAT16,
         others=(
-            Element(
+            operands.Element(
                 name="cute::bfloat16_t",
                 dtype="uint16",
                 bytes=2,
@@ -73,13 +69,13 @@ FORMATS: dict[Format, Numbers] = {
         ),
         main="hgemm.cu",
         include="cuda_bf16.h",
-        values=Steps(bits=6, least=1 << 7, exponent=-7),
+        values=operands.Steps(bits=6, least=1 << 7, exponent=-7),
         roundoff=2.0**-8,
     ),
 }
 
 
-def input_values(numbers: Numbers, sums: Sum, k: int) -> Values:
+def input_values(numbers: Numbers, sums: Sum, k: int) -> operands.Values:
     """For sums in FP16, whole numbers with as many bits as a sum of ``k`` products leaves room
     for."""
     if sums != "f16":
@@ -88,15 +84,15 @@ def input_values(numbers: Numbers, sums: Sum, k: int) -> Values:
         most = 2 * least - 1
         square = sum(each * each for each in range(least, most + 1)) / least
         if min(_DEVIATIONS * math.sqrt(k) * square, k * most * most) <= _LARGEST_EXACT:
-            return Steps(bits=bits - 1, least=least)
-    return Steps(bits=0, least=1)
+            return operands.Steps(bits=bits - 1, least=least)
+    return operands.Steps(bits=0, least=1)
 
 
 def tolerance(k: int, numbers: Numbers = FORMATS["f32"], sums: Sum = "f32") -> float:
     """Return the tolerance, in units of the scale."""
     if sums == "f16":
         return 0.5
-    cut = 0 if isinstance(numbers.values, Exposing) else k
+    cut = 0 if isinstance(numbers.values, operands.Exposing) else k
     return FP32_ROUNDOFF * (2 + 8 * math.sqrt(k) + cut)
 
 
@@ -110,9 +106,9 @@ _MATRICES = {"A": ("m", "k", "i", "p"), "B": ("k", "n", "p", "j"), "C": ("m", "n
 class Layout(Record):
     """Storage order of a matrix: consecutive columns for "row", consecutive rows for "col"."""
 
-    A: Order = "row"
-    B: Order = "col"
-    C: Order = "col"
+    A: operands.Order = "row"
+    B: operands.Order = "col"
+    C: operands.Order = "col"
 
     def __str__(self) -> str:
         return str(self.words)
@@ -127,8 +123,8 @@ class Layout(Record):
             phrase("{name} {order}", name=name, order=order) for name, order in orders.items()
         )
 
-    def of(self, name: str) -> Order:
-        order: Order = getattr(self, name)
+    def of(self, name: str) -> operands.Order:
+        order: operands.Order = getattr(self, name)
         return order
 
     def element(self, name: str) -> str:

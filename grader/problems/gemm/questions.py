@@ -8,20 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from grader.base import PEAK_UNIT, gpus, size_text
+from grader.problems.gemm import tiles
 from grader.problems.gemm.layout import tolerance
-from grader.problems.gemm.tiles import (
-    LANES,
-    asked_of,
-    block_tile,
-    card_of,
-    loop_of,
-    multiprocessor,
-    numbers_of,
-    resident,
-    tile_traffic,
-    tiling,
-    transposition,
-)
 from grader.problems.questions import COUNTED, Evidence, Question, redundancy
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import NOTHING, Message, listed, phrase, sentences, verbatim
@@ -66,8 +54,8 @@ def cp_async(evidence: Evidence) -> Message:
     copies = evidence.counts.global_copies
     if not copies.requests:
         return NOTHING
-    lane = round(copies.bytes / LANES / copies.requests)
-    fitting = max(1, lane // numbers_of(evidence).element.bytes)
+    lane = round(copies.bytes / tiles.LANES / copies.requests)
+    fitting = max(1, lane // tiles.numbers_of(evidence).element.bytes)
     said = [
         phrase(
             "A cp.async copies 4, 8 or 16 bytes for each lane; this kernel's copies have {lane}. "
@@ -92,11 +80,15 @@ def cp_async(evidence: Evidence) -> Message:
 
 def _stages(evidence: Evidence) -> Message:
     """How far ahead copies must be issued, by the latency of DRAM."""
-    loop, held, sm = loop_of(evidence), resident(evidence), multiprocessor(evidence)
+    loop, held, sm = (
+        tiles.loop_of(evidence),
+        tiles.resident(evidence),
+        tiles.multiprocessor(evidence),
+    )
     if loop is None or sm is None or held is None or not loop.ffma or not loop.unroll:
         return NOTHING
     ffma = loop.ffma / loop.unroll
-    cycles = ffma * LANES * held.warps / sm.fp32_lanes
+    cycles = ffma * tiles.LANES * held.warps / sm.fp32_lanes
     steps = sm.dram_latency / cycles
     return phrase(
         "Stages: one step along K is {ffma:.3g} FFMA for each warp, at least {cycles:.0f} cycles "
@@ -125,7 +117,7 @@ def cute(evidence: Evidence) -> Message:
         "tensor is a pointer with one; partitions give each thread its part of it.",
         names=", ".join(f"{name} {count}×" for name, count in names.items()),
     )
-    loop = loop_of(evidence)
+    loop = tiles.loop_of(evidence)
     if loop is None:
         return sentences([calls])
     wide = [each for each in loop.mix if each.kind.startswith(("LDS", "LDGSTS", "LDG"))]
@@ -162,7 +154,7 @@ def naive_traffic(evidence: Evidence) -> Message:
             )
             there = phrase("At {size}: {said}", size=size_text(size.size), said=said)
             return sentences(each for each in (there, own, theirs) if each)
-    element = numbers_of(evidence).element.bytes
+    element = tiles.numbers_of(evidence).element.bytes
     return phrase(
         "At {edge}³ every element of C reads 2·K values: {asked:.3g} GB, {times} times the inputs "
         "({inputs:.3g} MB). How much of that the caches answer, only a profiler can tell: grade "
@@ -178,7 +170,7 @@ def naive_traffic(evidence: Evidence) -> Message:
 
 def bandwidth_bound(evidence: Evidence) -> Message:
     """The bound of the old tutorials, then and today."""
-    own = card_of(evidence)
+    own = tiles.card_of(evidence)
     cards = [gpu for gpu in gpus.known() if gpu.name in _TODAY]
     if own is not None and own.name not in _TODAY:
         cards.insert(0, own)
@@ -209,7 +201,7 @@ def bandwidth_bound(evidence: Evidence) -> Message:
             cards=today,
         ),
     ]
-    moved = asked_of(evidence).moved
+    moved = tiles.asked_of(evidence).moved
     if moved:
         intensity, card = evidence.why.operations / moved, own or cards[0]
         said.append(
@@ -233,7 +225,7 @@ QUESTIONS: Mapping[str, Question] = {
         method=phrase(
             "sectors for each request: {counts}; the layout is the lab's", counts=COUNTED
         ),
-        answer=transposition,
+        answer=tiles.transposition,
     ),
     "tiling": Question(
         text=phrase("Why does tiling help, by traffic and by instruction-level parallelism apart?"),
@@ -242,7 +234,7 @@ QUESTIONS: Mapping[str, Question] = {
             "of dependent FFMA in the main loop",
             counts=COUNTED,
         ),
-        answer=tiling,
+        answer=tiles.tiling,
     ),
     "tile": Question(
         text=phrase("Which part of {output} does a block compute?"),
@@ -250,14 +242,14 @@ QUESTIONS: Mapping[str, Question] = {
             "grid and block as launched; the tile is C divided by the grid; registers and shared "
             "memory from the cubin, occupancy by NVIDIA's rules"
         ),
-        answer=block_tile,
+        answer=tiles.block_tile,
     ),
     "tile-traffic": Question(
         text=phrase("How much does it read from global memory?"),
         method=phrase(
             "the formula for whole tiles; {counts}; ncu where grade profile ran", counts=COUNTED
         ),
-        answer=tile_traffic,
+        answer=tiles.tile_traffic,
     ),
     "naive-traffic": Question(
         text=phrase("Is the naive kernel's global traffic redundant, once caches are counted?"),

@@ -5,30 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from grader.base import (
-    MULTIPROCESSORS,
-    KernelInfo,
-    Multiprocessor,
-    Occupancy,
-    SassLoop,
-    gpus,
-    occupancy,
-    size_text,
-)
+from grader import base
 from grader.problems.gemm.layout import FORMATS, Layout, Numbers
-from grader.problems.questions import Evidence
-from ptxsim.message import NOTHING, Message, counted, phrase, sentences, verbatim
+from grader.problems.questions import Evidence, limit_words
+from ptxsim.message import NOTHING, Message, counted, phrase, sentences
 from ptxsim.records import Record
 
 SECTOR = 32  # bytes
 LANES = 32
 _FFMA_CYCLES = 4  # from one FFMA to the next that needs its result, Volta to Hopper
-_LIMITS = {
-    "registers": phrase("registers"),
-    "shared memory": phrase("shared memory"),
-    "warps": phrase("warps"),
-    "blocks": phrase("blocks"),
-}
 
 
 class Asked(Record):
@@ -78,12 +63,12 @@ def numbers_of(evidence: Evidence) -> Numbers:
     return next((FORMATS[name] for name in FORMATS if name == kind), FORMATS["f32"])
 
 
-def loop_of(evidence: Evidence) -> SassLoop | None:
+def loop_of(evidence: Evidence) -> base.SassLoop | None:
     kernels = evidence.why.kernels
     return next((each.loop for each in kernels if each.name == evidence.counts.name), None)
 
 
-def kernel_of(evidence: Evidence) -> KernelInfo | None:
+def kernel_of(evidence: Evidence) -> base.KernelInfo | None:
     build = evidence.result.build
     kernels = build.kernels if build else ()
     return next((each for each in kernels if each.name == evidence.counts.name), None)
@@ -94,22 +79,22 @@ def uses_shared_memory(evidence: Evidence) -> bool:
     return bool(evidence.counts.shared_bytes or (info and info.shared_bytes))
 
 
-def resident(evidence: Evidence) -> Occupancy | None:
+def resident(evidence: Evidence) -> base.Occupancy | None:
     counts, info = evidence.counts, kernel_of(evidence)
     sm = multiprocessor(evidence)
     if info is None or sm is None:
         return None
     shared = info.shared_bytes + counts.shared_bytes
-    return occupancy(sm, block=counts.block, registers=info.registers, shared_bytes=shared)
+    return base.occupancy(sm, block=counts.block, registers=info.registers, shared_bytes=shared)
 
 
-def multiprocessor(evidence: Evidence) -> Multiprocessor | None:
-    return MULTIPROCESSORS.get(int("".join(filter(str.isdigit, evidence.why.arch))))
+def multiprocessor(evidence: Evidence) -> base.Multiprocessor | None:
+    return base.MULTIPROCESSORS.get(int("".join(filter(str.isdigit, evidence.why.arch))))
 
 
-def card_of(evidence: Evidence) -> gpus.Gpu | None:
+def card_of(evidence: Evidence) -> base.gpus.Gpu | None:
     info = evidence.result.environment.gpu
-    return gpus.of(info) if info else None
+    return base.gpus.of(info) if info else None
 
 
 # --- answers -----------------------------------------------------------------------------------
@@ -166,7 +151,7 @@ def _caches(evidence: Evidence) -> Message:
         "By ncu, of {asked:.4g} GB that it asks for at {size}, {l2:.4g} are read from the L2 and "
         "{dram:.4g} from DRAM.",
         asked=side.asked / 1e9,
-        size=size_text(sizes[-1].size),
+        size=base.size_text(sizes[-1].size),
         l2=side.from_l2 / 1e9,
         dram=side.from_dram / 1e9,
     )
@@ -282,7 +267,7 @@ def _held(evidence: Evidence) -> Iterator[Message]:
         blocks=held.blocks,
         warps=held.warps,
         most=held.of_warps,
-        limit=_LIMITS.get(held.limited_by, verbatim(held.limited_by)),
+        limit=limit_words(held),
         arch=evidence.why.arch,
     )
     card = card_of(evidence)

@@ -10,20 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from grader.base import (
-    ENGLISH,
-    CaseResult,
-    Finding,
-    Language,
-    Result,
-    SizeGroup,
-    Verdict,
-    kind_words,
-    points_of,
-    severity_words,
-    size_text,
-    sizes_tell,
-)
+from grader import base
 from grader.build import Complaint, complaints
 from grader.report import formatting as text
 from grader.report.formatting import clean
@@ -54,25 +41,25 @@ class Points(Record):
         return math.floor(100 * self.share + 1e-9)
 
 
-def points(result: Result) -> Points | None:
+def points(result: base.Result) -> Points | None:
     """None for verdict IE."""
-    if result.verdict is Verdict.IE:
+    if result.verdict is base.Verdict.IE:
         return None
     sizes, device = [case.verdict for case in result.cases], result.environment.device
-    earned = points_of(device, result.verdict, sizes, result.groups, result.score)
+    earned = base.points_of(device, result.verdict, sizes, result.groups, result.score)
     score = result.score if device == "gpu" else None
     return Points(earned=earned, possible=score.max if score else 100.0)
 
 
-def hidden_group(result: Result) -> SizeGroup | None:
+def hidden_group(result: base.Result) -> base.SizeGroup | None:
     """The hidden sizes, where they were graded."""
     return next((each for each in result.groups if each.name == "hidden" and each.sizes), None)
 
 
-def sizes_count(result: Result) -> bool:
+def sizes_count(result: base.Result) -> bool:
     """Whether each size has points of its own: in the simulator, if the sizes tell the verdict."""
     verdicts = [case.verdict for case in result.cases]
-    return bool(verdicts) and sizes_tell(result.verdict, verdicts, result.groups)
+    return bool(verdicts) and base.sizes_tell(result.verdict, verdicts, result.groups)
 
 
 class SizeView(Record):
@@ -80,22 +67,22 @@ class SizeView(Record):
     it."""
 
     name: str
-    verdict: Verdict | None
+    verdict: base.Verdict | None
     words: str
     hidden: bool
     points: Points | None  # None where sizes have no points of their own
 
 
-def sizes(result: Result, language: Language) -> Iterator[SizeView]:
+def sizes(result: base.Result, language: base.Language) -> Iterator[SizeView]:
     """The public sizes, then the hidden ones as one. A public size in the simulator has one point,
     unless the lab weighs groups."""
     simulated = result.environment.device == "cpu" and sizes_count(result)
     public = next((each for each in result.groups if each.name == "public"), None)
     each = public.weight / public.sizes if public else 1.0
     for case in result.cases:
-        earned = Points(earned=each * (case.verdict is Verdict.AC), possible=each)
+        earned = Points(earned=each * (case.verdict is base.Verdict.AC), possible=each)
         yield SizeView(
-            name=size_text(case.size),
+            name=base.size_text(case.size),
             verdict=case.verdict,
             words=what_happened(case, language),
             hidden=False,
@@ -112,16 +99,16 @@ def sizes(result: Result, language: Language) -> Iterator[SizeView]:
         )
 
 
-def headline(result: Result, language: Language = ENGLISH) -> str:
+def headline(result: base.Result, language: base.Language = base.ENGLISH) -> str:
     return f"{result.verdict.value} {language(text.VERDICT_WORDS[result.verdict])}"
 
 
-def why(result: Result, language: Language = ENGLISH) -> str:
+def why(result: base.Result, language: base.Language = base.ENGLISH) -> str:
     """The reason for the verdict, where it is not a size's."""
     return clean(language(result.error)) if result.error else headline(result, language)
 
 
-def summary(result: Result, language: Language = ENGLISH) -> str:
+def summary(result: base.Result, language: base.Language = base.ENGLISH) -> str:
     """Verdict, why, score, findings and the compiler's log, as plain text."""
     lines = [headline(result, language)]
     if result.error:
@@ -132,36 +119,36 @@ def summary(result: Result, language: Language = ENGLISH) -> str:
     for finding in result.findings[:FINDINGS]:
         said = phrase(
             "{severity}: {kind}: {what}",
-            severity=severity_words(finding.severity),
-            kind=kind_words(finding.kind),
+            severity=base.severity_words(finding.severity),
+            kind=base.kind_words(finding.kind),
             what=finding.message,
         )
         lines += [clean(language(said)), f"  {clean(language(text.place(finding)))}"]
     if result.build and not result.build.ok:
         lines.append(clean(result.build.log.strip())[:_LOG_CHARACTERS])
-    if result.environment.device == "cpu" and result.verdict is not Verdict.IE:
+    if result.environment.device == "cpu" and result.verdict is not base.Verdict.IE:
         lines.append(language(text.NO_SCORE_ON_CPU))
     return "\n".join(lines)
 
 
-def verdict_name(verdict: Verdict | None, language: Language = ENGLISH) -> str:
+def verdict_name(verdict: base.Verdict | None, language: base.Language = base.ENGLISH) -> str:
     return verdict.value if verdict else language(phrase("not run"))
 
 
-def what_happened(case: CaseResult, language: Language = ENGLISH) -> str:
+def what_happened(case: base.CaseResult, language: base.Language = base.ENGLISH) -> str:
     """The message and the first wrong element, if any."""
     said = (case.message, text.mismatch(case))
     return "\n".join(clean(language(part)) for part in said if part)
 
 
-def located(result: Result) -> tuple[Finding, ...]:
+def located(result: base.Result) -> tuple[base.Finding, ...]:
     """Findings with a line, the worst first."""
     order = ("error", "warning", "note")
     found = [finding for finding in result.findings if finding.file and finding.line]
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity.value)))
 
 
-def compile_errors(result: Result) -> tuple[Complaint, ...]:
+def compile_errors(result: base.Result) -> tuple[Complaint, ...]:
     """The compiler's errors that name a line of the submission."""
     if result.build is None or result.build.ok:
         return ()
@@ -169,9 +156,9 @@ def compile_errors(result: Result) -> tuple[Complaint, ...]:
     return tuple(each for each in complaints(result.build.log) if each.file in names and each.line)
 
 
-def unplaced(result: Result, language: Language = ENGLISH) -> str:
+def unplaced(result: base.Result, language: base.Language = base.ENGLISH) -> str:
     """Say what is wrong where nothing names a line; "" if something does, or nothing is wrong."""
-    if result.verdict is Verdict.AC or located(result) or compile_errors(result):
+    if result.verdict is base.Verdict.AC or located(result) or compile_errors(result):
         return ""
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     if failed is None:
@@ -180,4 +167,4 @@ def unplaced(result: Result, language: Language = ENGLISH) -> str:
             return language(phrase("hidden sizes: {what}", what=right_of(secret)))
         return why(result, language)
     what = what_happened(failed, language)
-    return language(phrase("{size}: {what}", size=size_text(failed.size), what=what))
+    return language(phrase("{size}: {what}", size=base.size_text(failed.size), what=what))

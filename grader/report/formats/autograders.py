@@ -14,18 +14,8 @@ import json
 from typing import Literal
 
 from grader.base import ENGLISH, Language, Result, Verdict, kind_words, size_text
+from grader.report import formats
 from grader.report import formatting as text
-from grader.report.formats import (
-    FINDINGS,
-    headline,
-    points,
-    sizes,
-    sizes_count,
-    summary,
-    verdict_name,
-    what_happened,
-    why,
-)
 from grader.report.formatting import clean
 from grader.report.groups import group_sentences
 from ptxsim.message import NOTHING, phrase
@@ -51,11 +41,11 @@ def gradescope(
 
     A timed result has its score at the top. A simulator result has one point per size.
     """
-    earned = points(result)
+    earned = formats.points(result)
     if earned is None:
         return ""
     document: dict[str, object] = {
-        "output": summary(result, language),
+        "output": formats.summary(result, language),
         "output_format": "text",
         "visibility": shown.visibility,
         "stdout_visibility": shown.stdout,
@@ -80,7 +70,7 @@ def gradescope(
                 if each.points
                 else {}
             )
-            for number, each in enumerate(sizes(result, language), 1)
+            for number, each in enumerate(formats.sizes(result, language), 1)
         ],
     }
     seconds = [case.seconds for case in result.cases if case.seconds is not None]
@@ -97,31 +87,33 @@ def gradescope(
         document["leaderboard"] = [
             {"name": name, "value": value, "order": "desc"} for name, value in rows
         ]
-    elif not sizes_count(result):
+    elif not formats.sizes_count(result):
         document["score"] = 0.0
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def prairielearn(result: Result, language: Language = ENGLISH) -> str:
     """With verdict IE the submission is not gradable, which costs the student nothing."""
-    earned = points(result)
+    earned = formats.points(result)
     if earned is None:
-        failed = phrase("The grader failed, not your submission: {why}", why=why(result, language))
+        failed = phrase(
+            "The grader failed, not your submission: {why}", why=formats.why(result, language)
+        )
         document: dict[str, object] = {
             "gradable": False,
-            "message": headline(result, language),
+            "message": formats.headline(result, language),
             "format_errors": language(failed),
         }
     else:
         document = {
             "gradable": True,
             "score": earned.share,
-            "message": headline(result, language),
-            "output": summary(result, language),
+            "message": formats.headline(result, language),
+            "output": formats.summary(result, language),
             "tests": [
                 {
                     "name": each.name,
-                    "description": verdict_name(each.verdict, language),
+                    "description": formats.verdict_name(each.verdict, language),
                     "message": each.words,
                 }
                 | (
@@ -129,7 +121,7 @@ def prairielearn(result: Result, language: Language = ENGLISH) -> str:
                     if each.points
                     else {}
                 )
-                for each in sizes(result, language)
+                for each in formats.sizes(result, language)
             ],
         }
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
@@ -137,7 +129,7 @@ def prairielearn(result: Result, language: Language = ENGLISH) -> str:
 
 def csoj(result: Result, language: Language = ENGLISH) -> str:
     """ "" for verdict IE: the step is to fail."""
-    earned = points(result)
+    earned = formats.points(result)
     if earned is None:
         return ""
     findings = [
@@ -147,20 +139,20 @@ def csoj(result: Result, language: Language = ENGLISH) -> str:
             what=finding.message,
             place=text.place(finding),
         )
-        for finding in result.findings[:FINDINGS]
+        for finding in result.findings[: formats.FINDINGS]
     ]
     document = {
         "score": earned.percent,
         "performance": round(100 * earned.share, 4),
         "info": {
-            "message": headline(result, language),
+            "message": formats.headline(result, language),
             "error": clean(language(result.error or NOTHING)),
             "points": str(earned),
             "sizes": [
                 {
                     "size": size_text(case.size),
-                    "verdict": verdict_name(case.verdict, language),
-                    "message": what_happened(case, language),
+                    "verdict": formats.verdict_name(case.verdict, language),
+                    "message": formats.what_happened(case, language),
                     result.problem.unit: round(case.timing.scored_speed, 3)
                     if case.timing
                     else None,

@@ -17,18 +17,8 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from grader.base import ENGLISH, Kind, Language, Result, Verdict, kind_words, size_text
+from grader.report import formats
 from grader.report import formatting as text
-from grader.report.formats import (
-    compile_errors,
-    headline,
-    located,
-    points,
-    summary,
-    unplaced,
-    verdict_name,
-    what_happened,
-    why,
-)
 from grader.report.formatting import clean
 from ptxsim.findings.finding import Severity
 from ptxsim.message import phrase
@@ -44,23 +34,23 @@ def workflow_commands(result: Result, folder: str = "", language: Language = ENG
 
 
 def _annotations(result: Result, folder: str, language: Language) -> Iterator[str]:
-    earned = points(result)
+    earned = formats.points(result)
     if earned is None:
         title = language(phrase("The grader failed"))
-        yield command("error", why(result, language), title=title)
+        yield command("error", formats.why(result, language), title=title)
         return
-    for error in compile_errors(result)[:_EACH]:
+    for error in formats.compile_errors(result)[:_EACH]:
         title = language(phrase("compile error"))
         yield command("error", error.text, _at(folder, error.file), error.line, title)
     for severity, level in _ANNOTATIONS.items():
-        found = [finding for finding in located(result) if finding.severity is severity]
+        found = [finding for finding in formats.located(result) if finding.severity is severity]
         for finding in found[:_EACH]:
             said, title = finding.message, language(kind_words(finding.kind))
             if finding.count > 1:
                 said = phrase("{what} ({times} times)", what=said, times=finding.count)
             yield command(level, language(said), _at(folder, finding.file), finding.line, title)
-    if rest := unplaced(result, language):
-        title = headline(result, language)
+    if rest := formats.unplaced(result, language):
+        title = formats.headline(result, language)
         yield command("error", rest, _at(folder, result.problem.main), 1, title)
     said = phrase("Points {points}", points=str(earned))
     yield command("notice", language(said), title="Autograding complete")
@@ -90,21 +80,23 @@ def _escaped(message: str) -> str:
 
 def job_summary(result: Result, language: Language = ENGLISH) -> str:
     """Markdown for $GITHUB_STEP_SUMMARY. What students wrote stands in code blocks."""
-    earned = points(result)
-    lines = [f"## {headline(result, language)}", ""]
+    earned = formats.points(result)
+    lines = [f"## {formats.headline(result, language)}", ""]
     if earned is not None:
         lines += [language(phrase("Points: **{points}**", points=str(earned))), ""]
     if result.cases:
         verdict = language(phrase("verdict"))
         lines += [f"| M×N×K | {verdict} | |", "|---|---|---|"]
         for case in result.cases:
-            verdict = verdict_name(case.verdict, language)
+            verdict = formats.verdict_name(case.verdict, language)
             # No markup and no link: what students wrote is text.
-            signs = (f"&#{ord(c)};" if c in _MARKUP else c for c in what_happened(case, language))
+            signs = (
+                f"&#{ord(c)};" if c in _MARKUP else c for c in formats.what_happened(case, language)
+            )
             said = "".join(signs).replace("\n", "<br>")
             lines.append(f"| {size_text(case.size)} | {verdict} | {said} |")
         lines.append("")
-    whole = summary(result, language)
+    whole = formats.summary(result, language)
     fence = "`" * (1 + max(map(len, ["``", *re.findall("`+", whole)])))
     lines += [fence, whole, fence, ""]
     return "\n".join(lines)
@@ -112,7 +104,7 @@ def job_summary(result: Result, language: Language = ENGLISH) -> str:
 
 def outputs(result: Result) -> str:
     """Lines for $GITHUB_OUTPUT, which later steps can read."""
-    earned = points(result)
+    earned = formats.points(result)
     lines = [f"verdict={result.verdict.value}"]
     if earned is not None:
         lines += [f"points={earned.earned:g}", f"max-points={earned.possible:g}"]
@@ -139,7 +131,7 @@ def sarif(result: Result, folder: str = "", language: Language = ENGLISH) -> str
     used = {str(each["ruleId"]) for each in results}
     invocation: dict[str, object] = {"executionSuccessful": not failed}
     if failed:
-        words = why(result, language)
+        words = formats.why(result, language)
         invocation["toolExecutionNotifications"] = [{"level": "error", "message": {"text": words}}]
     run = {
         "tool": {
@@ -167,7 +159,7 @@ def _rule(name: str, language: Language) -> dict[str, object]:
 
 def _results(result: Result, folder: str, language: Language) -> Iterator[dict[str, object]]:
     main = result.problem.main
-    for error in compile_errors(result):
+    for error in formats.compile_errors(result):
         said = error.text
         yield _result(_COMPILE_ERROR, "error", said, _at(folder, error.file), error.line, said)
     for finding in result.findings:
@@ -184,9 +176,9 @@ def _results(result: Result, folder: str, language: Language) -> Iterator[dict[s
         where = {"count": finding.count, "block": finding.block, "thread": finding.thread}
         found["properties"] = {name: value for name, value in where.items() if value is not None}
         yield found
-    if rest := unplaced(result, language):
+    if rest := formats.unplaced(result, language):
         rule = f"{_VERDICT}{result.verdict.value.lower()}"
-        yield _result(rule, "error", rest, _at(folder, main), 1, unplaced(result))
+        yield _result(rule, "error", rest, _at(folder, main), 1, formats.unplaced(result))
 
 
 def _result(

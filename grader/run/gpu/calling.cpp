@@ -27,23 +27,23 @@ struct Patch {
 
 struct Step {
   u64 kind;
-  u64 function;  // LAUNCH
-  u64 grid[3], block[3];
-  u64 shared;
-  unsigned char* data;   // LAUNCH: parameters; WRITE: what is written
-  u64 bytes;             // of data, or of what is filled, copied or allocated
-  const u64* arguments;  // LAUNCH: where each parameter begins in data
+  u64 function;           // LAUNCH
+  u64 shared_bytes;       // LAUNCH
+  u64 grid[3], block[3];  // LAUNCH
+  u64 cluster[3];         // LAUNCH: blocks
+  unsigned char* data;    // LAUNCH: parameters; WRITE: what is written
+  u64 size;               // of data, or of what is filled, copied or allocated: bytes
+  const u64* arguments;   // LAUNCH: where each parameter begins in data
   u64 argument_count;
   const Patch* patches;  // of data
   u64 patch_count;
-  u64 target, source;  // allocations
   i64 target_delta, source_delta;
-  u64 rows, source_pitch, target_pitch;  // COPY: rows of `bytes`
+  u64 target, source;                    // allocations: indices into the table of addresses
+  u64 rows, source_pitch, target_pitch;  // COPY: rows of `size`, bytes from each to the next
   u64 value;                             // MEMSET
   // LAUNCH: cooperative; ALLOCATE and FREE: ordered in the stream; WRITE: the host waits first
   u64 flag;
   u64 programmatic;  // LAUNCH: may begin before the one before it has ended
-  u64 cluster[3];    // LAUNCH: blocks
   u64 maps;          // whether data holds tensor maps, in the encoding of our own
 };
 
@@ -126,9 +126,9 @@ int encode(const sim::TensorMap& map, unsigned char* to) {
 
 // The data with the driver's maps. Maps lie at multiples of 64 of the parameters or the variable.
 int with_maps(const Step& s, std::vector<unsigned char>& data) {
-  data.assign(s.data, s.data + s.bytes);
+  data.assign(s.data, s.data + s.size);
   const u64 first = s.kind == WRITE ? u64(-s.target_delta) % 64 : 0;
-  for (u64 at = first; at < s.bytes && s.bytes - at >= sim::TENSOR_MAP_BYTES; at += 64) {
+  for (u64 at = first; at < s.size && s.size - at >= sim::TENSOR_MAP_BYTES; at += 64) {
     sim::TensorMap map;
     std::memcpy(static_cast<void*>(&map), s.data + at, sizeof map);
     if (!map.sound()) continue;
@@ -153,7 +153,7 @@ int launch(const Step& s, unsigned char* data, Stream stream) {
       attributes[count++] = {CLUSTER, 0, {int(s.cluster[0]), int(s.cluster[1]), int(s.cluster[2])}};
     const Config config = {{unsigned(s.grid[0]), unsigned(s.grid[1]), unsigned(s.grid[2])},
                            {unsigned(s.block[0]), unsigned(s.block[1]), unsigned(s.block[2])},
-                           unsigned(s.shared),
+                           unsigned(s.shared_bytes),
                            stream,
                            attributes,
                            count};
@@ -161,14 +161,14 @@ int launch(const Step& s, unsigned char* data, Stream stream) {
   }
   return driver.launch(s.function, unsigned(s.grid[0]), unsigned(s.grid[1]), unsigned(s.grid[2]),
                        unsigned(s.block[0]), unsigned(s.block[1]), unsigned(s.block[2]),
-                       unsigned(s.shared), stream, parameters.data(), nullptr);
+                       unsigned(s.shared_bytes), stream, parameters.data(), nullptr);
 }
 
 int copy(const Step& s, u64 target, u64 source, Stream stream) {
-  if (s.rows == 1) return driver.copy(target, source, s.bytes, stream);
+  if (s.rows == 1) return driver.copy(target, source, s.size, stream);
   const Rows rows = {{0, 0, ON_DEVICE, nullptr, source, nullptr, s.source_pitch},
                      {0, 0, ON_DEVICE, nullptr, target, nullptr, s.target_pitch},
-                     s.bytes,
+                     s.size,
                      s.rows};
   return driver.copy_rows(&rows, stream);
 }
@@ -188,15 +188,15 @@ int run(const Step& s, u64* addresses, Stream stream) {
   const u64 target = addresses[s.target] + u64(s.target_delta);
   switch (s.kind) {
     case LAUNCH: return launch(s, data, stream);
-    case MEMSET: return driver.fill(target, static_cast<unsigned char>(s.value), s.bytes, stream);
+    case MEMSET: return driver.fill(target, static_cast<unsigned char>(s.value), s.size, stream);
     case COPY: return copy(s, target, addresses[s.source] + u64(s.source_delta), stream);
     case WRITE:
       if (s.flag)
         if (const int error = driver.wait_for_stream(stream)) return error;
-      return driver.write(target, data, s.bytes, stream);
+      return driver.write(target, data, s.size, stream);
     case ALLOCATE:
-      return s.flag ? driver.allocate_ordered(&addresses[s.target], s.bytes, stream)
-                    : driver.allocate(&addresses[s.target], s.bytes);
+      return s.flag ? driver.allocate_ordered(&addresses[s.target], s.size, stream)
+                    : driver.allocate(&addresses[s.target], s.size);
     case FREE: {
       const u64 address = addresses[s.target];
       addresses[s.target] = 0;

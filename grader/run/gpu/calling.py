@@ -10,25 +10,11 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-
-import msgspec
+from typing import Any
 
 from grader.base import MachineError, Native
+from ptxsim import records
 from ptxsim.message import phrase
-from ptxsim.records import (
-    Allocate,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Plan,
-    PointerSlot,
-    Record,
-    SymbolWrite,
-    Synchronise,
-    Write,
-)
 from ptxsim.tensor_maps import ENGINE_HEADERS, MAGIC
 
 CALLING = Native(
@@ -41,41 +27,9 @@ _DRIVER = "libcuda.so.1"
 _OUT_OF_MEMORY = 2  # CUresult
 
 
-class StepKind(IntEnum):
-    LAUNCH = 0
-    MEMSET = 1
-    COPY = 2
-    WRITE = 3
-    ALLOCATE = 4
-    FREE = 5
-    SYNCHRONISE = 6
-
-
-class CallStep(Record):
-    """One step of a call. Allocations are indices into the table of addresses."""
-
-    kind: StepKind
-    function: int = 0  # CUfunction
-    grid: tuple[int, int, int] = (0, 0, 0)
-    block: tuple[int, int, int] = (0, 0, 0)
-    shared: int = 0
-    data: bytes = b""  # of a launch: its parameters; of a write: what is written
-    arguments: tuple[int, ...] = ()  # of a launch: where each parameter begins in data
-    pointers: tuple[PointerSlot, ...] = ()  # in data
-    size: int = 0  # bytes that are filled, copied or allocated
-    target: int = 0
-    target_delta: int = 0
-    source: int = 0
-    source_delta: int = 0
-    rows: int = 1  # that are copied, each of size bytes
-    source_pitch: int = 0  # bytes from the start of one row to the next
-    target_pitch: int = 0
-    value: int = 0
-    # Ordered in the stream; of a launch: cooperative; of a write: the host waits first.
-    flag: bool = False
-    # Of a launch: it may begin before the one before it has ended.
-    programmatic: bool = False
-    cluster: tuple[int, int, int] = (1, 1, 1)  # blocks, of a launch
+StepKind = IntEnum(
+    "StepKind", ("LAUNCH", "MEMSET", "COPY", "WRITE", "ALLOCATE", "FREE", "SYNCHRONISE"), start=0
+)
 
 
 class StepError(Exception):
@@ -94,36 +48,43 @@ class _Patch(ctypes.Structure):
     )
 
 
-class _PackedStep(ctypes.Structure):
+class CallStep(ctypes.Structure):
+    """One step of a call: Step in calling.cpp, which says what its fields mean."""
+
     _fields_ = (
-        ("kind", ctypes.c_uint64),
-        ("function", ctypes.c_uint64),
-        ("grid", ctypes.c_uint64 * 3),
-        ("block", ctypes.c_uint64 * 3),
-        ("shared", ctypes.c_uint64),
-        ("data", ctypes.c_void_p),
-        ("bytes", ctypes.c_uint64),
-        ("arguments", ctypes.POINTER(ctypes.c_uint64)),
-        ("argument_count", ctypes.c_uint64),
-        ("patches", ctypes.POINTER(_Patch)),
-        ("patch_count", ctypes.c_uint64),
-        ("target", ctypes.c_uint64),
-        ("source", ctypes.c_uint64),
-        ("target_delta", ctypes.c_int64),
-        ("source_delta", ctypes.c_int64),
-        ("rows", ctypes.c_uint64),
-        ("source_pitch", ctypes.c_uint64),
-        ("target_pitch", ctypes.c_uint64),
-        ("value", ctypes.c_uint64),
-        ("flag", ctypes.c_uint64),
-        ("programmatic", ctypes.c_uint64),
-        ("cluster", ctypes.c_uint64 * 3),
+        *((name, ctypes.c_uint64) for name in ("kind", "function", "shared_bytes")),
+        *((name, ctypes.c_uint64 * 3) for name in ("grid", "block", "cluster")),
+        *(("data", ctypes.POINTER(ctypes.c_char)), ("size", ctypes.c_uint64)),
+        *(("arguments", ctypes.POINTER(ctypes.c_uint64)), ("argument_count", ctypes.c_uint64)),
+        *(("patches", ctypes.POINTER(_Patch)), ("patch_count", ctypes.c_uint64)),
+        *((name, ctypes.c_int64) for name in ("target_delta", "source_delta")),
+        *((name, ctypes.c_uint64) for name in ("target", "source", "rows", "source_pitch")),
+        *((name, ctypes.c_uint64) for name in ("target_pitch", "value", "flag", "programmatic")),
         ("maps", ctypes.c_uint64),
     )
 
+    def __init__(
+        self,
+        kind: StepKind,
+        data: bytes = b"",
+        pointers: Sequence[records.PointerSlot] = (),
+        arguments: Sequence[int] = (),
+        **numbers: Any,
+    ) -> None:
+        """pointers: in data. numbers: other fields by name; one that does not matter is 0."""
+        patches = (_Patch(slot.offset, slot.allocation, slot.delta) for slot in pointers)
+        super().__init__(
+            **{"kind": kind, "size": len(data), **numbers},
+            data=ctypes.create_string_buffer(data, len(data)),
+            arguments=(ctypes.c_uint64 * len(arguments))(*arguments),
+            argument_count=len(arguments),
+            patches=(_Patch * len(pointers))(*patches),
+            patch_count=len(pointers),
+            maps=MAGIC in data,
+        )
 
-# Fields that both kinds of step have in the same form.
-_SAME = {*CallStep.__struct_fields__} - {"data", "arguments", "pointers", "size"}
+
+_NUMBERS = {name for name, *_ in CallStep._fields_} - {"data", "arguments", "patches"}
 
 
 class Caller:
@@ -134,7 +95,7 @@ class Caller:
         self._library.calling_step_bytes.restype = ctypes.c_size_t
         self._library.calling_patch_bytes.restype = ctypes.c_size_t
         sizes = self._library.calling_step_bytes(), self._library.calling_patch_bytes()
-        assert sizes == (ctypes.sizeof(_PackedStep), ctypes.sizeof(_Patch))
+        assert sizes == (ctypes.sizeof(CallStep), ctypes.sizeof(_Patch))
         if not self._library.calling_open(driver.encode()):
             raise MachineError(
                 phrase("{driver} is missing, or too old: update the GPU's driver", driver=driver)
@@ -156,29 +117,9 @@ class DriverCall:
         stream: int,
     ) -> None:
         self._library = library
-        self._keep: list[object] = []
-        self._count = len(steps)
-        self._steps = (_PackedStep * max(self._count, 1))(*map(self._packed, steps))
-        self._addresses = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
+        self._steps = (CallStep * len(steps))(*steps)  # which keeps what they point to
+        self._addresses = (ctypes.c_uint64 * len(addresses))(*addresses)
         self._stream = ctypes.c_void_p(stream)
-
-    def _packed(self, step: CallStep) -> _PackedStep:
-        data = ctypes.create_string_buffer(step.data, max(len(step.data), 1))
-        patches = (_Patch * max(len(step.pointers), 1))(
-            *(_Patch(slot.offset, slot.allocation, slot.delta) for slot in step.pointers)
-        )
-        arguments = (ctypes.c_uint64 * max(len(step.arguments), 1))(*step.arguments)
-        self._keep += [data, patches, arguments]
-        return _PackedStep(
-            **{name: getattr(step, name) for name in _SAME},
-            data=ctypes.addressof(data),
-            bytes=len(step.data) if step.data else step.size,
-            arguments=arguments,
-            argument_count=len(step.arguments),
-            patches=patches,
-            patch_count=len(step.pointers),
-            maps=MAGIC in step.data,
-        )
 
     def run(self, start: int = 0, end: int = 0) -> None:
         """Make the call, asynchronously where it does not wait itself; ``start`` and ``end`` are
@@ -187,7 +128,7 @@ class DriverCall:
         _check(
             self._library.calling_run(
                 self._steps,
-                ctypes.c_size_t(self._count),
+                ctypes.c_size_t(len(self._steps)),
                 self._addresses,
                 self._stream,
                 ctypes.c_void_p(start),
@@ -219,12 +160,12 @@ def _check(status: int) -> None:
 
 # --- a plan's operations as steps ---------------------------------------------------------------
 
-HOST = (Allocate, Free, Synchronise)  # work of the host alone
+HOST = (records.Allocate, records.Free, records.Synchronise)  # work of the host alone
 
 
 def steps_of(
-    plan: Plan,
-    operations: Sequence[Operation],
+    plan: records.Plan,
+    operations: Sequence[records.Operation],
     places: Mapping[str, int],
     function: Callable[[str], int],
     *,
@@ -236,75 +177,33 @@ def steps_of(
     what only the host does; without it every allocation is expected to be there. The first of them
     never begins before what the judge launched has ended.
     """
-    steps = [
-        _step(plan, operation, places, function, host)
-        for operation in operations
-        if host or not isinstance(operation, HOST)
-    ]
-    return [msgspec.structs.replace(step, programmatic=False) for step in steps[:1]] + steps[1:]
 
+    def step(operation: records.Operation) -> CallStep:
+        same = {n: getattr(operation, n) for n in operation.__struct_fields__ if n in _NUMBERS}
+        match operation:
+            case records.Launch(params=data, pointers=pointers, arguments=arguments):
+                same |= {"function": function(operation.kernel), "flag": operation.cooperative}
+                return CallStep(StepKind.LAUNCH, data, pointers, arguments, **same)
+            case records.Memset(allocation=target, delta=delta):
+                return CallStep(StepKind.MEMSET, target=target, target_delta=delta, **same)
+            case records.Copy():
+                return CallStep(StepKind.COPY, **same)
+            case records.SymbolWrite(delta=delta) | records.Write(delta=delta):
+                if isinstance(operation, records.Write):
+                    same["target"] = operation.allocation
+                else:
+                    same["target"] = places[operation.symbol]
+                same |= {"target_delta": delta, "flag": host and operation.blocking}
+                return CallStep(StepKind.WRITE, operation.data, operation.pointers, **same)
+            case records.Allocate(allocation=target, ordered=ordered):
+                size = plan.allocations[target].size
+                return CallStep(StepKind.ALLOCATE, target=target, size=size, flag=ordered)
+            case records.Free(allocation=target, ordered=ordered):
+                return CallStep(StepKind.FREE, target=target, flag=ordered)
+            case records.Synchronise():
+                return CallStep(StepKind.SYNCHRONISE)
 
-def _step(
-    plan: Plan,
-    operation: Operation,
-    places: Mapping[str, int],
-    function: Callable[[str], int],
-    host: bool,
-) -> CallStep:
-    match operation:
-        case Launch():
-            return CallStep(
-                kind=StepKind.LAUNCH,
-                function=function(operation.kernel),
-                grid=operation.grid,
-                block=operation.block,
-                shared=operation.shared_bytes,
-                data=operation.params,
-                arguments=operation.arguments,
-                pointers=operation.pointers,
-                flag=operation.cooperative,
-                programmatic=operation.programmatic,
-                cluster=operation.cluster,
-            )
-        case Memset():
-            return CallStep(
-                kind=StepKind.MEMSET,
-                target=operation.allocation,
-                target_delta=operation.delta,
-                value=operation.value,
-                size=operation.size,
-            )
-        case Copy():
-            return CallStep(
-                kind=StepKind.COPY,
-                target=operation.target,
-                target_delta=operation.target_delta,
-                source=operation.source,
-                source_delta=operation.source_delta,
-                size=operation.size,
-                rows=operation.rows,
-                source_pitch=operation.source_pitch,
-                target_pitch=operation.target_pitch,
-            )
-        case SymbolWrite() | Write():
-            return CallStep(
-                kind=StepKind.WRITE,
-                target=operation.allocation
-                if isinstance(operation, Write)
-                else places[operation.symbol],
-                target_delta=operation.delta,
-                data=operation.data,
-                pointers=operation.pointers,
-                flag=host and operation.blocking,
-            )
-        case Allocate():
-            return CallStep(
-                kind=StepKind.ALLOCATE,
-                target=operation.allocation,
-                size=plan.allocations[operation.allocation].size,
-                flag=operation.ordered,
-            )
-        case Free():
-            return CallStep(kind=StepKind.FREE, target=operation.allocation, flag=operation.ordered)
-        case Synchronise():
-            return CallStep(kind=StepKind.SYNCHRONISE)
+    steps = [step(each) for each in operations if host or not isinstance(each, HOST)]
+    for first in steps[:1]:
+        first.programmatic = False
+    return steps

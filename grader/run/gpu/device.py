@@ -16,18 +16,8 @@ import msgspec
 from grader.base import Build, Finding, GpuInfo, MachineError, decoder, lock_folder, locked
 from grader.labs import Lab
 from grader.problems import ProblemRef
+from grader.run.gpu import messages
 from grader.run.gpu.host_check import HostCheck
-from grader.run.gpu.messages import (
-    Beat,
-    Broken,
-    GpuJob,
-    Measured,
-    Prepare,
-    Ready,
-    Reply,
-    TimedCase,
-    Warm,
-)
 from grader.run.probe import admits_one_process, first_gpu_uuid
 from grader.run.process import Silence, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, Progress
@@ -37,7 +27,7 @@ from ptxsim.records import Record
 _WORKER = (sys.executable, "-m", "grader.run.gpu.gpu_worker")
 _STARTING_S = 60.0  # CUDA context, CuPy and its kernels, on top of the launch limit
 _CHECKING_S = 5.0  # inputs, comparison and baseline between two launches
-_DECODER: msgspec.json.Decoder[Reply] = decoder(Reply)
+_DECODER: msgspec.json.Decoder[messages.Reply] = decoder(messages.Reply)
 
 
 class GpuDevice:
@@ -74,7 +64,7 @@ class GpuDevice:
         if not self._stands_by:
             self._worker.__enter__()
             self._stands_by = True
-            self._worker.tell(msgspec.json.encode(Prepare(problem=self._problem)))
+            self._worker.tell(msgspec.json.encode(messages.Prepare(problem=self._problem)))
 
     def __enter__(self) -> GpuDevice:
         shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
@@ -102,7 +92,7 @@ class GpuDevice:
             return
         self._beside = not self._locks.take(Right.ALONE, wait=admits_one_process() and wait)
         if not (self._beside and admits_one_process()):
-            self._worker.tell(msgspec.json.encode(Warm()))
+            self._worker.tell(msgspec.json.encode(messages.Warm()))
             self._warm = True
 
     def _end(self) -> None:
@@ -145,9 +135,11 @@ class GpuDevice:
 
             def whole(part: Sequence[PlannedCase]) -> bool:
                 """Whether the worker can do another job after them."""
-                job = GpuJob(
+                job = messages.GpuJob(
                     cubin=str(build.cubin),
-                    cases=tuple(TimedCase(case=case, timed=case.id in timed) for case in part),
+                    cases=tuple(
+                        messages.TimedCase(case=case, timed=case.id in timed) for case in part
+                    ),
                     runs=lab.scoring.runs,
                     run_seconds=self._run_seconds,
                     host_calls=lab.rules.host_calls,
@@ -188,7 +180,7 @@ class GpuDevice:
 
     def _run(
         self,
-        job: GpuJob,
+        job: messages.GpuJob,
         deadline: float,
         lab: Lab,
         progress: Progress,
@@ -201,21 +193,21 @@ class GpuDevice:
         try:
             for reply in self._ask(job, deadline, lab):
                 match reply:
-                    case Ready(gpu=gpu):
+                    case messages.Ready(gpu=gpu):
                         self._ready = True
                         if self.gpu is None:
                             self.gpu = gpu
                             ready(gpu)
-                    case Beat(case=name):
+                    case messages.Beat(case=name):
                         running = by_id[name]
                         words = phrase("running {size} on the GPU", size=str(running.plan.size))
                         progress(phrase("running on the GPU"), words)
-                    case Measured(outcome=outcome):
+                    case messages.Measured(outcome=outcome):
                         asked = by_id.get(outcome.id)
                         if asked is None or outcome.size != asked.plan.size:
                             raise MachineError(phrase("the GPU worker's answer is of no case"))
                         host.confirm(reply)
-                    case Broken(case=name, message=message, findings=findings):
+                    case messages.Broken(case=name, message=message, findings=findings):
                         words = verbatim(message)
                         host.end(by_id[name], "crash", words, findings)
                         return False
@@ -238,7 +230,7 @@ class GpuDevice:
             return False
         raise self._worker.ended(phrase("the GPU worker"))
 
-    def _ask(self, job: GpuJob, deadline: float, lab: Lab) -> Iterator[Reply]:
+    def _ask(self, job: messages.GpuJob, deadline: float, lab: Lab) -> Iterator[messages.Reply]:
         lines = self._worker.ask(
             msgspec.json.encode(job),
             seconds=deadline - time.monotonic(),
@@ -255,7 +247,7 @@ class _Host:
         self._found: list[Callable[[], CaseOutcome]] = []
         self.lacked = False  # whether the GPU may have had too little of something
 
-    def confirm(self, seen: Measured) -> None:
+    def confirm(self, seen: messages.Measured) -> None:
         self.lacked = self.lacked or seen.outcome.refused is not None
         self._found.append(self._pool.submit(self._check.confirm, seen).result)
 

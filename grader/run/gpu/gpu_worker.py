@@ -19,28 +19,19 @@ from cupy_backends.cuda.api import driver
 
 from grader.base import Finding, GraderError, Rejected, Verdict, decoder
 from grader.problems import FUNCTION, load_problem
+from grader.run.gpu import messages
 from grader.run.gpu.measure import time_case, verify_case
 from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.memory import CHECKS
-from grader.run.gpu.messages import (
-    Beat,
-    Broken,
-    GpuJob,
-    Measured,
-    Prepare,
-    Ready,
-    TimedCase,
-    Warm,
-    checks_cubin,
-    host_library,
-)
 from grader.run.gpu.plan_replay import load_module
 from grader.run.gpu.session import GpuSession, LoadedAhead
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import Done, Failed, Replies, refused, replying, requests
 from ptxsim.message import phrase
 
-_DECODER: msgspec.json.Decoder[Prepare | Warm | GpuJob] = decoder(Prepare | Warm | GpuJob)
+_DECODER: msgspec.json.Decoder[messages.Prepare | messages.Warm | messages.GpuJob] = decoder(
+    messages.Prepare | messages.Warm | messages.GpuJob
+)
 # Queues from the host to the GPU. All work is in one stream and needs one; the eight that the
 # driver makes otherwise take half of a context's time.
 _QUEUES = ("CUDA_DEVICE_MAX_CONNECTIONS", "1")
@@ -50,34 +41,34 @@ _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 def _serve(replies: Replies) -> None:
     asked = requests(_DECODER)
     first = next(asked)
-    assert isinstance(first, Prepare)
+    assert isinstance(first, messages.Prepare)
     problem = load_problem(first.problem)
     arch = first_gpu_arch()
     if arch is not None:  # compiled, if need be, while the submission is
         for source in (CHECKS, *problem.gpu_sources):
-            checks_cubin(arch, source)
+            messages.checks_cubin(arch, source)
         for source in problem.gpu_libraries:
-            host_library(arch, source)
+            messages.host_library(arch, source)
     loaded = LoadedAhead(problem)
     job = next(asked)
     session = GpuSession(loaded)
-    replies.send(Ready(gpu=session.gpu))
-    if isinstance(job, Warm):
+    replies.send(messages.Ready(gpu=session.gpu))
+    if isinstance(job, messages.Warm):
         job = next(asked)
-    assert isinstance(job, GpuJob)
+    assert isinstance(job, messages.GpuJob)
     while _run(session, job, replies):
         job = next(asked)
-        assert isinstance(job, GpuJob)
+        assert isinstance(job, messages.GpuJob)
 
 
-def _run(session: GpuSession, job: GpuJob, replies: Replies) -> bool:
+def _run(session: GpuSession, job: messages.GpuJob, replies: Replies) -> bool:
     """Returns whether the context is whole."""
     cubin = Path(job.cubin).read_bytes()
     for each in job.cases:
-        replies.send(Beat(case=each.case.id))
+        replies.send(messages.Beat(case=each.case.id))
         reply = _one(session, cubin, each, job, replies)
         replies.send(reply)
-        if isinstance(reply, Broken):
+        if isinstance(reply, messages.Broken):
             return False
     cupy.get_default_memory_pool().free_all_blocks()  # the next worker may need room
     replies.send(Done())
@@ -85,12 +76,16 @@ def _run(session: GpuSession, job: GpuJob, replies: Replies) -> bool:
 
 
 def _one(
-    session: GpuSession, cubin: bytes, each: TimedCase, job: GpuJob, replies: Replies
-) -> Measured | Broken:
+    session: GpuSession,
+    cubin: bytes,
+    each: messages.TimedCase,
+    job: messages.GpuJob,
+    replies: Replies,
+) -> messages.Measured | messages.Broken:
     planned = each.case
 
     def beat() -> None:
-        replies.send(Beat(case=planned.id))
+        replies.send(messages.Beat(case=planned.id))
 
     # Memory of the previous case is free, so the GPU needs room for one case only.
     cupy.get_default_memory_pool().free_all_blocks()
@@ -106,7 +101,7 @@ def _one(
                 else verify_case(session, case, beat)
             )
     except Rejected as refusal:
-        ran = Measured(outcome=refused(planned.id, planned.plan.size, refusal))
+        ran = messages.Measured(outcome=refused(planned.id, planned.plan.size, refusal))
     except MemoryError:
         asked = sum(each.size for each in planned.plan.allocations[planned.plan.given :])
         if not asked:
@@ -117,9 +112,9 @@ def _one(
             function=FUNCTION,
         )
         no_room = Rejected(Verdict.RE, words)
-        ran = Measured(outcome=refused(planned.id, planned.plan.size, no_room))
+        ran = messages.Measured(outcome=refused(planned.id, planned.plan.size, no_room))
     except _ERRORS as error:
-        return Broken(case=planned.id, message=str(error), findings=notes)
+        return messages.Broken(case=planned.id, message=str(error), findings=notes)
     return msgspec.structs.replace(ran, notes=notes)
 
 

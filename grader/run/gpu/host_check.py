@@ -17,19 +17,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from grader import problems
 from grader.base import MachineError, Native
-from grader.problems import (
-    KEY_BYTES,
-    Differing,
-    Floats,
-    Operand,
-    OutputSample,
-    Places,
-    Problem,
-    Words,
-    differing,
-    values_of,
-)
 from grader.problems import take as taken_of
 from grader.run.gpu.messages import Elements, Measured, Taken
 from grader.run.protocol import CaseOutcome
@@ -43,7 +32,9 @@ _MOST = 512  # runs of which elements are sent; no more are checked in that time
 _PLACE = np.dtype(np.int64)
 
 
-def take(problem: Problem, size: Size, keys: Sequence[bytes], outputs: Sequence[Any]) -> Taken:
+def take(
+    problem: problems.Problem, size: Size, keys: Sequence[bytes], outputs: Sequence[Any]
+) -> Taken:
     """Elements of the outputs, which CuPy copies as they lie: ``get`` of contiguous elements is one
     copy by the driver. Call it before any kernel of ours runs on these outputs."""
     targets = problem.operands(size)[len(keys) :]
@@ -71,7 +62,7 @@ def measured(outcome: CaseOutcome, first: Sequence[Taken], later: Sequence[Taken
 
 
 class HostCheck:
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: problems.Problem) -> None:
         self._problem = problem
 
     @cached_property
@@ -95,7 +86,7 @@ class HostCheck:
             )
         return msgspec.structs.replace(outcome, findings=(*outcome.findings, *seen.notes))
 
-    def _wrong(self, size: Size, runs: Sequence[Taken]) -> Differing | None:
+    def _wrong(self, size: Size, runs: Sequence[Taken]) -> problems.Differing | None:
         """Return the first difference found in ``runs``, which are checked in random order."""
         operands = self._problem.operands(size)
         given = [each for each in operands if each.role == "in"]
@@ -108,18 +99,20 @@ class HostCheck:
                 HostInput(self._streams, key, operand)
                 for key, operand in zip(run.keys, given, strict=True)
             ]
-            found = differing(self._problem, size, inputs, samples)
+            found = problems.differing(self._problem, size, inputs, samples)
             if found:
                 return found
         return None
 
 
-def _samples(run: Taken, operands: Sequence[Operand]) -> list[OutputSample]:
+def _samples(run: Taken, operands: Sequence[problems.Operand]) -> list[problems.OutputSample]:
     """The elements as numbers. The worker ran beside code that may have changed it: raises
     MachineError for what is not as ``take`` makes it."""
     targets = [each for each in operands if each.role == "out"]
     keys = [len(key) for key in run.keys]
-    if len(run.outputs) != len(targets) or keys != [KEY_BYTES] * (len(operands) - len(targets)):
+    if len(run.outputs) != len(targets) or keys != [problems.KEY_BYTES] * (
+        len(operands) - len(targets)
+    ):
         raise _unreadable()
     samples = []
     for each, target in zip(run.outputs, targets, strict=True):
@@ -130,7 +123,7 @@ def _samples(run: Taken, operands: Sequence[Operand]) -> list[OutputSample]:
         places = np.frombuffer(each.places, _PLACE)
         if places.min() < 0 or places.max() >= target.count:
             raise _unreadable()
-        samples.append(OutputSample(places=places, got=np.frombuffer(each.got, kind)))
+        samples.append(problems.OutputSample(places=places, got=np.frombuffer(each.got, kind)))
     return samples
 
 
@@ -155,7 +148,7 @@ class KeyStreams:
         self._words = ctypes.CDLL(str(KEY_STREAM.compiled())).key_stream_words
         self._words.restype = None
 
-    def words(self, key: bytes, places: Places) -> Words:
+    def words(self, key: bytes, places: problems.Places) -> problems.Words:
         """Return the words of ``inputs.key_stream`` at ``places``."""
         flat = np.ascontiguousarray(places, np.int64)
         found = np.empty(flat.shape, np.uint32)
@@ -171,8 +164,8 @@ class KeyStreams:
 class HostInput:
     """One input: a ``Source``."""
 
-    def __init__(self, streams: KeyStreams, key: bytes, operand: Operand) -> None:
+    def __init__(self, streams: KeyStreams, key: bytes, operand: problems.Operand) -> None:
         self._streams, self._key, self._operand = streams, key, operand
 
-    def at(self, places: Places) -> Floats:
-        return values_of(self._streams.words(self._key, places), self._operand.values)
+    def at(self, places: problems.Places) -> problems.Floats:
+        return problems.values_of(self._streams.words(self._key, places), self._operand.values)

@@ -6,31 +6,23 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from grader.base import Finding, GpuInfo, PartTime, decode, least_ms
 from grader.problems import Launch
+from grader.run import statistics
 from grader.run.gpu.host_check import measured
 from grader.run.gpu.messages import GpuJob, Measured, Taken
 from grader.run.gpu.watch import DisturbanceLog
-from grader.run.statistics import (
-    Clocked,
-    Repetition,
-    find_fastest,
-    find_runner_up,
-    pair_with,
-    settled,
-    summarise,
-)
 from ptxsim.records import Copy, Memset, Record, Size, SymbolWrite, Write
 from ptxsim.records import Launch as KernelLaunch
 
@@ -91,13 +83,13 @@ def turns(
             own: list[float] = []
             while len(own) < _LAUNCHES and sum(own) < _TURN_MS:
                 own.append(milliseconds(baselines[name]))
-            times[name].append(statistics.median(own))
+            times[name].append(median(own))
     return times
 
 
 def close_to_the_fastest(times: Mapping[str, list[float]]) -> tuple[str, ...]:
     """Return the variant with the lowest median, and the next one if it is within 2 %."""
-    medians = {name: statistics.median(each) for name, each in times.items()}
+    medians = {name: median(each) for name, each in times.items()}
     first, *others = sorted(medians, key=medians.__getitem__)
     return first, *(name for name in others[:1] if medians[name] <= _CLOSE * medians[first])
 
@@ -147,18 +139,19 @@ def time_case(
     beat()
     charged = job.host_calls == "charged"
     least = least_ms(*session.problem.least(case.size), session.gpu, session.problem.arithmetic)
-    runs: list[list[Repetition]] = []
+    runs: list[list[statistics.Repetition]] = []
     proved: set[str] = set()  # variants whose product was the reference and is right
     log = DisturbanceLog()
-    clocks: list[tuple[Clocked, Clocked]] = []  # submission and baseline
+    clocks: list[tuple[statistics.Clocked, statistics.Clocked]] = []  # submission and baseline
     taken: list[Taken] = []
     turn = 0
     for _ in range(job.runs):
-        run: list[Repetition] = []
+        run: list[statistics.Repetition] = []
         runs.append(run)
         deadline = time.monotonic() + job.run_seconds
         while not run or (
-            time.monotonic() < deadline and not settled(pair_with(runs, find_fastest(runs)))
+            time.monotonic() < deadline
+            and not statistics.settled(statistics.pair_with(runs, statistics.find_fastest(runs)))
         ):
             seen = _take_turn(session, case, rivals, turn, charged)
             mine, theirs = seen.mine, [seen.theirs[name] for name in rivals]
@@ -179,13 +172,13 @@ def time_case(
                 return measured(outcome, case.first, [])
             if log.accepts(snapshot):
                 times = tuple(each.gpu_ms for each in theirs)
-                run.append(Repetition(bench_ms=mine.gpu_ms, baselines_ms=times))
-    names, best = tuple(rivals), find_fastest(runs)
-    timing = summarise(
-        pair_with(runs, best),
+                run.append(statistics.Repetition(bench_ms=mine.gpu_ms, baselines_ms=times))
+    names, best = tuple(rivals), statistics.find_fastest(runs)
+    timing = statistics.summarise(
+        statistics.pair_with(runs, best),
         partial(session.problem.speed, case.size),
         names[best],
-        runner_up=find_runner_up(runs, names, best),
+        runner_up=statistics.find_runner_up(runs, names, best),
         disturbed=log.disturbed,
         watched=log.seen(),
         device_ms=case.device_ms() if charged else None,
@@ -205,8 +198,8 @@ class _Turn(Record):
     """The submission and each variant of the baseline, once."""
 
     keys: Keys  # of the inputs that the submission got
-    mine: Clocked
-    theirs: Mapping[str, Clocked]
+    mine: statistics.Clocked
+    theirs: Mapping[str, statistics.Clocked]
     taken: Taken
     modified: list[Finding]  # inputs that the submission overwrote
     reference: str  # the variant whose product is the reference
@@ -224,7 +217,7 @@ def _take_turn(
     names = tuple(rivals)
     order = names[::-1] if turn // 2 % 2 else names
     ahead, after = order[: turn % 2], order[turn % 2 :]
-    theirs: dict[str, Clocked] = {}
+    theirs: dict[str, statistics.Clocked] = {}
     keys = case.fresh()
     for name in ahead:
         theirs[name] = session.clocked(rivals[name])
@@ -301,6 +294,6 @@ def time_parts(
             seen[part].append(milliseconds)
     parts = [part for part, _ in steps]
     return tuple(
-        PartTime(name=part[0], kernel=part[1], times=parts.count(part), ms=statistics.median(each))
+        PartTime(name=part[0], kernel=part[1], times=parts.count(part), ms=median(each))
         for part, each in seen.items()
     )

@@ -102,11 +102,6 @@ class MeasuredCase:
         """The lab's ways to compute the result into ``target``, by name."""
         return self._bench.on_gpu.baselines(self.size, self.inputs, target)
 
-    @property
-    def addresses(self) -> tuple[int, ...]:
-        """The addresses of the operands on the device."""
-        return tuple(each.address for each in self._given)
-
     def reference(self) -> None:
         self._bench.on_gpu.refer(self.size, self.inputs, self._reference)
 

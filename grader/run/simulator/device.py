@@ -18,41 +18,14 @@ from typing import TypeVar
 
 import msgspec
 
-from grader.base import (
-    PREPARED_VARIABLE,
-    Build,
-    Finding,
-    KernelInfo,
-    MachineError,
-    Native,
-    Rejected,
-    Verdict,
-    decoder,
-    gpus,
-    prepared,
-)
+from grader import base
 from grader.labs import Lab
 from grader.labs import Limits as LabLimits
 from grader.problems import ProblemRef
 from grader.run.probe import CODE
 from grader.run.process import Cage, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Finished, PlannedCase, Progress, quietly, refused
-from grader.run.simulator.messages import (
-    BlockCapacity,
-    Count,
-    Declared,
-    Inspect,
-    Job,
-    Notes,
-    Probe,
-    Read,
-    Reply,
-    Request,
-    Sampled,
-    is_of,
-    plausible,
-    unexpected,
-)
+from grader.run.simulator import messages
 from grader.sandbox import FellAsleep, Limits, Sandbox, Starved, TookTooLong, started
 from ptxsim.engine import FLAGS, engine_sources, shipped_engine
 from ptxsim.frontend.interface import Interface
@@ -71,23 +44,25 @@ _SAMPLE_SECONDS = 1.0  # CPU, of the launches that are counted or looked at
 _SAMPLE_GRACE_SECONDS = 30.0  # CPU, including the preparation
 _THREADS = 32  # the worker's own, and those that a library starts
 _FILE_MB = 8  # its log, and a piece of memory that it maps many times
-_DECODER: msgspec.json.Decoder[Reply] = decoder(Reply)
+_DECODER: msgspec.json.Decoder[messages.Reply] = base.decoder(messages.Reply)
 _T = TypeVar("_T")
 
 
-def portable_engine(level: str) -> Native:
+def portable_engine(level: str) -> base.Native:
     """The interpreter for every CPU of this level."""
     flags = tuple(f"-march={level}" if flag == "-march=native" else flag for flag in FLAGS)
-    return Native(name=f"simulator-{level}", sources=engine_sources(), shared=True, flags=flags)
+    return base.Native(
+        name=f"simulator-{level}", sources=engine_sources(), shared=True, flags=flags
+    )
 
 
-def engine_library(flags: tuple[str, ...] = FLAGS) -> Native:
+def engine_library(flags: tuple[str, ...] = FLAGS) -> base.Native:
     """ptxsim's interpreter as the grader compiles and caches it; it may not be compiled yet."""
     shipped = shipped_engine() if flags == FLAGS else None
-    if flags == FLAGS and not shipped and os.environ.get(PREPARED_VARIABLE):
-        portable = (prepared(portable_engine(level).file_name) for level in cpu_levels())
+    if flags == FLAGS and not shipped and os.environ.get(base.PREPARED_VARIABLE):
+        portable = (base.prepared(portable_engine(level).file_name) for level in cpu_levels())
         shipped = next(filter(None, portable), None)
-    return Native(
+    return base.Native(
         name="simulator", sources=engine_sources(), shared=True, flags=flags, shipped=shipped
     )
 
@@ -160,56 +135,62 @@ class CpuDevice:
             self._compiling.wait()
         return self._start(self._engine.compiled())  # raises with the reason if that failed
 
-    def read(self, build: Build, source_root: str, progress: Progress) -> Interface:
+    def read(self, build: base.Build, source_root: str, progress: Progress) -> Interface:
         """Return the declarations of ``build``'s PTX, which is read once. Raises Rejected when it
         cannot be read."""
         if self._read is None or self._read[0] != build.ptx:
-            request = Read(ptx=ptx_text(build.ptx), source_root=source_root)
+            request = messages.Read(ptx=ptx_text(build.ptx), source_root=source_root)
             words = phrase(
                 "reading its PTX took more than {seconds:g} s of CPU time", seconds=_READ_SECONDS
             )
-            late, when = Rejected(Verdict.TLE, words), phrase("while it read the PTX")
-            reply = self._answer(request, Declared, _READ_SECONDS, late, when, progress)
+            late, when = base.Rejected(base.Verdict.TLE, words), phrase("while it read the PTX")
+            reply = self._answer(request, messages.Declared, _READ_SECONDS, late, when, progress)
             self._read = (build.ptx, reply.interface)
         return self._read[1]
 
-    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[base.Finding, ...]:
         """A note for every tensor-core instruction of the kernels that ``plans`` launch."""
         words = phrase(
             "looking through its PTX took more than {seconds:g} s of CPU time",
             seconds=_READ_SECONDS,
         )
-        late, when = Rejected(Verdict.TLE, words), phrase("while it looked for tensor cores")
-        request = Inspect(plans=tuple(plans))
-        return self._answer(request, Notes, _READ_SECONDS, late, when).findings
+        late, when = (
+            base.Rejected(base.Verdict.TLE, words),
+            phrase("while it looked for tensor cores"),
+        )
+        request = messages.Inspect(plans=tuple(plans))
+        return self._answer(request, messages.Notes, _READ_SECONDS, late, when).findings
 
     def sample(
-        self, build: Build, source_root: str, plan: Plan, progress: Progress
+        self, build: base.Build, source_root: str, plan: Plan, progress: Progress
     ) -> tuple[LaunchSample, ...]:
         """Counts of a few blocks of each kind of launch; () for too many kinds. Raises GraderError
         with the reason when there is nothing."""
         self.read(build, source_root, progress)
-        late = MachineError(phrase("counting the largest size's blocks took too long"))
-        request, when = Count(plan=plan, seconds=_SAMPLE_SECONDS), phrase("while it counted")
-        reply = self._answer(request, Sampled, _SAMPLE_GRACE_SECONDS, late, when)
-        if not all(map(plausible, reply.samples)):
-            raise MachineError(phrase("the simulator's counts are impossible"))
+        late = base.MachineError(phrase("counting the largest size's blocks took too long"))
+        request, when = (
+            messages.Count(plan=plan, seconds=_SAMPLE_SECONDS),
+            phrase("while it counted"),
+        )
+        reply = self._answer(request, messages.Sampled, _SAMPLE_GRACE_SECONDS, late, when)
+        if not all(map(messages.plausible, reply.samples)):
+            raise base.MachineError(phrase("the simulator's counts are impossible"))
         return reply.samples
 
     def probe(
-        self, build: Build, source_root: str, plan: Plan, progress: Progress
-    ) -> tuple[Finding, ...]:
+        self, build: base.Build, source_root: str, plan: Plan, progress: Progress
+    ) -> tuple[base.Finding, ...]:
         """Return accesses outside their memory that a few blocks of each launch make. Raises
         GraderError with the reason when nothing could be looked at."""
         self.read(build, source_root, progress)
-        late = MachineError(phrase("looking at its memory took too long"))
-        request = Probe(plan=plan, seconds=_SAMPLE_SECONDS)
+        late = base.MachineError(phrase("looking at its memory took too long"))
+        request = messages.Probe(plan=plan, seconds=_SAMPLE_SECONDS)
         when = phrase("while it looked at its memory")
-        return self._answer(request, Notes, _SAMPLE_GRACE_SECONDS, late, when).findings
+        return self._answer(request, messages.Notes, _SAMPLE_GRACE_SECONDS, late, when).findings
 
     def run(
         self,
-        build: Build,
+        build: base.Build,
         source_root: str,
         cases: Sequence[PlannedCase],
         lab: Lab,
@@ -220,7 +201,7 @@ class CpuDevice:
         simulator, not the submission, failed."""
         limits = lab.limits
         self.read(build, source_root, progress)
-        job = Job(
+        job = messages.Job(
             cases=tuple(cases),
             case_seconds=limits.simulate_s,
             total_seconds=limits.total_s,
@@ -238,7 +219,7 @@ class CpuDevice:
         try:
             for reply in self._ask(job, seconds):
                 match reply:
-                    case Finished(outcome=outcome) if is_of(outcome, left.get(outcome.id)):
+                    case Finished(outcome=outcome) if messages.is_of(outcome, left.get(outcome.id)):
                         outcomes[outcome.id] = outcome
                         del left[outcome.id]
                         done = phrase("simulating: {done} of {all} sizes done")
@@ -247,20 +228,22 @@ class CpuDevice:
                     case Done():
                         return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
                     case _:
-                        raise unexpected(reply)
+                        raise messages.unexpected(reply)
         except TookTooLong:
             late = next(iter(left.values()), cases[-1])
             words = phrase(
                 "the simulator worked for more than {seconds:g} s of CPU time", seconds=seconds
             )
-            outcomes[late.id] = refused(late.id, late.plan.size, Rejected(Verdict.TLE, words))
+            outcomes[late.id] = refused(
+                late.id, late.plan.size, base.Rejected(base.Verdict.TLE, words)
+            )
             return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
         running = next(iter(left.values()), None)
         raise self._ended(verbatim(str(running.plan.size)) if running else phrase("at the end"))
 
     def _answer(
         self,
-        request: Request,
+        request: messages.Request,
         kind: type[_T],
         cpu_s: float,
         late: Exception,
@@ -272,12 +255,14 @@ class CpuDevice:
             for reply in self._ask(request, cpu_s, progress):
                 if isinstance(reply, kind):
                     return reply
-                raise unexpected(reply)
+                raise messages.unexpected(reply)
         except TookTooLong:
             raise late from None
         raise self._ended(when)
 
-    def _ask(self, request: Request, cpu_s: float, progress: Progress = quietly) -> Iterator[Reply]:
+    def _ask(
+        self, request: messages.Request, cpu_s: float, progress: Progress = quietly
+    ) -> Iterator[messages.Reply]:
         """Raises TookTooLong, which is the program's fault. The next request gets a new worker."""
         worker = self._started(progress)
         try:
@@ -289,13 +274,13 @@ class CpuDevice:
             self._worker = self._read = None
             if isinstance(end, FellAsleep):  # no submission can cause this
                 words = phrase("the simulator gave no answer within {seconds:g} s", seconds=cpu_s)
-                raise MachineError(words) from None
+                raise base.MachineError(words) from None
             if isinstance(end, TookTooLong):
                 raise
             busy = f"the machine was too busy to give the simulator its {cpu_s:g} s of CPU time"
-            raise MachineError(busy) from None
+            raise base.MachineError(busy) from None
 
-    def _ended(self, when: Message) -> MachineError:
+    def _ended(self, when: Message) -> base.MachineError:
         """No submission should be able to end the interpreter, so this is the grader's fault."""
         assert self._worker
         return self._worker.ended(phrase("the simulator process"), when)
@@ -305,26 +290,28 @@ class CpuDevice:
 
 
 def capacities(
-    plan: Plan, kernels: Sequence[KernelInfo], architectures: Sequence[str]
-) -> tuple[BlockCapacity, ...]:
+    plan: Plan, kernels: Sequence[base.KernelInfo], architectures: Sequence[str]
+) -> tuple[messages.BlockCapacity, ...]:
     """For every launch of ``plan`` the capacity that the lab's GPUs have for its blocks."""
     figures = {kernel.name: kernel for kernel in kernels}
-    capabilities = {gpus.capability_of(each) for each in architectures}
-    cards = [gpu for gpu in gpus.known() if gpu.capability in capabilities]
+    capabilities = {base.gpus.capability_of(each) for each in architectures}
+    cards = [gpu for gpu in base.gpus.known() if gpu.capability in capabilities]
     found = []
     for launch in (*plan.setup, *plan.operations):
         if isinstance(launch, Launch):
-            capacity, kernel = BlockCapacity(gpu="", blocks=0), figures.get(launch.kernel)
+            capacity, kernel = messages.BlockCapacity(gpu="", blocks=0), figures.get(launch.kernel)
             for gpu in cards:
                 if kernel is None:
                     break
-                fits = gpus.occupancy(
+                fits = base.gpus.occupancy(
                     gpu.multiprocessor,
                     block=launch.block,
                     registers=kernel.registers,
                     shared_bytes=kernel.shared_bytes + launch.shared_bytes,
                 )
                 if fits and fits.blocks * gpu.multiprocessors > capacity.blocks:
-                    capacity = BlockCapacity(gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors)
+                    capacity = messages.BlockCapacity(
+                        gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors
+                    )
             found.append(capacity)
     return tuple(found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -21,31 +21,8 @@ import numpy.random  # noqa: F401 - now: later no file can be opened
 
 from grader.base import GraderError, Rejected, Verdict, decoder
 from grader.problems import Problem, ProblemRef, load_problem
-from grader.run.protocol import (
-    CaseOutcome,
-    Done,
-    Failed,
-    Finished,
-    PlannedCase,
-    Replies,
-    refused,
-    replying,
-    requests,
-)
-from grader.run.simulator.messages import (
-    BlockCapacity,
-    Count,
-    Declared,
-    Forbidden,
-    Inspect,
-    Job,
-    Notes,
-    Probe,
-    Read,
-    Reply,
-    Request,
-    Sampled,
-)
+from grader.run import protocol
+from grader.run.simulator import messages
 from grader.run.simulator.simulated_calls import Arrays, rejected, seen_calls, summary, worded
 from grader.sandbox import lock_down
 from ptxsim.engine import Engine, load_engine
@@ -53,7 +30,7 @@ from ptxsim.message import phrase
 from ptxsim.outcome import EngineError, RefusedProgram, SimLimits
 from ptxsim.sampling import Sampler
 
-_DECODER: msgspec.json.Decoder[Request] = decoder(Request)
+_DECODER: msgspec.json.Decoder[messages.Request] = decoder(messages.Request)
 # Needed in any case: the interpreter, and the operands with their copies and shadows.
 _INTERPRETER, _PER_BYTE = 512 << 20, 16
 _OUT_OF_MEMORY = phrase(
@@ -73,104 +50,98 @@ def main(
 ) -> None:
     """Answer requests about the module that was read last. ``prepare`` runs before the first
     request, while the submission is being compiled."""
-    with replying() as replies:
+    with protocol.replying() as replies:
         try:
             engine = prepare()
             asked = decoder(ProblemRef | None).decode(sys.argv[2])
             problem = load_problem(asked) if asked else None  # None: nothing is to be verified
             lock_down(filtered=sys.argv[3] == "filtered")
         except (GraderError, EngineError) as error:
-            replies.send(Failed.of(error))
+            replies.send(protocol.Failed.of(error))
             return
         simulator: Sampler | None = None
 
-        def answer(request: Request) -> None:
+        def answer(request: messages.Request) -> None:
             nonlocal simulator
             try:
-                if isinstance(request, Read):
+                if isinstance(request, messages.Read):
                     simulator = make_simulator(request.ptx, Path(request.source_root), engine)
-                    replies.send(Declared(interface=simulator.declared))
+                    replies.send(messages.Declared(interface=simulator.declared))
                 elif simulator is not None:
                     _answer(request, simulator, problem, replies)
             except RefusedProgram as refusal:
-                replies.send(Forbidden.of(rejected(refusal)))
+                replies.send(messages.Forbidden.of(rejected(refusal)))
             except (GraderError, EngineError) as error:
-                replies.send(Failed.of(error))
+                replies.send(protocol.Failed.of(error))
             except MemoryError:
                 replies.send(_too_large(request))
 
-        for request in requests(_DECODER):
+        for request in protocol.requests(_DECODER):
             answer(request)
 
 
 def _answer(
-    request: Request, simulator: Sampler, problem: Problem | None, replies: Replies
+    request: messages.Request,
+    simulator: Sampler,
+    problem: Problem | None,
+    replies: protocol.Replies,
 ) -> None:
     match request:
-        case Inspect(plans=plans):
-            replies.send(Notes(findings=worded(simulator.tensor_cores(plans))))
-        case Count(plan=plan, seconds=seconds):
-            replies.send(Sampled(samples=simulator.sample(plan, seconds)))
-        case Probe(plan=plan, seconds=seconds):
-            replies.send(Notes(findings=worded(simulator.probe(plan, seconds))))
-        case Job():
+        case messages.Inspect(plans=plans):
+            replies.send(messages.Notes(findings=worded(simulator.tensor_cores(plans))))
+        case messages.Count(plan=plan, seconds=seconds):
+            replies.send(messages.Sampled(samples=simulator.sample(plan, seconds)))
+        case messages.Probe(plan=plan, seconds=seconds):
+            replies.send(messages.Notes(findings=worded(simulator.probe(plan, seconds))))
+        case messages.Job():
             assert problem
             _serve(request, simulator, problem, replies)
 
 
-def _too_large(request: Request) -> Reply:
-    if isinstance(request, Job):
-        return Failed(message=_OUT_OF_MEMORY)
-    if isinstance(request, Count | Probe):
-        return Failed(message=_TOO_LARGE_TO_SAMPLE)
+def _too_large(request: messages.Request) -> messages.Reply:
+    if isinstance(request, messages.Job):
+        return protocol.Failed(message=_OUT_OF_MEMORY)
+    if isinstance(request, messages.Count | messages.Probe):
+        return protocol.Failed(message=_TOO_LARGE_TO_SAMPLE)
     message = phrase("reading its PTX takes more memory than the lab allows")
-    return Forbidden(verdict=Verdict.RE, message=message)
+    return messages.Forbidden(verdict=Verdict.RE, message=message)
 
 
-def _serve(job: Job, simulator: Sampler, problem: Problem, replies: Replies) -> None:
+def _serve(
+    job: messages.Job, simulator: Sampler, problem: Problem, replies: protocol.Replies
+) -> None:
     """Limits are CPU time: the thread's for a case, the process's for all cases. Every other case,
     the last among them, begins with the last block and warp, so that both orders are seen; a case
     that is alone runs in both."""
     started = time.process_time()
     out_of_time = threading.Event()
 
-    def work(place: int, case: PlannedCase, capacities: Sequence[BlockCapacity]) -> None:
+    def work(place: int) -> None:
         left = job.total_seconds - (time.process_time() - started)
         if out_of_time.is_set() or left <= 0:
             return
-        seconds = min(job.case_seconds, left)
-        turn, memory = len(job.cases) - place, job.memory_mb << 20
-        alone = len(job.cases) == 1
-        outcome = run_case(simulator, problem, case, seconds, memory, capacities, turn, alone=alone)
+        outcome = run_case(simulator, problem, job, place, min(job.case_seconds, left))
         if outcome.stopped == "time":
             out_of_time.set()
-        replies.send(Finished(outcome=outcome))
+        replies.send(protocol.Finished(outcome=outcome))
 
     with ThreadPoolExecutor(max_workers=job.threads) as pool:
-        pairs = enumerate(zip(job.cases, job.capacities, strict=True))
-        jobs = [pool.submit(work, place, *each) for place, each in pairs]
+        jobs = [pool.submit(work, place) for place in range(len(job.cases))]
         try:
             for each in jobs:
                 each.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-    replies.send(Done())
+    replies.send(protocol.Done())
 
 
 def run_case(
-    simulator: Sampler,
-    problem: Problem,
-    case: PlannedCase,
-    seconds: float,
-    memory: int,
-    capacities: Sequence[BlockCapacity],
-    turn: int,
-    *,
-    alone: bool,
-) -> CaseOutcome:
-    """Fresh inputs and poisoned outputs for each call, the simulator, then the verification.
-    turn: of the first call; alone: no other case shows the other order of blocks."""
-    size = case.plan.size
+    simulator: Sampler, problem: Problem, job: messages.Job, place: int, seconds: float
+) -> protocol.CaseOutcome:
+    """Fresh inputs and poisoned outputs for each call of one case of the job, the simulator, then
+    the verification."""
+    case, capacities, alone = job.cases[place], job.capacities[place], len(job.cases) == 1
+    size, turn = case.plan.size, len(job.cases) - place
     arrays = Arrays(problem, size, turn)
     limits = SimLimits(seconds=seconds, resident=tuple(capacity.blocks for capacity in capacities))
     try:
@@ -178,14 +149,14 @@ def run_case(
         with closing(made) as calls:
             seen = seen_calls(calls, case.plan, arrays, seconds, capacities, alone=alone)
     except RefusedProgram as refusal:
-        return refused(case.id, size, rejected(refusal))
+        return protocol.refused(case.id, size, rejected(refusal))
     except MemoryError:
-        if _PER_BYTE * arrays.bytes + _INTERPRETER > memory:
+        if _PER_BYTE * arrays.bytes + _INTERPRETER > job.memory_mb << 20:
             raise
         words = phrase(
-            "it needs more memory than the lab's {memory} MB: allocate less", memory=memory >> 20
+            "it needs more memory than the lab's {memory} MB: allocate less", memory=job.memory_mb
         )
-        return refused(case.id, size, Rejected(Verdict.RE, words))
+        return protocol.refused(case.id, size, Rejected(Verdict.RE, words))
     return summary(case, seen)
 
 
