@@ -154,7 +154,9 @@ def _deciding(code: Iterable[ops.Operation], ends: Iterable[ops.Operation]) -> s
     for op in code:
         for written in ops.outputs(op):
             sources.setdefault(written, []).append(op)
-    told = [used for op in code if op.name == "st" and op.space == ops.SHARED for used in _used(op)]
+    stored = [
+        used for op in code if op.name == "st" and op.space == ops.SHARED for used in _used(op)
+    ]
     found: set[ops.Operand] = set()
     left = [used for op in ends for used in _used(op)]
     while left:
@@ -164,7 +166,7 @@ def _deciding(code: Iterable[ops.Operation], ends: Iterable[ops.Operation]) -> s
         found.add(value)
         for op in sources.get(value, ()):
             if op.name == "ld" and op.space == ops.SHARED:
-                left += told
+                left += stored
             elif op.name != "ld" and not op.name.startswith("atom."):
                 left += _used(op)
     return found
