@@ -35,7 +35,7 @@ from grader.problems import Problem, vendor_library
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.recorder_process import Ended, prepare_recorder, run_recorder
-from grader.record.refusals import Refusal, find_refusal, refusal_sentence, refused
+from grader.record.refusals import find_refusal, refusal_sentence, refused
 from grader.sandbox import PATIENCE, Limits, Sandbox
 from ptxsim.findings.finding import Severity
 from ptxsim.frontend.interface import Interface
@@ -176,15 +176,15 @@ def _request(build: Build, known: Known, given: Sequence[Given], record_s: float
 def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan | _Refusal:
     """The recorder's answer for one size, as far as it can be trusted."""
     if ended.timed_out:
-        return _Refusal(refused=refused(Refusal.LATE, seconds=f"{record_s:g}"))
+        return _Refusal(refused=refused("LATE", seconds=f"{record_s:g}"))
     try:
         reply = decode(ended.reply, _Reply)
     except (msgspec.DecodeError, UnicodeDecodeError):
         if os.WIFSIGNALED(ended.status):
             name = signal.strsignal(os.WTERMSIG(ended.status))
-            return _Refusal(refused=refused(Refusal.KILLED, signal=str(name)))
+            return _Refusal(refused=refused("KILLED", signal=str(name)))
         status = os.WEXITSTATUS(ended.status)
-        return _Refusal(refused=refused(Refusal.ENDED, status=str(status)))
+        return _Refusal(refused=refused("ENDED", status=str(status)))
     if (refusal := reply.refusal) is not None:  # which host code may have forged
         row = find_refusal(refusal.refused)
         after = refusal.after is None or find_refusal(refusal.after) is not None
@@ -196,7 +196,7 @@ def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan 
         wrong = flaw(plan, given, known)
         if wrong is None:
             return _with_arguments(plan, known.declared)
-    return _Refusal(refused=refused(Refusal.CORRUPTED, how=str(wrong)))
+    return _Refusal(refused=refused("CORRUPTED", how=str(wrong)))
 
 
 def _with_arguments(plan: Plan, declared: Interface) -> Plan:
@@ -228,7 +228,7 @@ def _rejected(refusal: _Refusal, places: Mapping[int, Place], submission: Submis
             library=library,
         )
     # A failed call explains a crash, or why nothing was launched.
-    if refusal.after and (kind is Kind.HOST_CRASH or row is Refusal.NO_KERNEL):
+    if refusal.after and (kind is Kind.HOST_CRASH or row.name == "NO_KERNEL"):
         verdict = Verdict.RE
         words = phrase(
             "{what} after {failure}", what=words, failure=refusal_sentence(refusal.after)

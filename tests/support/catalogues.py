@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gettext
 import io
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from grader.base.language import Language, translated
+from grader.record.refusals import REFUSALS
 from grader.results.rungs import find_rungs
 from tests.support.places import ROOT
 
@@ -30,15 +33,14 @@ KEYWORDS = {
     "ngettext": (1, 2),
     "_": None,
 }
-_PHRASES = ("phrase", "error", "warning", "forbidden", "wrong", "invalid", "crashed")
+_PHRASES = ("phrase", "error", "warning")
 _WIDTH = 100
 
 
 def of_python(
     file: IO[bytes], _keywords: object, _comments: object, options: object
 ) -> Iterator[tuple[int, str, str | tuple[str, str], list[str]]]:
-    """A method for Babel, whose own sees no call within a call, nor the tables of events
-    and refusals."""
+    """A method for Babel, whose own sees no call within a call, nor the table of events."""
     for node in ast.walk(ast.parse(file.read())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
@@ -47,6 +49,21 @@ def of_python(
                     yield node.lineno, "phrase", text, []
                 case "counted", [str() as one, str() as many, *_]:
                     yield node.lineno, "counted", (one, many), []
+
+
+def of_comments(
+    file: IO[bytes], _keywords: object, _comments: object, options: object
+) -> Iterator[tuple[int, str, str, list[str]]]:
+    """A method for Babel that finds the comments of CUDA sources."""
+    found: list[str] = []
+
+    class Notes(gettext.NullTranslations):
+        def gettext(self, message: str) -> str:
+            found.append(message)
+            return message
+
+    translated(file.read().decode(), Language("", Notes()))
+    yield from ((1, "", text, []) for text in found)
 
 
 def catalogues() -> tuple[Path, ...]:
@@ -93,6 +110,7 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
         for each in settings
     }
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
+    yield from (("refusals.toml", 1, each.sentence.text, [], None) for each in REFUSALS)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
         yield from ((rung.name, 1, text, [], None) for text in texts if text)
