@@ -56,8 +56,6 @@ _LIST = phrase("a list of {example}", example=_EXAMPLE)
 _SOME = phrase("a list of {example}, at least one", example=_EXAMPLE)
 _RANGE = phrase("[LEAST, MOST], or one number")
 WORDS = {
-    "groups.public.weight": phrase("a number > 0"),
-    "groups.hidden.weight": phrase("a number > 0"),
     "groups.hidden.seed_file": phrase("the name of a file with the secret, beside the lab file"),
     **{
         f"groups.hidden.{kind}{path}": words
@@ -66,17 +64,8 @@ WORDS = {
             ("", _LIST if kind == "correctness" else _SOME),
             ("[].ranges", phrase("one [LEAST, MOST], or one number, for each dimension")),
             ("[].ranges[]", _RANGE),
-            ("[].count", phrase("an integer from 1 to {most}", most=64)),
-            ("[].multiple_of", phrase("an integer from 1 to {most}", most=1024)),
-            ("[].weight", phrase("a number > 0")),
         )
     },
-}
-SECTIONS: dict[str, type[Record]] = {
-    "groups": Groups,
-    "groups.public": PublicGroup,
-    "groups.hidden": HiddenGroup,
-    **{f"groups.hidden.{kind}[]": Drawn for kind in KINDS},
 }
 
 

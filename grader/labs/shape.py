@@ -77,10 +77,8 @@ _EXPECTED = {
     **groups.WORDS,
     **course_rules.WORDS,
     "id": IDENTIFIER,
-    "performance[].weight": phrase("a number > 0"),
     "performance[].id": IDENTIFIER,
     "language": phrase("one of {names}", names=", ".join(known_languages())),
-    "multiple_of": phrase("an integer from 1 to {most}", most=1024),
     "architectures": phrase(
         "a list of compute capabilities such as [80] or [90a, 80], at least one"
     ),
@@ -94,7 +92,7 @@ _CHECKED: dict[str, Any] = {"kw_only": True, "frozen": True, "forbid_unknown_fie
 
 
 class Shape:
-    """record: what the document is converted to. sections, words: for ``explain``. size_key: what
+    """record: what the document is converted to. words: for ``explain``. size_key: what
     an entry of ``performance`` calls its size: "size", or the dimensions: "mnk"."""
 
     def __init__(self, kind: type[Problem], document: Mapping[str, Any]) -> None:
@@ -129,16 +127,6 @@ class Shape:
             bases=(LabFile,),
             **_CHECKED,
         )
-        self.sections: dict[str, Any] = {
-            "": self.record,
-            "performance[]": timed,
-            **scoring_rules.SECTIONS,
-            **groups.SECTIONS,
-            **course_rules.SECTIONS,
-            "rules": Rules,
-            "limits": Limits,
-            **{n: t for n, t in own.items() if isinstance(t, type) and issubclass(t, Record)},
-        }
         self.words = {**_EXPECTED, **_size_words(kind.dims, self.size_key)}
 
 
