@@ -18,18 +18,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from grader.base import (
-    CACHE_VARIABLE,
-    PEAK_UNIT,
-    PREPARED_VARIABLE,
-    GraderError,
-    Language,
-    Result,
-    Verdict,
-    cache_folder,
-    cache_limit,
-    find_host_compiler,
-)
+from grader import base
 from grader.build import find_toolchain
 from grader.cli.console import DONE, FAULT, spoken
 from grader.cli.defaults import FILE, VARIABLES, read_defaults
@@ -103,12 +92,12 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 def _prepare(folder: Path) -> None:
     """Compile all parts for every CPU; what the checks compile goes there, too."""
     folder.mkdir(parents=True, exist_ok=True)  # not private, as a cache is
-    os.environ[CACHE_VARIABLE] = os.environ[PREPARED_VARIABLE] = str(folder.absolute())
+    os.environ[base.CACHE_VARIABLE] = os.environ[base.PREPARED_VARIABLE] = str(folder.absolute())
     for part in (*map(portable_engine, LEVELS), model_library(), LAUNCHER, KEY_STREAM, CALLING):
         part.compiled()
 
 
-def _lines(checks: tuple[MachineCheck, ...], language: Language) -> Text:
+def _lines(checks: tuple[MachineCheck, ...], language: base.Language) -> Text:
     """Each item with its state, and a remedy under what is missing: a command on one line."""
     states = {
         check: (phrase("ok"), "green")
@@ -139,7 +128,7 @@ def _checks() -> Iterator[MachineCheck]:
     yield MachineCheck(name=verbatim("Python"), ok=True, needed=True, found=(version,))
     yield _attempt(
         phrase("C++ compiler"),
-        lambda: (verbatim(str(find_host_compiler())),),
+        lambda: (verbatim(str(base.find_host_compiler())),),
         phrase("{command} (as root)", command="apt-get install g++"),
     )
     yield _attempt(verbatim("nvcc"), _nvcc, phrase("{command} (installs nvcc)", command=install()))
@@ -152,7 +141,7 @@ def _checks() -> Iterator[MachineCheck]:
     try:
         tools = find_toolchain()
         nvdisasm, cute = tools.nvdisasm, tools.cutlass_include
-    except GraderError:
+    except base.GraderError:
         nvdisasm = cute = None
     yield _optional(verbatim("nvdisasm"), nvdisasm, install())
     yield _optional(phrase("CuTe headers"), cute, install("cutlass"))
@@ -183,7 +172,7 @@ def _gpu_checks() -> Iterator[MachineCheck]:
     name, remedy = phrase("GPU self-test"), verbatim("nvidia-smi")
     try:
         result = _self_test()
-    except GraderError as error:
+    except base.GraderError as error:
         yield MachineCheck(name=name, ok=False, needed=False, found=(error.message,), remedy=remedy)
         return
     gpu = result.environment.gpu
@@ -192,10 +181,10 @@ def _gpu_checks() -> Iterator[MachineCheck]:
         facts.append(phrase("up to {clock} MHz", clock=gpu.sm_clock_mhz))
         if gpu.fp32_peak_tflops:
             peak = phrase("FP32 peak {speed:.1f} {unit}")
-            facts.append(peak.given(speed=gpu.fp32_peak_tflops, unit=PEAK_UNIT))
+            facts.append(peak.given(speed=gpu.fp32_peak_tflops, unit=base.PEAK_UNIT))
         yield MachineCheck(name=verbatim("CUDA"), ok=True, needed=False, found=(listed(facts),))
     timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
-    ok = result.verdict is Verdict.AC
+    ok = result.verdict is base.Verdict.AC
     # The message names the cause: another process, MPS, an old driver, too little memory.
     found = clauses([result.error or verbatim(result.verdict.value), *timed])
     yield MachineCheck(
@@ -203,7 +192,7 @@ def _gpu_checks() -> Iterator[MachineCheck]:
     )
 
 
-def _self_test() -> Result:
+def _self_test() -> base.Result:
     """Grade starter/ at a few sizes. Raises GraderError if grading cannot even start."""
     lab = load_lab()
     size = Size(dims={dim.name: 1024 for dim in lab.problem.dims})
@@ -233,7 +222,7 @@ def _attempt(
 ) -> MachineCheck:
     try:
         return MachineCheck(name=name, ok=True, needed=True, found=look())
-    except GraderError as error:
+    except base.GraderError as error:
         return MachineCheck(name=name, ok=False, needed=True, found=(error.message,), remedy=remedy)
 
 
@@ -258,8 +247,8 @@ def _nvcc() -> tuple[Message, ...]:
 
 
 def _cache() -> tuple[Message, ...]:
-    found = phrase("{folder}, {most:g} GB of builds at most", folder=str(cache_folder()))
-    return (found.given(most=cache_limit() / 1e9),)
+    found = phrase("{folder}, {most:g} GB of builds at most", folder=str(base.cache_folder()))
+    return (found.given(most=base.cache_limit() / 1e9),)
 
 
 def _sandboxes() -> Iterator[MachineCheck]:
@@ -267,7 +256,7 @@ def _sandboxes() -> Iterator[MachineCheck]:
     name = phrase("sandbox")
     try:
         kind = Sandbox.open("auto").kind
-    except GraderError as error:
+    except base.GraderError as error:
         yield MachineCheck(name=name, ok=False, needed=True, found=(error.message,), remedy=_AGAIN)
         return
     yield MachineCheck(name=name, ok=kind != "rlimits", needed=False, found=(_HOLDS[kind],))
