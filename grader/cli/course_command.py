@@ -13,21 +13,12 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from grader import labs
+from grader import course, labs
 from grader.base import Language, UsageError, one_line
 from grader.cli import leaderboard_command as boards
 from grader.cli import options
 from grader.cli.console import DONE, answer, say, skipped, spoken
 from grader.cli.options import Parser
-from grader.course import (
-    Board,
-    Parties,
-    Row,
-    assignment_column,
-    board_rendering,
-    read_roster,
-    regrade,
-)
 from grader.course import rubric as marking
 from grader.report import titles
 from grader.results import ResultEntry, entry_or_complaint, read_entries, read_index, store
@@ -55,9 +46,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 class _Work(NamedTuple):
     """Data from which all outputs are written."""
 
-    board: Board
-    rows: Sequence[Row]  # of students, those without a result too
-    parties: Parties
+    board: course.Board
+    rows: Sequence[course.Row]  # of students, those without a result too
+    parties: course.Parties
     rubric: labs.Rubric
     weights: labs.Weights | None
     marked: Mapping[str, marking.Marks]
@@ -91,7 +82,7 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
     if not 0 < chosen.points < 1e6:
         raise UsageError(f"--points: expected a number > 0, got {chosen.points:g}")
     if chosen.canvas:
-        chosen.assignment = assignment_column(chosen.roster, chosen.assignment)
+        chosen.assignment = course.assignment_column(chosen.roster, chosen.assignment)
     console = boards.beside(console, chosen.csv)
     work = _work(chosen, console)
     folder = chosen.to or chosen.out / "rubric" / store.folder_name(work.board.lab)
@@ -112,7 +103,7 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
 def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     selected = boards.select(chosen, console)
     board = boards.only(selected.boards)
-    parties = selected.parties or Parties({})
+    parties = selected.parties or course.Parties({})
     rubric = _rubric(chosen, board, spoken(console))
     rows = [row for row in board.rows if row.kind in ("student", "missing")]
     rows.sort(key=lambda row: row.student)
@@ -129,7 +120,7 @@ def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     return _Work(board, rows, parties, rubric, weights, marked, grades)
 
 
-def _rubric(chosen: argparse.Namespace, board: Board, language: Language) -> labs.Rubric:
+def _rubric(chosen: argparse.Namespace, board: course.Board, language: Language) -> labs.Rubric:
     """The rubric of --rubric or of the lab, else the questions that the grader answers itself."""
     if chosen.rubric:
         return labs.read_rubric(chosen.rubric)
@@ -190,7 +181,7 @@ def _export(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
         boards.write(text, chosen.csv, console)
     if chosen.canvas:
         shares = {each.student: each.total / 100 for each in grades if each.total is not None}
-        text = board_rendering.canvas(shares, work.parties, chosen.assignment, chosen.points)
+        text = course.board_rendering.canvas(shares, work.parties, chosen.assignment, chosen.points)
         boards.write(text, chosen.canvas, console)
     if chosen.gradescope:
         _write_gradescope(work, chosen, console)
@@ -249,19 +240,19 @@ def _add_regrade_options(parser: Parser) -> None:
 def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     lab, rules = boards.lab_and_rules(chosen)
     entries = _entries(chosen, lab, console)
-    parties = Parties(read_roster(chosen.roster)) if chosen.roster else None
-    known = regrade.versions(parties.merged(entries) if parties else entries)
+    parties = course.Parties(course.read_roster(chosen.roster)) if chosen.roster else None
+    known = course.regrade.versions(parties.merged(entries) if parties else entries)
     after = _side(chosen.after, known, rules, chosen)
     rest = {sha: found for sha, found in known.items() if sha != after.sha256}
     before = _side(chosen.before, rest if chosen.before is None else known, rules, chosen)
-    found = regrade.compare(before, after, parties.roster if parties else None)
+    found = course.regrade.compare(before, after, parties.roster if parties else None)
     console = boards.beside(console, chosen.csv)
     if chosen.csv:
-        boards.write(regrade.table_csv(found), chosen.csv, console)
+        boards.write(course.regrade.table_csv(found), chosen.csv, console)
     for side in (before, after):
         words = f"lab file {side.sha256[:12]}: {len(side.entries)} results, to {side.newest}"
         answer(console, words)
-    console.print(regrade.terminal(found))
+    console.print(course.regrade.terminal(found))
     answer(console, f"{len(found.changes)} changed, {found.same} did not")
     return DONE
 
@@ -288,7 +279,7 @@ def _side(
     known: Mapping[str, Sequence[ResultEntry]],
     rules: labs.TimeRules | None,
     chosen: argparse.Namespace,
-) -> regrade.LabVersion:
+) -> course.regrade.LabVersion:
     """One version of the lab file; a file that is named brings its own rules of time."""
     if not known:
         raise UsageError(
@@ -305,6 +296,6 @@ def _side(
         have = ", ".join(sha[:12] for sha in known)
         raise UsageError(f"{named}: no results by this lab file; there are some by {have}")
     choice = chosen.choose or (rules.attempts if rules else "best")
-    return regrade.LabVersion(
+    return course.regrade.LabVersion(
         sha256=sha256, entries=tuple(known[sha256]), rules=rules, choice=choice
     )

@@ -14,17 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from grader import base
-from grader.judge import scoring
-from grader.judge.verdicts import (
-    DECIDING,
-    judge_cases,
-    line_counts,
-    merge_findings,
-    only_slow,
-    overall,
-    weightiest,
-    worst,
-)
+from grader.judge import scoring, verdicts
 from grader.labs import Case, Lab, Rules
 from grader.run import CaseOutcome
 from ptxsim.findings.finding import LineCount, Severity
@@ -79,13 +69,13 @@ def rule(
     notes: Sequence[base.Finding] = (),
 ) -> Ruling:
     """Rule on one group of sizes by itself. notes: on what its plans launch."""
-    results = judge_cases(cases, outcomes, lab.problem, lab.rules)
+    results = verdicts.judge_cases(cases, outcomes, lab.problem, lab.rules)
     return Ruling(
-        verdict=overall(results),
+        verdict=verdicts.overall(results),
         outcomes=tuple(outcomes),
         cases=results,
-        findings=(*merge_findings(outcomes), *notes),
-        lines=line_counts(outcomes, lab.problem),
+        findings=(*verdicts.merge_findings(outcomes), *notes),
+        lines=verdicts.line_counts(outcomes, lab.problem),
         printed=next((each.printed for each in outcomes if each.printed), ""),
     )
 
@@ -104,7 +94,9 @@ def conclude(
     times; None in the simulator.
     """
     own, rules, findings = public.verdict, lab.rules, public.findings
-    every = own if hidden is None or hidden.verdict is None else worst([own, hidden.verdict])
+    every = (
+        own if hidden is None or hidden.verdict is None else verdicts.worst([own, hidden.verdict])
+    )
     verdict, against = every, False
     if simulated is not None:
         against = simulated.verdict not in _NOTHING_AGAINST
@@ -112,9 +104,9 @@ def conclude(
         findings += _unknown(simulated.findings, findings)
         lines, printed = simulated.lines, simulated.printed
         public = msgspec.structs.replace(public, lines=lines, printed=printed)
-    slow = only_slow(public.cases, findings) and not against
+    slow = verdicts.only_slow(public.cases, findings) and not against
     # Groups fail apart, if both are scored; a broken rule costs all.
-    apart = verdict is every and verdict not in DECIDING
+    apart = verdict is every and verdict not in verdicts.DECIDING
     secret = hidden.points if hidden is not None and apart else None
     score = None
     if yardsticks is not None:
@@ -215,7 +207,7 @@ def reduced(
     group = base.SizeGroup(name="hidden", weight=lab.hidden.weight, sizes=sizes)
     if found is None:
         return group
-    kind, score = weightiest(found.findings), None
+    kind, score = verdicts.weightiest(found.findings), None
     if yardsticks is not None and found.cases:
         timed = lab.hidden.performance
         score = scoring.score(found.verdict, timed, found.cases, lab.scoring, yardsticks)
@@ -235,7 +227,7 @@ def _public_group(public: Ruling, lab: Lab, score: base.Score | None) -> base.Si
         weight=lab.hidden.public_weight,
         sizes=len(public.cases),
         right=_right(public.cases),
-        verdict=overall(public.cases),
+        verdict=verdicts.overall(public.cases),
         points=score.total if score else None,
     )
 
