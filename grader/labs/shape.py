@@ -14,7 +14,7 @@ from grader.labs import course_rules, groups, scoring_rules
 from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.groups import Groups
 from grader.labs.scoring_rules import Positive, Scoring
-from grader.labs.yaml_file import IDENTIFIER, at, either, show_size, wanted
+from grader.labs.yaml_file import at, either, show_size, wanted
 from grader.problems import Dim, Problem
 from ptxsim.message import Message, enumerated, phrase, verbatim
 from ptxsim.records import Record
@@ -72,22 +72,6 @@ class LabFile(Record):
 
 # --- shape -------------------------------------------------------------------------------------
 
-_EXPECTED = {
-    **scoring_rules.WORDS,
-    **groups.WORDS,
-    **course_rules.WORDS,
-    "id": IDENTIFIER,
-    "performance[].id": IDENTIFIER,
-    "language": phrase("one of {names}", names=", ".join(known_languages())),
-    "architectures": phrase(
-        "a list of compute capabilities such as [80] or [90a, 80], at least one"
-    ),
-    "architectures[]": phrase("a compute capability without its dot, such as 80 for sm_80, or 90a"),
-    "limits.memory_mb": phrase("an integer ≥ 256 (MiB)"),
-    **{f"limits.{name}": phrase("a number > 0 (seconds)") for name in Limits.__struct_fields__[:5]},
-}
-
-
 _CHECKED: dict[str, Any] = {"kw_only": True, "frozen": True, "forbid_unknown_fields": True}
 
 
@@ -127,7 +111,7 @@ class Shape:
             bases=(LabFile,),
             **_CHECKED,
         )
-        self.words = {**_EXPECTED, **_size_words(kind.dims, self.size_key)}
+        self.words = _size_words(kind.dims, self.size_key)
 
 
 def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
@@ -145,13 +129,14 @@ def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
     entry = f"{{{key}: {names}, weight: 1}}"
     sizes = phrase("a list of sizes {names}, at least one", names=names)
     return {
-        "correctness": sizes,
-        "correctness[]": size,
-        "cpu": sizes,
-        "cpu[]": size,
-        "performance": phrase("a list of {example}, at least one", example=entry),
-        "performance[]": verbatim(entry),
-        f"performance[].{key}": size,
+        "LabFile.correctness": sizes,
+        "LabFile.correctness[]": size,
+        "LabFile.cpu": sizes,
+        "LabFile.cpu[]": size,
+        "LabFile.performance": phrase("a list of {example}, at least one", example=entry),
+        "LabFile.performance[]": verbatim(entry),
+        f"Performance.{key}": size,
+        "LabFile.language": phrase("one of {names}", names=", ".join(known_languages())),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -75,23 +75,33 @@ def parse(path: Path, data: bytes, example: Path) -> dict[str, Any]:
 
 # --- complaints --------------------------------------------------------------------------------
 
-IDENTIFIER = phrase("letters, digits, '-' and '_', at most 64")
 _LOCATION = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]+)`")
+
+
+@cache
+def known_words() -> Mapping[str, Message]:
+    """Words for fields whose types say too little: by ``Record.field``."""
+    table = msgspec.toml.decode(Path(__file__).with_name("words.toml").read_bytes())
+    return {
+        f"{record}.{field}": Message(text=text)
+        for record, fields in table.items()
+        for field, text in fields.items()
+    }
 
 
 def explain(
     error: msgspec.ValidationError,
     document: Mapping[str, Any],
     record: type[Record],
-    expected: Mapping[str, Message],
+    words: Mapping[str, Message],
 ) -> Message:
     """``path: what is wrong there``, with a remedy where one can be guessed.
 
-    record: what the document should be. expected: words for fields, where their types say too
-    little.
+    record: what the document should be. words: more than ``known_words``.
     """
+    expected = {**known_words(), **words}
     complaint = str(error)
     location = _LOCATION.search(complaint)
     path = location["path"] if location else ""
@@ -101,14 +111,14 @@ def explain(
         return at(field, phrase("unknown key; {remedy}", remedy=remedy))
     if missing := _MISSING.search(complaint):
         path = _join(path, missing["name"])
-        words = _words(path, complaint, record, expected)
-        return at(path, phrase("missing; expected {words}", words=words))
-    if _shape(path) not in expected:
+        what = _words(path, complaint, record, expected)
+        return at(path, phrase("missing; expected {words}", words=what))
+    if _key(record, path) not in expected:
         # One number of a size is wrong: show the whole size.
         outer = re.sub(r"\[\d+\]$", "", path)
-        path = outer if _shape(outer) in expected else path
-    words = _words(path, complaint, record, expected)
-    return at(path or phrase("the file"), wanted(words, show(_at(document, path))))
+        path = outer if _key(record, outer) in expected else path
+    what = _words(path, complaint, record, expected)
+    return at(path or phrase("the file"), wanted(what, show(_at(document, path))))
 
 
 def at(field: str | Message, what: Message) -> Message:
@@ -147,7 +157,7 @@ def show_size(size: tuple[int, ...] | int) -> str:
 def _words(
     path: str, complaint: str, record: type[Record], expected: Mapping[str, Message]
 ) -> Message:
-    if words := expected.get(_shape(path)):
+    if words := expected.get(_key(record, path)):
         return words
     kind = _type_at(record, path)
     if get_origin(kind) is Literal:
@@ -173,8 +183,9 @@ def either(choices: Iterable[str]) -> Message:
     )
 
 
-def _shape(path: str) -> str:
-    return re.sub(r"\[\d+\]", "[]", path)
+def _key(record: type[Record], path: str) -> str:
+    outer, _, field = re.sub(r"\[\d+\]", "[]", path).rpartition(".")
+    return f"{getattr(_type_at(record, outer), '__name__', '')}.{field}"
 
 
 def _join(path: str, name: str) -> str:
@@ -188,7 +199,7 @@ def _fields(kind: Any) -> tuple[str, ...]:
 def _type_at(record: type[Record], path: str) -> Any:
     """The type at ``performance[1].mnk`` in a record's document; None if there is no such field."""
     found: Any = record
-    for name, element in re.findall(r"([^.\[\]]+)|(\[\d+\])", path):
+    for name, element in re.findall(r"([^.\[\]]+)|(\[\d*\])", path):
         if get_origin(found) is Annotated:
             found = get_args(found)[0]
         if element:

@@ -15,6 +15,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 from grader.base.language import Language, translated
+from grader.labs.yaml_file import known_words
 from grader.record.refusals import REFUSALS
 from grader.results.rungs import find_rungs
 from tests.support.places import ROOT
@@ -110,7 +111,8 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
         for each in settings
     }
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
-    yield from (("refusals.toml", 1, each.sentence.text, [], None) for each in REFUSALS)
+    tables = (*(each.sentence for each in REFUSALS), *known_words().values())
+    yield from (("", 1, each.text, [], None) for each in tables)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
         yield from ((rung.name, 1, text, [], None) for text in texts if text)
