@@ -100,7 +100,9 @@ def record_plans(
     frames = {frame for one in outcomes for frame in _frames(one)}
     places = locate(frames, build, submission, sandbox) if located else {}
     return tuple(
-        _placed(one, places) if isinstance(one, Plan) else _rejected(one, places, submission)
+        _completed(one, places, declared)
+        if isinstance(one, Plan)
+        else _rejected(one, places, submission)
         for one in outcomes
     )
 
@@ -112,22 +114,28 @@ def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
     return outcome.frames
 
 
-def _placed(plan: Plan, places: Mapping[int, Place]) -> Plan:
-    """The plan with the lines of its operations, as far as the recorder asked for them."""
-    if not _frames(plan):
-        return plan
+def _completed(plan: Plan, places: Mapping[int, Place], declared: Interface) -> Plan:
+    """The plan with the lines of its operations, as far as the recorder asked for them, and with
+    the places of its launches' parameters, which the recorder is not asked for."""
 
-    def placed(traced: Sequence[Traced]) -> tuple[Traced, ...]:
+    def complete(traced: Sequence[Traced]) -> tuple[Traced, ...]:
         return tuple(
-            msgspec.structs.replace(each, frames=(), place=_innermost(each.frames, places))
+            msgspec.structs.replace(
+                each, frames=(), place=_innermost(each.frames, places), **arguments(each)
+            )
             for each in traced
         )
 
+    def arguments(each: Operation | RefusedCall) -> dict[str, tuple[int, ...]]:
+        if not isinstance(each, Launch):
+            return {}
+        return {"arguments": tuple(one.offset for one in declared.entries[each.kernel].params)}
+
     return msgspec.structs.replace(
         plan,
-        setup=placed(plan.setup),
-        operations=placed(plan.operations),
-        refused=placed(plan.refused),
+        setup=complete(plan.setup),
+        operations=complete(plan.operations),
+        refused=complete(plan.refused),
     )
 
 
@@ -184,21 +192,8 @@ def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan 
         plan = assembled(reply.recorded, given, known.variables, known.declared.entries)
         wrong = flaw(plan, given, known)
         if wrong is None:
-            return _with_arguments(plan, known.declared)
+            return plan
     return _Refusal(refused=refused("CORRUPTED", how=str(wrong)))
-
-
-def _with_arguments(plan: Plan, declared: Interface) -> Plan:
-    """The plan with the places of its launches' parameters, which the recorder is not asked for."""
-
-    def complete(each: Operation) -> Operation:
-        if not isinstance(each, Launch):
-            return each
-        offsets = tuple(one.offset for one in declared.entries[each.kernel].params)
-        return msgspec.structs.replace(each, arguments=offsets)
-
-    setup, operations = tuple(map(complete, plan.setup)), tuple(map(complete, plan.operations))
-    return msgspec.structs.replace(plan, setup=setup, operations=operations)
 
 
 def _rejected(

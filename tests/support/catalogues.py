@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import gettext
 import io
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import msgspec
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
@@ -19,11 +19,6 @@ from grader.labs.yaml_file import known_words
 from grader.record.refusals import REFUSALS
 from grader.results.rungs import find_rungs
 from tests.support.places import ROOT
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # pytest brings it
 
 FOLDER = ROOT / "grader" / "base" / "catalogues"
 RUNGS = ROOT / "reference"
@@ -100,7 +95,9 @@ def updated(path: Path) -> str:
 
 
 def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str | None]]:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["babel"]["mappings"]
+    settings = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["tool"]["babel"][
+        "mappings"
+    ]
     methods = [(each["pattern"], each["method"]) for each in settings]
     options = {
         each["pattern"]: {
