@@ -24,10 +24,9 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="folder of submissions")
     options.batch(parser)
-    parser.add_argument(
-        "--gpus",
-        metavar="WHICH",
-        help="measure on several GPUs of this machine, one submission on each at a time: all, or "
+    parser.option(
+        "--gpus WHICH",
+        "measure on several GPUs of this machine, one submission on each at a time: all, or "
         "indices and UUIDs such as 0,2 (default: the first one)",
     )
     add = parser.add_argument_group("for batch systems (slurm/class.sh uses them)").add_argument

@@ -61,16 +61,16 @@ def _add_rubric_options(parser: Parser) -> None:
         "student. With --marks, read the sheet back and combine both into grades."
     )
     options.selection(parser)
-    add = parser.add_argument
-    add("--rubric", metavar="FILE", type=Path, help="questions and weights, instead of the lab's")
-    add("--weights", metavar="W", type=_weights, help="such as measured=60,report=40")
-    add("--to", metavar="DIR", type=Path, help="where sheet and pages go (default: OUT/rubric/LAB)")
-    add("--marks", metavar="FILE", type=Path, help="the sheet with a human's points and comments")
-    add("--csv", metavar="FILE", type=Path, help="with --marks: the grades; - is stdout")
-    add("--canvas", metavar="FILE", type=Path, help="with --marks: a gradebook for Canvas")
-    add("--assignment", metavar="TITLE", help="with --canvas: the column's title in the gradebook")
-    add("--gradescope", metavar="DIR", type=Path, help="with --marks: a results.json per student")
-    add("--points", metavar="N", type=float, default=100.0, help="points possible (default: 100)")
+    add = parser.option
+    add("--rubric FILE", "questions and weights, instead of the lab's", type=Path)
+    add("--weights W", "such as measured=60,report=40", type=_weights)
+    add("--to DIR", "where sheet and pages go (default: OUT/rubric/LAB)", type=Path)
+    add("--marks FILE", "the sheet with a human's points and comments", type=Path)
+    add("--csv FILE", "with --marks: the grades; - is stdout", type=Path)
+    add("--canvas FILE", "with --marks: a gradebook for Canvas", type=Path)
+    add("--assignment TITLE", "with --canvas: the column's title in the gradebook")
+    add("--gradescope DIR", "with --marks: a results.json per student", type=Path)
+    add("--points N", "points possible (default: 100)", type=float, default=100.0)
 
 
 def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
@@ -231,10 +231,10 @@ def _add_regrade_options(parser: Parser) -> None:
     )
     options.selection(parser)
     which = "a lab file, or how its hash begins"
-    add = parser.add_argument
-    add("--before", metavar="LAB", help=f"{which} (default: the one before --after)")
-    add("--after", metavar="LAB", help=f"{which} (default: that of the newest result)")
-    add("--csv", metavar="FILE", type=Path, help="write a table; - is stdout")
+    add = parser.option
+    add("--before LAB", f"{which} (default: the one before --after)")
+    add("--after LAB", f"{which} (default: that of the newest result)")
+    add("--csv FILE", "write a table; - is stdout", type=Path)
 
 
 def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:

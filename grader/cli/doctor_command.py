@@ -70,14 +70,13 @@ class MachineCheck(Record):
 
 def add_options(parser: Parser) -> None:
     parser.describe(phrase("What works on this machine, and the command that fixes what does not."))
-    parser.add_argument(
-        "--prepare",
-        metavar="DIR",
-        type=Path,
-        help=phrase(
+    parser.option(
+        "--prepare DIR",
+        phrase(
             "compile the grader's own C++ into DIR, for other users and machines; jobs of slurm/ "
             "find it by GRADE_PREPARED, other commands by SGEMM_GRADER_PREPARED"
         ),
+        type=Path,
     )
 
 

@@ -31,17 +31,14 @@ def add_options(parser: Parser) -> None:
         one = formats.add_parser(name, help="of one result document")
         found = options.stored_document
         one.add_argument("result", metavar="RESULT", type=found, help="a stored result document")
-        one.add_argument(
-            "--folder", metavar="DIR", type=Path, default=Path(), help="of its sources (default: .)"
-        )
+        one.option("--folder DIR", "of its sources (default: .)", type=Path, default=Path())
         if name == "gradescope":
             visibilities(one, ("it", "the hidden sizes", "what the autograder printed"))
     canvas = formats.add_parser("canvas", help="gradebook CSV to import into Canvas")
-    canvas.add_argument(
-        "--assignment",
-        metavar="TITLE",
+    canvas.option(
+        "--assignment TITLE",
+        "a column of the exported gradebook, e.g. 'SGEMM (12345)'; its number may be left out",
         required=True,
-        help="a column of the exported gradebook, e.g. 'SGEMM (12345)'; its number may be left out",
     )
     canvas.add_argument("--points", type=float, default=100, help="points possible (default: 100)")
     table = formats.add_parser("csv", help="one row for each student and board")
@@ -49,9 +46,7 @@ def add_options(parser: Parser) -> None:
     for one in (canvas, table, document):
         options.selection(one)
     for one in formats.choices.values():
-        one.add_argument(
-            "--to", metavar="FILE", type=Path, default=Path("-"), help="default: stdout"
-        )
+        one.option("--to FILE", "default: stdout", type=Path, default=Path("-"))
 
 
 def visibilities(parser: Parser, shown: tuple[str, str, str]) -> None:

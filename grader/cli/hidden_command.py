@@ -27,9 +27,7 @@ def add_options(parser: Parser) -> None:
         "such file."
     )
     options.lab(parser)
-    parser.add_argument(
-        "--new-seed", metavar="FILE", type=Path, help="write a new secret, and list nothing"
-    )
+    parser.option("--new-seed FILE", "write a new secret, and list nothing", type=Path)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

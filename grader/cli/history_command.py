@@ -29,18 +29,18 @@ def add_options(parser: Parser) -> None:
             "became, and which advice was followed. Writes a page with the climb beside the ladder."
         )
     )
-    add = parser.add_argument
-    add(
+    add = parser.option
+    parser.add_argument(
         "name",
         metavar="NAME",
         type=Path,
         help=phrase("the student, or the folder of the submission"),
     )
     options.out(parser, phrase("where the results are"))
-    add("--lab", metavar="ID", help=phrase("only this lab's results"))
-    add("--device", choices=("gpu", "cpu"), help=phrase("only results of this device"))
-    add("--gpu", metavar="MODEL", help=phrase("only GPUs whose model name contains this text"))
-    add("--markdown", action="store_true", help=phrase("print the table as Markdown on stdout"))
+    add("--lab ID", phrase("only this lab's results"))
+    add("--device", phrase("only results of this device"), choices=("gpu", "cpu"))
+    add("--gpu MODEL", phrase("only GPUs whose model name contains this text"))
+    add("--markdown", phrase("print the table as Markdown on stdout"))
     options.pictures(parser)
 
 

@@ -23,10 +23,9 @@ def add_options(parser: Parser) -> None:
         phrase("List the labs that ship with the grader. --lab takes their names as well as files.")
     )
     options.lab(parser)
-    parser.add_argument(
-        "--job",
-        metavar="TYPE",
-        help=phrase(
+    parser.option(
+        "--job TYPE",
+        phrase(
             "print what a job needs that grades --lab on a GPU of this type, such as 2080ti or "
             "any: MiB of memory, and the architecture to compile for"
         ),

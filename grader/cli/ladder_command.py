@@ -44,10 +44,9 @@ def add_options(parser: Parser) -> None:
         type=Path,
         help=phrase("folder of rungs (default: reference/LAB here, else in the checkout)"),
     )
-    parser.add_argument(
+    parser.option(
         "--bounds",
-        action="store_true",
-        help=phrase(
+        phrase(
             "say too what each rung can reach at most on an A100 and an RTX 2080 Ti; takes some "
             "seconds for each rung, once for each source"
         ),

@@ -24,13 +24,12 @@ from ptxsim.message import phrase
 def add_options(parser: Parser) -> None:
     parser.describe(phrase("Rank the stored results, on one board for each lab and GPU model."))
     options.selection(parser)
-    add = parser.add_argument
-    add("--html", metavar="FILE", type=Path, help=phrase("write a page; - is stdout"))
-    add("--csv", metavar="FILE", type=Path, help=phrase("write a table; - is stdout"))
+    add = parser.option
+    add("--html FILE", phrase("write a page; - is stdout"), type=Path)
+    add("--csv FILE", phrase("write a table; - is stdout"), type=Path)
     add(
         "--pseudonyms",
-        action="store_true",
-        help=phrase("for students: stable made-up names, from a key stored with the results"),
+        phrase("for students: stable made-up names, from a key stored with the results"),
     )
 
 

@@ -50,15 +50,14 @@ def add_options(parser: Parser) -> None:
         )
     )
     options.submission(parser)
-    parser.add_argument(
-        "--size",
-        metavar="N",
-        type=_extent,
-        action="append",
-        help=phrase(
+    parser.option(
+        "--size N",
+        phrase(
             "each dimension; may be repeated (default: the lab's two sizes, such as 1024 and "
             "8192); the profiler runs each kernel some forty times"
         ),
+        type=_extent,
+        action="append",
     )
     options.lab(parser)
     options.out(parser, phrase("where the results are; the report is kept there"))

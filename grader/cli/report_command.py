@@ -39,7 +39,7 @@ def add_options(parser: Parser) -> None:
     options.lab(parser)
     options.device(parser, phrase("where it was graded; auto prefers the GPU's result"))
     options.out(parser, phrase("where results are"))
-    parser.add_argument("--job", metavar="ID", help=phrase("only the result of this Slurm job"))
+    parser.option("--job ID", phrase("only the result of this Slurm job"))
     options.no_report(parser)
     options.detail(parser)
 

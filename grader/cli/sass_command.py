@@ -33,20 +33,15 @@ def add_options(parser: Parser) -> None:
         )
     )
     options.submission(parser)
-    add = parser.add_argument
+    add = parser.option
     add(
-        "--arch",
-        metavar="sm_NN",
+        "--arch sm_NN",
+        phrase("compile for this architecture (default: the GPU here, else the lab's lowest)"),
         type=_architecture,
-        help=phrase("compile for this architecture (default: the GPU here, else the lab's lowest)"),
     )
     options.lab(parser)
-    add(
-        "--listing",
-        action="store_true",
-        help=phrase("show the main loop instruction by instruction"),
-    )
-    add("--json", action="store_true", help=phrase("print the records on stdout, and nothing else"))
+    add("--listing", phrase("show the main loop instruction by instruction"))
+    add("--json", phrase("print the records on stdout, and nothing else"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -38,32 +38,30 @@ def add_options(parser: Parser) -> None:
         )
     )
     options.submission(parser)
-    add = parser.add_argument
+    add = parser.option
     add(
-        "--sizes",
-        metavar="LIST",
-        help=phrase(
+        "--sizes LIST",
+        phrase(
             "each dimension: 512,1000 or FIRST:LAST:STEP, such as 1024:8192:1024; or MxNxK "
             "(default: the lab's largest timed size)"
         ),
     )
     add(
-        "--define",
-        metavar="NAME=V1,V2",
-        action="append",
-        default=[],
-        help=phrase(
+        "--define NAME=V1,V2",
+        phrase(
             "values of a macro that the source lets -D set (#ifndef NAME); may be repeated: "
             "every combination is tried"
         ),
+        action="append",
+        default=[],
     )
     options.lab(parser)
     options.device(parser)
     options.out(parser)
     options.sandbox(parser)
-    add("--force", action="store_true", help=phrase("measure again what is stored"))
-    add("--gpu", metavar="MODEL", help=phrase("in the simulator: the GPU whose bounds are shown"))
-    add("--markdown", action="store_true", help=phrase("print the table as Markdown on stdout"))
+    add("--force", phrase("measure again what is stored"))
+    add("--gpu MODEL", phrase("in the simulator: the GPU whose bounds are shown"))
+    add("--markdown", phrase("print the table as Markdown on stdout"))
     options.pictures(parser)
 
 

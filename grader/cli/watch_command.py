@@ -43,7 +43,7 @@ def add_options(parser: Parser) -> None:
     options.device(parser)
     options.sandbox(parser)
     options.detail(parser)
-    parser.add_argument("--once", action="store_true", help=phrase("end after the first result"))
+    parser.option("--once", phrase("end after the first result"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
