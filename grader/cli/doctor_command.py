@@ -62,8 +62,8 @@ class MachineCheck(Record):
     """One row of the table."""
 
     name: Message
-    ok: bool
-    needed: bool  # without it nothing can be graded here
+    ok: bool = True
+    needed: bool = False  # without it nothing can be graded here
     found: tuple[Message, ...]  # lines: what is there, or what is missing
     remedy: Message = NOTHING  # a command; empty when ok
 
@@ -124,7 +124,7 @@ def _lines(checks: tuple[MachineCheck, ...], language: base.Language) -> Text:
 def _checks() -> Iterator[MachineCheck]:
     """A fault becomes a row; nothing raises."""
     version = verbatim(platform.python_version())
-    yield MachineCheck(name=verbatim("Python"), ok=True, needed=True, found=(version,))
+    yield MachineCheck(name=verbatim("Python"), needed=True, found=(version,))
     yield _attempt(
         phrase("C++ compiler"),
         lambda: (verbatim(str(base.find_host_compiler())),),
@@ -158,7 +158,7 @@ def _defaults() -> MachineCheck:
     lines = [verbatim(f"--{each.name} {each.value} ({each.origin})") for each in found]
     none = phrase("the grader's own; {file} or {variables} can set others", file=FILE)
     none = none.given(variables=", ".join(VARIABLES.values()))
-    return MachineCheck(name=name, ok=True, needed=False, found=tuple(lines or [none]))
+    return MachineCheck(name=name, found=tuple(lines or [none]))
 
 
 def _gpu_checks() -> Iterator[MachineCheck]:
@@ -172,7 +172,7 @@ def _gpu_checks() -> Iterator[MachineCheck]:
     try:
         result = _self_test()
     except base.GraderError as error:
-        yield MachineCheck(name=name, ok=False, needed=False, found=(error.message,), remedy=remedy)
+        yield MachineCheck(name=name, ok=False, found=(error.message,), remedy=remedy)
         return
     gpu = result.environment.gpu
     if gpu:
@@ -181,14 +181,12 @@ def _gpu_checks() -> Iterator[MachineCheck]:
         if gpu.fp32_peak_tflops:
             peak = phrase("FP32 peak {speed:.1f} {unit}")
             facts.append(peak.given(speed=gpu.fp32_peak_tflops, unit=base.PEAK_UNIT))
-        yield MachineCheck(name=verbatim("CUDA"), ok=True, needed=False, found=(listed(facts),))
+        yield MachineCheck(name=verbatim("CUDA"), found=(listed(facts),))
     timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
     ok = result.verdict is base.Verdict.AC
     # The message names the cause: another process, MPS, an old driver, too little memory.
     found = clauses([result.error or verbatim(result.verdict.value), *timed])
-    yield MachineCheck(
-        name=name, ok=ok, needed=False, found=(found,), remedy=NOTHING if ok else remedy
-    )
+    yield MachineCheck(name=name, ok=ok, found=(found,), remedy=NOTHING if ok else remedy)
 
 
 def _self_test() -> base.Result:
@@ -220,7 +218,7 @@ def _attempt(
     name: Message, look: Callable[[], tuple[Message, ...]], remedy: Message
 ) -> MachineCheck:
     try:
-        return MachineCheck(name=name, ok=True, needed=True, found=look())
+        return MachineCheck(name=name, needed=True, found=look())
     except base.GraderError as error:
         return MachineCheck(name=name, ok=False, needed=True, found=(error.message,), remedy=remedy)
 
@@ -229,9 +227,9 @@ def _optional(
     name: Message, found: Path | str | None, remedy: Message, missing: Message | None = None
 ) -> MachineCheck:
     if found:
-        return MachineCheck(name=name, ok=True, needed=False, found=(verbatim(str(found)),))
+        return MachineCheck(name=name, found=(verbatim(str(found)),))
     what = missing or phrase("not installed")
-    return MachineCheck(name=name, ok=False, needed=False, found=(what,), remedy=remedy)
+    return MachineCheck(name=name, ok=False, found=(what,), remedy=remedy)
 
 
 def _made(_part: object) -> tuple[Message, ...]:
@@ -258,9 +256,7 @@ def _sandboxes() -> Iterator[MachineCheck]:
     except base.GraderError as error:
         yield MachineCheck(name=name, ok=False, needed=True, found=(error.message,), remedy=_AGAIN)
         return
-    yield MachineCheck(name=name, ok=kind != "rlimits", needed=False, found=(_HOLDS[kind],))
+    yield MachineCheck(name=name, ok=kind != "rlimits", found=(_HOLDS[kind],))
     for missing, cause in _BETTER[kind].items():
         why, better = cause(), verbatim(missing)
-        yield MachineCheck(
-            name=better, ok=False, needed=False, found=(why.what,), remedy=why.remedy
-        )
+        yield MachineCheck(name=better, ok=False, found=(why.what,), remedy=why.remedy)
