@@ -9,11 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.cli import options
-from grader.cli.options import Parser
 from grader.course import warm_up
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = (
         "Grade every submission in DIR: folders, files such as alice.cu, or an export "
         "from Gradescope. Submissions that already have a result are not graded again."

@@ -18,7 +18,6 @@ from grader.base import Language, UsageError, one_line
 from grader.cli import leaderboard_command as boards
 from grader.cli import options
 from grader.cli.console import DONE, answer, say, skipped, spoken
-from grader.cli.options import Parser
 from grader.course import rubric as marking
 from grader.report import titles
 from grader.results import ResultEntry, entry_or_complaint, read_entries, read_index, store
@@ -27,7 +26,7 @@ _PRIVATE = 0o600  # names and marks: only the instructor may read them
 _POINTS = 10.0  # of each question, where no rubric says more
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = "For the instructor: the lab reports' marks, and what a regrade changed."
     commands = parser.add_subparsers(dest="course", metavar="COMMAND", required=True)
     sheet = "a sheet for marks and a page per student; grades of both"
@@ -55,7 +54,7 @@ class _Work(NamedTuple):
     grades: Mapping[str, marking.RubricGrade]  # {} without marks
 
 
-def _add_rubric_options(parser: Parser) -> None:
+def _add_rubric_options(parser: options.Parser) -> None:
     parser.description = (
         "Write a sheet (CSV) with the measured points and room for a human's, and a page per "
         "student. With --marks, read the sheet back and combine both into grades."
@@ -224,7 +223,7 @@ def _weights(text: str) -> labs.Weights:
 # --- regrade -----------------------------------------------------------------------------------
 
 
-def _add_regrade_options(parser: Parser) -> None:
+def _add_regrade_options(parser: options.Parser) -> None:
     parser.description = (
         "List whose points differ between two versions of a lab file, and why. Grading again with "
         "a changed lab file keeps the results that it replaces."

@@ -62,9 +62,9 @@ class MachineCheck(Record):
     """One row of the table."""
 
     name: Message
+    found: tuple[Message, ...]  # lines: what is there, or what is missing
     ok: bool = True
     needed: bool = False  # without it nothing can be graded here
-    found: tuple[Message, ...]  # lines: what is there, or what is missing
     remedy: Message = NOTHING  # a command; empty when ok
 
 

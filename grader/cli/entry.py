@@ -22,7 +22,6 @@ from grader.base import ENGLISH, GraderError, Language, MachineError, OutOfTime,
 from grader.cli import console as terminal
 from grader.cli import options
 from grader.cli.defaults import default_of
-from grader.cli.options import Parser
 from ptxsim.message import phrase
 
 _COMMANDS = {
@@ -71,7 +70,7 @@ _EPILOG = phrase(
 class _Command(Protocol):
     """The interface of a command's module."""
 
-    def add_options(self, parser: Parser) -> None: ...
+    def add_options(self, parser: options.Parser) -> None: ...
 
     def run(self, options: argparse.Namespace, console: Console) -> int: ...
 
@@ -144,14 +143,16 @@ def _run(arguments: list[str], console: Console) -> int:
         name = "grade"
         if not arguments[0].startswith("-"):
             options.find_submission(arguments[0], _COMMANDS)
-        parser = Parser(prog="grade", epilog=root.format_help(), language=language, raw=True)
+        parser = options.Parser(
+            prog="grade", epilog=root.format_help(), language=language, raw=True
+        )
     command = _command(name, parser)
     return command.run(parser.parse_args(arguments), console)
 
 
-def _root(language: Language) -> tuple[Parser, dict[str, Parser]]:
+def _root(language: Language) -> tuple[options.Parser, dict[str, options.Parser]]:
     """The parser that lists the commands, and theirs, which have no options yet."""
-    root = Parser(
+    root = options.Parser(
         prog="grade",
         usage=argparse.SUPPRESS,
         epilog=language(_EPILOG),
@@ -167,14 +168,14 @@ def _root(language: Language) -> tuple[Parser, dict[str, Parser]]:
     }
 
 
-def _command(name: str, parser: Parser) -> _Command:
+def _command(name: str, parser: options.Parser) -> _Command:
     command = cast(_Command, import_module(f"grader.cli.{name}_command"))
     command.add_options(parser)
     options.language(parser)
     return command
 
 
-def every_parser() -> Parser:
+def every_parser() -> options.Parser:
     """The parser of all commands with their options, for the completion of shells."""
     root, parsers = _root(ENGLISH)
     for name, parser in parsers.items():

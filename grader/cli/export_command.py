@@ -16,7 +16,6 @@ from grader.base import Language, MachineError, Result, UsageError, one_line
 from grader.cli import leaderboard_command as boards
 from grader.cli import options
 from grader.cli.console import DONE, spoken, to_stdout
-from grader.cli.options import Parser
 from grader.course import GRADEBOOK_NEEDED, assignment_column
 from grader.course import board_rendering as render
 from grader.report import Shown, Visibility, csoj, github, gradescope, prairielearn, sarif
@@ -24,7 +23,7 @@ from grader.results import store
 from ptxsim.message import phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = "Export results to other systems; FILE - is stdout."
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
     for name in (each for each in RENDERERS if each != "json"):  # that is the stored file itself
@@ -49,7 +48,7 @@ def add_options(parser: Parser) -> None:
         one.option("--to FILE", "default: stdout", type=Path, default=Path("-"))
 
 
-def visibilities(parser: Parser, shown: tuple[str, str, str]) -> None:
+def visibilities(parser: options.Parser, shown: tuple[str, str, str]) -> None:
     """shown: the result, the hidden sizes and the output, in words."""
     defaults = {
         "visibility": "visible",

@@ -14,12 +14,11 @@ from grader.cli import export_command as formats
 from grader.cli import options
 from grader.cli.console import aside, speak_as
 from grader.cli.hidden_command import known_hidden
-from grader.cli.options import Parser
 from grader.labs import Lab, find_lab, load_lab, revealed, with_hidden
 from ptxsim.message import phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(phrase("Grade CUDA submissions: compile, run, verify, and point at bugs."))
     add = parser.option
     options.submission(parser, "submissions", nargs="+")

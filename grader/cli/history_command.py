@@ -13,7 +13,6 @@ from grader.base import UsageError
 from grader.cli import options
 from grader.cli.console import DONE, say, skipped, spoken, to_stdout
 from grader.cli.leaderboard_command import known_ladders
-from grader.cli.options import Parser
 from grader.labs import did_you_mean, student_of
 from grader.report import png_file, svg_file
 from grader.results import ResultEntry, Stored, read_index, store
@@ -22,7 +21,7 @@ from grader.study import history_render as render
 from ptxsim.message import Message, clauses, phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Show every graded version of a student's kernel in order: what changed, how fast it "

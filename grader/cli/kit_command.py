@@ -12,13 +12,12 @@ from grader.cli import options
 from grader.cli.console import DONE, answer
 from grader.cli.export_command import shown, visibilities
 from grader.cli.new_command import find_starter
-from grader.cli.options import Parser
 from grader.course import kits
 from grader.labs import find_lab, load_lab
 from grader.results import store
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = "Write what a course system needs to grade with this grader."
     systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
     scope = systems.add_parser("gradescope", help="autograder.zip, to upload")

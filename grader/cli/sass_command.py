@@ -13,7 +13,6 @@ from grader.build import find_toolchain
 from grader.cli import options
 from grader.cli.console import DONE, spoken
 from grader.cli.grading import ready
-from grader.cli.options import Parser
 from grader.explain import disassemble, summarise
 from grader.judge import GradingContext, compile_for
 from grader.labs import find_lab, load_lab, load_submission, source_texts
@@ -25,7 +24,7 @@ from ptxsim.message import phrase
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Show what ptxas made of a submission's kernels: the main loop's instructions, by "

@@ -12,7 +12,6 @@ from grader import labs
 from grader.base import Rejected, SubmissionError, UsageError, one_line
 from grader.cli import options
 from grader.cli.console import DONE, say, skipped
-from grader.cli.options import Parser
 from grader.course import Entrant, find_submissions, similar
 from grader.results import store
 from ptxsim.message import phrase
@@ -21,7 +20,7 @@ _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
 _GIVEN = ("starter", "starters", labs.REFERENCE)  # what every student may use
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = (
         "List suspiciously similar pairs among the submissions in DIR, for the instructor "
         "only. Names, comments, white space and order do not hide a copy; code from starter/ and "

@@ -14,7 +14,6 @@ from grader.cli import options
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
 from grader.cli.grading import check_place, open_bench
 from grader.cli.history_command import write_pictures
-from grader.cli.options import Parser
 from grader.judge import GradingContext
 from grader.labs import Lab, find_lab, load_lab, load_submission
 from grader.results import store
@@ -29,7 +28,7 @@ _DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)
 _VALUE = re.compile(r"-?[A-Za-z0-9_.]{1,32}", re.ASCII)  # a number, a name, true
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Build, check and time one kernel at many sizes, and for every combination of values "
