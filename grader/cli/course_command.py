@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from rich.console import Console
 
 from grader import course, labs
@@ -49,8 +50,6 @@ class _Work(NamedTuple):
     rows: Sequence[course.Row]  # of students, those without a result too
     parties: course.Parties
     rubric: labs.Rubric
-    weights: labs.Weights | None
-    marked: Mapping[str, marking.Marks]
     grades: Mapping[str, marking.RubricGrade]  # {} without marks
 
 
@@ -90,8 +89,8 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
         _write_sheet(folder / "marks.csv", work, console)
         answer(console, f"pages: {folder} ({len(work.rows)})")
         return DONE
-    assert work.weights
-    console.print(marking.terminal(list(work.grades.values()), work.weights))
+    assert work.rubric.weights
+    console.print(marking.terminal(list(work.grades.values()), work.rubric.weights))
     lacking = sum(grade.total is None for grade in work.grades.values())
     answer(console, f"{len(work.grades) - lacking} grades, {lacking} without one")
     answer(console, f"pages: {folder} ({len(work.rows)})")
@@ -104,19 +103,19 @@ def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     board = boards.only(selected.boards)
     parties = selected.parties or course.Parties({})
     rubric = _rubric(chosen, board, spoken(console))
+    weights = chosen.weights or rubric.weights
+    rubric = msgspec.structs.replace(rubric, weights=weights)
     rows = [row for row in board.rows if row.kind in ("student", "missing")]
     rows.sort(key=lambda row: row.student)
-    weights = chosen.weights or rubric.weights
     if chosen.marks is None:
-        return _Work(board, rows, parties, rubric, weights, {}, {})
+        return _Work(board, rows, parties, rubric, {})
     if weights is None:
         raise UsageError("what counts how much? say it with --weights measured=60,report=40")
     marked = marking.read_sheet(chosen.marks, rubric, {row.student for row in rows})
     grades = {
-        row.student: marking.grade_rubric(row, marked.get(row.student), rubric, weights)
-        for row in rows
+        row.student: marking.grade_rubric(row, marked.get(row.student), rubric) for row in rows
     }
-    return _Work(board, rows, parties, rubric, weights, marked, grades)
+    return _Work(board, rows, parties, rubric, grades)
 
 
 def _rubric(chosen: argparse.Namespace, board: course.Board, language: Language) -> labs.Rubric:
@@ -146,16 +145,8 @@ def _lab(named: str | None, lab_id: str) -> labs.Lab:
 def _write_pages(work: _Work, folder: Path, language: Language) -> None:
     roster = work.parties.roster
     for row in work.rows:
-        text = marking.student_page(
-            row,
-            work.board,
-            roster.get(row.student),
-            work.rubric,
-            work.marked.get(row.student),
-            work.grades.get(row.student),
-            work.weights,
-            language,
-        )
+        person, grade = roster.get(row.student), work.grades.get(row.student)
+        text = marking.student_page(row, work.board, person, work.rubric, grade, language)
         path = folder / f"{store.folder_name(row.student)}.html"
         store.write(path, text.encode(), mode=_PRIVATE, lasting=False)
 
@@ -187,7 +178,6 @@ def _export(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
 
 
 def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
-    assert work.weights
     documents = {
         (each.entry.submission.sha256, each.entry.created): each.path
         for each in read_index(chosen.out).documents
@@ -195,18 +185,11 @@ def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console)
     }
     written = 0
     for row in work.rows:
-        grade, marks = work.grades[row.student], work.marked.get(row.student)
-        if grade.total is None or marks is None or row.sha256 is None or row.created is None:
+        grade = work.grades[row.student]
+        if grade.total is None or grade.marks is None or row.sha256 is None or row.created is None:
             continue
-        text = marking.marked_gradescope(
-            store.load(documents[(row.sha256, row.created)]),
-            grade,
-            marks,
-            work.rubric,
-            work.weights,
-            chosen.points,
-            spoken(console),
-        )
+        result = store.load(documents[(row.sha256, row.created)])
+        text = marking.marked_gradescope(result, grade, work.rubric, chosen.points, spoken(console))
         name = f"{store.folder_name(row.student)}.json"
         store.write(chosen.gradescope / name, text.encode(), mode=_PRIVATE, lasting=False)
         written += 1
