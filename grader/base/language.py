@@ -5,10 +5,9 @@ from __future__ import annotations
 import gettext
 import io
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import IO
 
 from grader.base.errors import UsageError
 from ptxsim.message import Message, phrase, rendered
@@ -116,27 +115,8 @@ _TOKENS = re.compile(
 
 def translated(source: str, language: Language) -> str:
     """The source with its comments in this language, where the catalogue has them."""
-    return _changed(source, language.translations.gettext)
+    change = language.translations.gettext
 
-
-def extracted(
-    source: IO[bytes],
-    keywords: Mapping[str, object],
-    comment_tags: Collection[str],
-    options: Mapping[str, str],
-) -> Iterator[tuple[int, str, str, list[str]]]:
-    """Yield the texts to translate, as Babel expects them: line, function, text, remarks."""
-    found: list[str] = []
-
-    def keep(text: str) -> str:
-        found.append(text)
-        return text
-
-    _changed(source.read().decode(), keep)
-    yield from ((1, "", text, []) for text in found)
-
-
-def _changed(source: str, change: Callable[[str], str]) -> str:
     def piece(token: re.Match[str]) -> str:
         if token["paragraph"] is not None:
             before = f"{token['indent']}//"

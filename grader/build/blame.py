@@ -18,18 +18,9 @@ from functools import partial
 from pathlib import Path
 
 from grader.base import BuildInfo, Rejected, Submission, ToolchainError, Verdict
+from grader.build import steps
 from grader.build.diagnostics import Complaint, first_error, readable, used_at
 from grader.build.entry import alone, entry_source, trial, with_brought_headers
-from grader.build.steps import (
-    OBJECT,
-    PTX,
-    BuildSettings,
-    StepFailed,
-    TooLarge,
-    assemble,
-    link,
-    translate,
-)
 from grader.labs import copy_sources, with_hint
 from grader.problems import Interface, vendor_library
 from ptxsim.message import Message, phrase
@@ -46,7 +37,10 @@ def not_defined(interface: Interface) -> Message:
 
 
 def refusal(
-    failure: StepFailed, settings: BuildSettings, submission: Submission, info: BuildInfo
+    failure: steps.StepFailed,
+    settings: steps.BuildSettings,
+    submission: Submission,
+    info: BuildInfo,
 ) -> Exception:
     """The exception to raise. ``info`` holds the log."""
     seconds = settings.limits.cpu_s
@@ -106,7 +100,7 @@ def refusal(
     return Rejected(Verdict.CE, words, build=info)
 
 
-def _words(failure: StepFailed, log: str) -> Message:
+def _words(failure: steps.StepFailed, log: str) -> Message:
     lines = log.splitlines()
     if failure.step == "g++" and lines:
         return phrase("the linker failed: {line}", line=lines[0])
@@ -142,17 +136,17 @@ def _includes(submission: Submission, complaint: Complaint) -> bool:
     return b"include" in line and complaint.missing.encode() in line
 
 
-def _trouble(settings: BuildSettings) -> Message | None:
+def _trouble(settings: steps.BuildSettings) -> Message | None:
     """Return why even the grader's own trial program does not build; None if it does."""
 
     def fill(folder: Path) -> None:
         (folder / settings.interface.main).write_text(trial(settings.interface))
 
     try:
-        translated = translate(settings, fill, entry_source(settings.interface))
-        assemble(settings, translated.files[PTX])
-        link(settings, translated.files[OBJECT])
-    except StepFailed as failure:
+        translated = steps.translate(settings, fill, entry_source(settings.interface))
+        steps.assemble(settings, translated.files[steps.PTX])
+        steps.link(settings, translated.files[steps.OBJECT])
+    except steps.StepFailed as failure:
         words = _words(failure, readable(failure.output))
         return phrase(
             "{step} cannot build the grader's own trial program: {words}",
@@ -162,11 +156,11 @@ def _trouble(settings: BuildSettings) -> Message | None:
     return None
 
 
-def _compiles_alone(settings: BuildSettings, submission: Submission) -> bool:
+def _compiles_alone(settings: steps.BuildSettings, submission: Submission) -> bool:
     source = alone(settings.interface, submission.defines)
     entry = with_brought_headers(source, submission, settings.toolchain)
     try:
-        translate(settings, partial(copy_sources, submission), entry)
-    except (StepFailed, TooLarge):
+        steps.translate(settings, partial(copy_sources, submission), entry)
+    except (steps.StepFailed, steps.TooLarge):
         return False
     return True

@@ -16,35 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from grader.base import (
-    Build,
-    BuildInfo,
-    Rejected,
-    Submission,
-    ToolchainError,
-    Verdict,
-    cache_folder,
-    cache_limit,
-    decode,
-)
-from grader.build import cache
+from grader import base
+from grader.build import cache, steps
 from grader.build.blame import not_defined, refusal
 from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import readable
 from grader.build.entry import INCLUDE, entry_source, with_brought_headers
-from grader.build.steps import (
-    CUBIN,
-    LIBRARY,
-    OBJECT,
-    PTX,
-    BuildSettings,
-    StepFailed,
-    TooLarge,
-    assemble,
-    commands,
-    link,
-    translate,
-)
 from grader.build.toolchain import Toolchain
 from grader.labs import copy_sources, with_hint
 from grader.problems import Interface
@@ -52,13 +29,13 @@ from grader.sandbox import Limits, Sandbox
 from ptxsim.frontend.module import LIBRARY_CALLS
 from ptxsim.message import phrase
 
-_FILES = (PTX, CUBIN, LIBRARY)
+_FILES = (steps.PTX, steps.CUBIN, steps.LIBRARY)
 _MAX_KERNELS = 1000
 _MAX_NAMES = 1 << 20  # characters of all their names
 
 
 def compile_submission(
-    submission: Submission,
+    submission: base.Submission,
     interface: Interface,
     toolchain: Toolchain,
     sandbox: Sandbox,
@@ -66,19 +43,19 @@ def compile_submission(
     arch: str,
     compile_s: float,
     memory_mb: int,
-) -> Build:
+) -> base.Build:
     """Compile ``submission`` for ``arch`` ("sm_80"), or find the identical build in the cache.
 
     ``compile_s`` holds for each step. Raises Rejected with CE (compiler's words in ``build``) or FE
     (the interface is missing, or a library that the lab forbids is included), and ToolchainError
     when the machine lacks something the submission may use.
     """
-    limit = cache_limit()
-    folder = cache_folder() / "builds" / _key(submission, interface, toolchain, arch)
+    limit = base.cache_limit()
+    folder = base.cache_folder() / "builds" / _key(submission, interface, toolchain, arch)
     cached = _load(folder, arch)
     if cached is not None:
         return cached
-    settings = BuildSettings(
+    settings = steps.BuildSettings(
         toolchain=toolchain,
         sandbox=sandbox,
         arch=arch,
@@ -91,7 +68,7 @@ def compile_submission(
     cache.tidy(folder.parent, limit)
     found = _load(folder, arch)
     if found is None:
-        raise ToolchainError(
+        raise base.ToolchainError(
             phrase(
                 "the cache folder {folder} loses files: is the disk full?",
                 folder=str(folder.parent),
@@ -101,50 +78,54 @@ def compile_submission(
 
 
 def _made_by(
-    submission: Submission, settings: BuildSettings, spellings: Sequence[Interface]
-) -> tuple[BuildInfo, Mapping[str, bytes]]:
+    submission: base.Submission, settings: steps.BuildSettings, spellings: Sequence[Interface]
+) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build by the first spelling that works; if none does, what the first comes to."""
     first, *others = spellings
     try:
         return _made(submission, msgspec.structs.replace(settings, interface=first))
-    except (Rejected, ToolchainError):
+    except (base.Rejected, base.ToolchainError):
         if others:
-            with suppress(Rejected, ToolchainError):
+            with suppress(base.Rejected, base.ToolchainError):
                 return _made_by(submission, settings, others)
         raise
 
 
-def _made(submission: Submission, settings: BuildSettings) -> tuple[BuildInfo, Mapping[str, bytes]]:
+def _made(
+    submission: base.Submission, settings: steps.BuildSettings
+) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build from scratch: what is said of it, and its files."""
-    command = " && ".join(map(shlex.join, commands(settings.toolchain, settings.arch)))
-    info = BuildInfo(ok=False, command=command, log="", seconds=0.0, kernels=())
+    command = " && ".join(map(shlex.join, steps.commands(settings.toolchain, settings.arch)))
+    info = base.BuildInfo(ok=False, command=command, log="", seconds=0.0, kernels=())
     source = entry_source(settings.interface, submission.defines)
     entry = with_brought_headers(source, submission, settings.toolchain)
     try:
-        translated = translate(settings, partial(copy_sources, submission), entry)
+        translated = steps.translate(settings, partial(copy_sources, submission), entry)
         info = _after(info, translated.output, translated.seconds)
-        if _lacks(settings.interface, translated.files[OBJECT]):
+        if _lacks(settings.interface, translated.files[steps.OBJECT]):
             words = with_hint(not_defined(settings.interface), submission)
             info = msgspec.structs.replace(info, ok=True)
-            raise Rejected(Verdict.FE, words, build=info)
+            raise base.Rejected(base.Verdict.FE, words, build=info)
         with ThreadPoolExecutor(max_workers=1) as pool:
-            linked = pool.submit(link, settings, translated.files[OBJECT])
-            assembled = assemble(settings, translated.files[PTX])
+            linked = pool.submit(steps.link, settings, translated.files[steps.OBJECT])
+            assembled = steps.assemble(settings, translated.files[steps.PTX])
             info = _after(info, assembled.output, assembled.seconds)
-            info = _with_kernels(info, assembled.files[CUBIN])
+            info = _with_kernels(info, assembled.files[steps.CUBIN])
             library = linked.result()
-    except StepFailed as failure:
+    except steps.StepFailed as failure:
         info = _after(info, failure.output, failure.done.seconds)
         raise refusal(failure, settings, submission, info) from None
-    except TooLarge as error:
-        raise Rejected(Verdict.CE, error.message, build=_after(info, error.output, 0.0)) from None
+    except steps.TooLarge as error:
+        raise base.Rejected(
+            base.Verdict.CE, error.message, build=_after(info, error.output, 0.0)
+        ) from None
     # The linker's messages about a successful link do not concern the student.
     info = msgspec.structs.replace(info, ok=True, seconds=info.seconds + library.seconds)
     files = translated.files | assembled.files | library.files
     return info, {name: files[name] for name in _FILES}
 
 
-def _after(info: BuildInfo, output: str, seconds: float) -> BuildInfo:
+def _after(info: base.BuildInfo, output: str, seconds: float) -> base.BuildInfo:
     """The build when one more step has ended."""
     log = f"{info.log}\n{readable(output)}".strip()
     return msgspec.structs.replace(info, log=log, seconds=info.seconds + seconds)
@@ -158,14 +139,14 @@ def _lacks(interface: Interface, host_object: bytes) -> bool:
         return False
 
 
-def _with_kernels(info: BuildInfo, cubin: bytes) -> BuildInfo:
+def _with_kernels(info: base.BuildInfo, cubin: bytes) -> base.BuildInfo:
     """The build with the cubin's kernels. Raises Rejected for too many of them, and for undefined
     library calls: the build defines every one that nvcc declares."""
     try:
         found = kernels(cubin)
         asked = {symbol.name for _, symbol in Elf(cubin).symbols(undefined=True)}
     except Damaged as error:
-        raise ToolchainError(
+        raise base.ToolchainError(
             phrase("ptxas makes cubins that the grader cannot read: {why}", why=str(error))
         ) from None
     if len(found) > _MAX_KERNELS or sum(len(kernel.name) for kernel in found) > _MAX_NAMES:
@@ -174,22 +155,22 @@ def _with_kernels(info: BuildInfo, cubin: bytes) -> BuildInfo:
             count=len(found),
             most=_MAX_KERNELS,
         )
-        raise Rejected(Verdict.CE, message, build=info)
+        raise base.Rejected(base.Verdict.CE, message, build=info)
     info = msgspec.structs.replace(info, kernels=found)
     if name := next((name for name in LIBRARY_CALLS if name in asked), None):
         message = phrase(
             "inline assembly declares {name}; call printf() or assert() instead", name=name
         )
-        raise Rejected(Verdict.CE, message, build=info)
+        raise base.Rejected(base.Verdict.CE, message, build=info)
     return info
 
 
-def _key(submission: Submission, interface: Interface, toolchain: Toolchain, arch: str) -> str:
+def _key(submission: base.Submission, interface: Interface, toolchain: Toolchain, arch: str) -> str:
     """Hash everything that goes into a build."""
     compiler = toolchain.host_compiler.stat()
     digest = hashlib.sha256(submission.sha256.encode())
     about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns]
-    digest.update(msgspec.json.encode([about, arch, interface, commands(toolchain, arch)]))
+    digest.update(msgspec.json.encode([about, arch, interface, steps.commands(toolchain, arch)]))
     digest.update(msgspec.json.encode(submission.defines) if submission.defines else b"")
     if toolchain.cutlass_include is not None:
         digest.update((toolchain.cutlass_include / "cutlass" / "version.h").read_bytes())
@@ -200,19 +181,19 @@ def _key(submission: Submission, interface: Interface, toolchain: Toolchain, arc
     return digest.hexdigest()[:24]
 
 
-def _load(folder: Path, arch: str) -> Build | None:
+def _load(folder: Path, arch: str) -> base.Build | None:
     found = cache.find(folder, _FILES)
     if found is None:
         return None
     try:
-        info = decode(found, BuildInfo)
+        info = base.decode(found, base.BuildInfo)
     except msgspec.DecodeError:
         return None
-    return Build(
+    return base.Build(
         arch=arch,
-        ptx=folder / PTX,
-        cubin=folder / CUBIN,
-        host_library=folder / LIBRARY,
+        ptx=folder / steps.PTX,
+        cubin=folder / steps.CUBIN,
+        host_library=folder / steps.LIBRARY,
         kernels=info.kernels,
         command=info.command,
         log=info.log,

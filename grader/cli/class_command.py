@@ -9,11 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.cli import options
-from grader.cli.options import Parser
 from grader.course import warm_up
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = (
         "Grade every submission in DIR: folders, files such as alice.cu, or an export "
         "from Gradescope. Submissions that already have a result are not graded again."
@@ -24,10 +23,9 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="folder of submissions")
     options.batch(parser)
-    parser.add_argument(
-        "--gpus",
-        metavar="WHICH",
-        help="measure on several GPUs of this machine, one submission on each at a time: all, or "
+    parser.option(
+        "--gpus WHICH",
+        "measure on several GPUs of this machine, one submission on each at a time: all, or "
         "indices and UUIDs such as 0,2 (default: the first one)",
     )
     add = parser.add_argument_group("for batch systems (slurm/class.sh uses them)").add_argument

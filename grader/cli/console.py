@@ -10,15 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
-from grader.base import (
-    ENGLISH,
-    GraderError,
-    Language,
-    Result,
-    Verdict,
-    choose_language,
-    one_line,
-)
+from grader import base
 from grader.labs import Lab
 from grader.report import clean
 from grader.run import Progress
@@ -33,8 +25,8 @@ UNREAD = 141  # SIGPIPE: nobody reads the answer to its end
 TERMINATED = 143  # SIGTERM
 
 
-def status_of(result: Result) -> int:
-    return {Verdict.AC: DONE, Verdict.IE: FAULT}.get(result.verdict, NOT_ACCEPTED)
+def status_of(result: base.Result) -> int:
+    return {base.Verdict.AC: DONE, base.Verdict.IE: FAULT}.get(result.verdict, NOT_ACCEPTED)
 
 
 _UNBROKEN = 10_000  # characters in a line of a pipe or file
@@ -49,12 +41,12 @@ class Terminal(Console):
         if not self.is_terminal and "COLUMNS" not in os.environ:
             self.width = _UNBROKEN
         self._option = option
-        self.language = choose_language(option, os.environ)
+        self.language = base.choose_language(option, os.environ)
         self.aside = self if aside else Terminal(option, aside=True)
 
     def speak_as(self, lab: Lab) -> None:
         """Take the lab's language if neither the user nor the environment names one."""
-        self.language = choose_language(self._option, os.environ, lab.language)
+        self.language = base.choose_language(self._option, os.environ, lab.language)
         self.aside.language = self.language
 
     def on_broken_pipe(self) -> None:
@@ -62,8 +54,8 @@ class Terminal(Console):
         raise BrokenPipeError
 
 
-def spoken(console: Console) -> Language:
-    return console.language if isinstance(console, Terminal) else ENGLISH
+def spoken(console: Console) -> base.Language:
+    return console.language if isinstance(console, Terminal) else base.ENGLISH
 
 
 def speak_as(lab: Lab, console: Console) -> None:
@@ -91,7 +83,7 @@ def say(console: Console, said: Message | str) -> None:
     aside(console).print(Text(clean(words), style="dim"), soft_wrap=True)
 
 
-def complain(error: GraderError, console: Console) -> None:
+def complain(error: base.GraderError, console: Console) -> None:
     """Print why the command, or a part of it, failed."""
     words = clean(spoken(console)(error.message))
     aside(console).print(Text(f"grade: {words}", style="bold red"), soft_wrap=True)
@@ -108,7 +100,7 @@ def skipped(complaints: Iterable[Message | str], console: Console) -> None:
     language = spoken(console)
     for complaint in complaints:
         said = language(complaint) if isinstance(complaint, Message) else complaint
-        words = language(phrase("skipped: {what}", what=one_line(said)))
+        words = language(phrase("skipped: {what}", what=base.one_line(said)))
         aside(console).print(Text(words, style="yellow"), soft_wrap=True)
 
 
@@ -121,11 +113,11 @@ def stages(name: str, console: Console) -> Iterator[Progress]:
     language, console = spoken(console), aside(console)
 
     def line(what: Message) -> Text:
-        words = phrase("{place}: {what}", place=one_line(name), what=what)
+        words = phrase("{place}: {what}", place=base.one_line(name), what=what)
         return Text(language(words), style="" if console.is_terminal else "dim")
 
     if console.is_terminal:
-        with console.status(Text(one_line(name))) as status:
+        with console.status(Text(base.one_line(name))) as status:
             yield lambda stage, words: status.update(line(words or stage))
         return
     told: set[Message] = set()

@@ -11,23 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from rich.console import Console
 
-from grader import labs
+from grader import course, labs
 from grader.base import Language, UsageError, one_line
 from grader.cli import leaderboard_command as boards
 from grader.cli import options
 from grader.cli.console import DONE, answer, say, skipped, spoken
-from grader.cli.options import Parser
-from grader.course import (
-    Board,
-    Parties,
-    Row,
-    assignment_column,
-    board_rendering,
-    read_roster,
-    regrade,
-)
 from grader.course import rubric as marking
 from grader.report import titles
 from grader.results import ResultEntry, entry_or_complaint, read_entries, read_index, store
@@ -36,7 +27,7 @@ _PRIVATE = 0o600  # names and marks: only the instructor may read them
 _POINTS = 10.0  # of each question, where no rubric says more
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = "For the instructor: the lab reports' marks, and what a regrade changed."
     commands = parser.add_subparsers(dest="course", metavar="COMMAND", required=True)
     sheet = "a sheet for marks and a page per student; grades of both"
@@ -55,31 +46,29 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 class _Work(NamedTuple):
     """Data from which all outputs are written."""
 
-    board: Board
-    rows: Sequence[Row]  # of students, those without a result too
-    parties: Parties
+    board: course.Board
+    rows: Sequence[course.Row]  # of students, those without a result too
+    parties: course.Parties
     rubric: labs.Rubric
-    weights: labs.Weights | None
-    marked: Mapping[str, marking.Marks]
     grades: Mapping[str, marking.RubricGrade]  # {} without marks
 
 
-def _add_rubric_options(parser: Parser) -> None:
+def _add_rubric_options(parser: options.Parser) -> None:
     parser.description = (
         "Write a sheet (CSV) with the measured points and room for a human's, and a page per "
         "student. With --marks, read the sheet back and combine both into grades."
     )
     options.selection(parser)
-    add = parser.add_argument
-    add("--rubric", metavar="FILE", type=Path, help="questions and weights, instead of the lab's")
-    add("--weights", metavar="W", type=_weights, help="such as measured=60,report=40")
-    add("--to", metavar="DIR", type=Path, help="where sheet and pages go (default: OUT/rubric/LAB)")
-    add("--marks", metavar="FILE", type=Path, help="the sheet with a human's points and comments")
-    add("--csv", metavar="FILE", type=Path, help="with --marks: the grades; - is stdout")
-    add("--canvas", metavar="FILE", type=Path, help="with --marks: a gradebook for Canvas")
-    add("--assignment", metavar="TITLE", help="with --canvas: the column's title in the gradebook")
-    add("--gradescope", metavar="DIR", type=Path, help="with --marks: a results.json per student")
-    add("--points", metavar="N", type=float, default=100.0, help="points possible (default: 100)")
+    add = parser.option
+    add("--rubric FILE", "questions and weights, instead of the lab's", type=Path)
+    add("--weights W", "such as measured=60,report=40", type=_weights)
+    add("--to DIR", "where sheet and pages go (default: OUT/rubric/LAB)", type=Path)
+    add("--marks FILE", "the sheet with a human's points and comments", type=Path)
+    add("--csv FILE", "with --marks: the grades; - is stdout", type=Path)
+    add("--canvas FILE", "with --marks: a gradebook for Canvas", type=Path)
+    add("--assignment TITLE", "with --canvas: the column's title in the gradebook")
+    add("--gradescope DIR", "with --marks: a results.json per student", type=Path)
+    add("--points N", "points possible (default: 100)", type=float, default=100.0)
 
 
 def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
@@ -91,7 +80,7 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
     if not 0 < chosen.points < 1e6:
         raise UsageError(f"--points: expected a number > 0, got {chosen.points:g}")
     if chosen.canvas:
-        chosen.assignment = assignment_column(chosen.roster, chosen.assignment)
+        chosen.assignment = course.assignment_column(chosen.roster, chosen.assignment)
     console = boards.beside(console, chosen.csv)
     work = _work(chosen, console)
     folder = chosen.to or chosen.out / "rubric" / store.folder_name(work.board.lab)
@@ -100,8 +89,8 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
         _write_sheet(folder / "marks.csv", work, console)
         answer(console, f"pages: {folder} ({len(work.rows)})")
         return DONE
-    assert work.weights
-    console.print(marking.terminal(list(work.grades.values()), work.weights))
+    assert work.rubric.weights
+    console.print(marking.terminal(list(work.grades.values()), work.rubric.weights))
     lacking = sum(grade.total is None for grade in work.grades.values())
     answer(console, f"{len(work.grades) - lacking} grades, {lacking} without one")
     answer(console, f"pages: {folder} ({len(work.rows)})")
@@ -112,24 +101,24 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
 def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     selected = boards.select(chosen, console)
     board = boards.only(selected.boards)
-    parties = selected.parties or Parties({})
+    parties = selected.parties or course.Parties({})
     rubric = _rubric(chosen, board, spoken(console))
+    weights = chosen.weights or rubric.weights
+    rubric = msgspec.structs.replace(rubric, weights=weights)
     rows = [row for row in board.rows if row.kind in ("student", "missing")]
     rows.sort(key=lambda row: row.student)
-    weights = chosen.weights or rubric.weights
     if chosen.marks is None:
-        return _Work(board, rows, parties, rubric, weights, {}, {})
+        return _Work(board, rows, parties, rubric, {})
     if weights is None:
         raise UsageError("what counts how much? say it with --weights measured=60,report=40")
     marked = marking.read_sheet(chosen.marks, rubric, {row.student for row in rows})
     grades = {
-        row.student: marking.grade_rubric(row, marked.get(row.student), rubric, weights)
-        for row in rows
+        row.student: marking.grade_rubric(row, marked.get(row.student), rubric) for row in rows
     }
-    return _Work(board, rows, parties, rubric, weights, marked, grades)
+    return _Work(board, rows, parties, rubric, grades)
 
 
-def _rubric(chosen: argparse.Namespace, board: Board, language: Language) -> labs.Rubric:
+def _rubric(chosen: argparse.Namespace, board: course.Board, language: Language) -> labs.Rubric:
     """The rubric of --rubric or of the lab, else the questions that the grader answers itself."""
     if chosen.rubric:
         return labs.read_rubric(chosen.rubric)
@@ -156,16 +145,8 @@ def _lab(named: str | None, lab_id: str) -> labs.Lab:
 def _write_pages(work: _Work, folder: Path, language: Language) -> None:
     roster = work.parties.roster
     for row in work.rows:
-        text = marking.student_page(
-            row,
-            work.board,
-            roster.get(row.student),
-            work.rubric,
-            work.marked.get(row.student),
-            work.grades.get(row.student),
-            work.weights,
-            language,
-        )
+        person, grade = roster.get(row.student), work.grades.get(row.student)
+        text = marking.student_page(row, work.board, person, work.rubric, grade, language)
         path = folder / f"{store.folder_name(row.student)}.html"
         store.write(path, text.encode(), mode=_PRIVATE, lasting=False)
 
@@ -190,14 +171,13 @@ def _export(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
         boards.write(text, chosen.csv, console)
     if chosen.canvas:
         shares = {each.student: each.total / 100 for each in grades if each.total is not None}
-        text = board_rendering.canvas(shares, work.parties, chosen.assignment, chosen.points)
+        text = course.board_rendering.canvas(shares, work.parties, chosen.assignment, chosen.points)
         boards.write(text, chosen.canvas, console)
     if chosen.gradescope:
         _write_gradescope(work, chosen, console)
 
 
 def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
-    assert work.weights
     documents = {
         (each.entry.submission.sha256, each.entry.created): each.path
         for each in read_index(chosen.out).documents
@@ -205,18 +185,11 @@ def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console)
     }
     written = 0
     for row in work.rows:
-        grade, marks = work.grades[row.student], work.marked.get(row.student)
-        if grade.total is None or marks is None or row.sha256 is None or row.created is None:
+        grade = work.grades[row.student]
+        if grade.total is None or grade.marks is None or row.sha256 is None or row.created is None:
             continue
-        text = marking.marked_gradescope(
-            store.load(documents[(row.sha256, row.created)]),
-            grade,
-            marks,
-            work.rubric,
-            work.weights,
-            chosen.points,
-            spoken(console),
-        )
+        result = store.load(documents[(row.sha256, row.created)])
+        text = marking.marked_gradescope(result, grade, work.rubric, chosen.points, spoken(console))
         name = f"{store.folder_name(row.student)}.json"
         store.write(chosen.gradescope / name, text.encode(), mode=_PRIVATE, lasting=False)
         written += 1
@@ -233,35 +206,35 @@ def _weights(text: str) -> labs.Weights:
 # --- regrade -----------------------------------------------------------------------------------
 
 
-def _add_regrade_options(parser: Parser) -> None:
+def _add_regrade_options(parser: options.Parser) -> None:
     parser.description = (
         "List whose points differ between two versions of a lab file, and why. Grading again with "
         "a changed lab file keeps the results that it replaces."
     )
     options.selection(parser)
     which = "a lab file, or how its hash begins"
-    add = parser.add_argument
-    add("--before", metavar="LAB", help=f"{which} (default: the one before --after)")
-    add("--after", metavar="LAB", help=f"{which} (default: that of the newest result)")
-    add("--csv", metavar="FILE", type=Path, help="write a table; - is stdout")
+    add = parser.option
+    add("--before LAB", f"{which} (default: the one before --after)")
+    add("--after LAB", f"{which} (default: that of the newest result)")
+    add("--csv FILE", "write a table; - is stdout", type=Path)
 
 
 def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     lab, rules = boards.lab_and_rules(chosen)
     entries = _entries(chosen, lab, console)
-    parties = Parties(read_roster(chosen.roster)) if chosen.roster else None
-    known = regrade.versions(parties.merged(entries) if parties else entries)
+    parties = course.Parties(course.read_roster(chosen.roster)) if chosen.roster else None
+    known = course.regrade.versions(parties.merged(entries) if parties else entries)
     after = _side(chosen.after, known, rules, chosen)
     rest = {sha: found for sha, found in known.items() if sha != after.sha256}
     before = _side(chosen.before, rest if chosen.before is None else known, rules, chosen)
-    found = regrade.compare(before, after, parties.roster if parties else None)
+    found = course.regrade.compare(before, after, parties.roster if parties else None)
     console = boards.beside(console, chosen.csv)
     if chosen.csv:
-        boards.write(regrade.table_csv(found), chosen.csv, console)
+        boards.write(course.regrade.table_csv(found), chosen.csv, console)
     for side in (before, after):
         words = f"lab file {side.sha256[:12]}: {len(side.entries)} results, to {side.newest}"
         answer(console, words)
-    console.print(regrade.terminal(found))
+    console.print(course.regrade.terminal(found))
     answer(console, f"{len(found.changes)} changed, {found.same} did not")
     return DONE
 
@@ -288,7 +261,7 @@ def _side(
     known: Mapping[str, Sequence[ResultEntry]],
     rules: labs.TimeRules | None,
     chosen: argparse.Namespace,
-) -> regrade.LabVersion:
+) -> course.regrade.LabVersion:
     """One version of the lab file; a file that is named brings its own rules of time."""
     if not known:
         raise UsageError(
@@ -305,6 +278,6 @@ def _side(
         have = ", ".join(sha[:12] for sha in known)
         raise UsageError(f"{named}: no results by this lab file; there are some by {have}")
     choice = chosen.choose or (rules.attempts if rules else "best")
-    return regrade.LabVersion(
+    return course.regrade.LabVersion(
         sha256=sha256, entries=tuple(known[sha256]), rules=rules, choice=choice
     )

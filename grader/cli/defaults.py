@@ -4,19 +4,15 @@ nearest ``grade.toml``, here or in a folder above."""
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 from grader.base import UsageError, one_line
 from grader.labs import did_you_mean, read
 from ptxsim.message import Message, clauses, phrase
 from ptxsim.records import Record
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FILE = "grade.toml"
 VARIABLES = {"lab": "GRADE_LAB", "out": "GRADE_OUT", "language": "GRADE_LANGUAGE"}
@@ -51,8 +47,8 @@ def _of_file(here: Path) -> dict[str, Default]:
         return {}
     origin = os.path.relpath(file, here)
     try:
-        entries = tomllib.loads(read(file).decode())
-    except (OSError, ValueError) as error:
+        entries = msgspec.toml.decode(read(file))
+    except (OSError, ValueError, msgspec.DecodeError) as error:
         raise _mistake(origin, phrase("cannot be read: {why}", why=str(error))) from None
     for name, value in entries.items():
         if name not in VARIABLES:

@@ -18,18 +18,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from grader.base import (
-    CACHE_VARIABLE,
-    PEAK_UNIT,
-    PREPARED_VARIABLE,
-    GraderError,
-    Language,
-    Result,
-    Verdict,
-    cache_folder,
-    cache_limit,
-    find_host_compiler,
-)
+from grader import base
 from grader.build import find_toolchain
 from grader.cli.console import DONE, FAULT, spoken
 from grader.cli.defaults import FILE, VARIABLES, read_defaults
@@ -73,22 +62,21 @@ class MachineCheck(Record):
     """One row of the table."""
 
     name: Message
-    ok: bool
-    needed: bool  # without it nothing can be graded here
     found: tuple[Message, ...]  # lines: what is there, or what is missing
+    ok: bool = True
+    needed: bool = False  # without it nothing can be graded here
     remedy: Message = NOTHING  # a command; empty when ok
 
 
 def add_options(parser: Parser) -> None:
     parser.describe(phrase("What works on this machine, and the command that fixes what does not."))
-    parser.add_argument(
-        "--prepare",
-        metavar="DIR",
-        type=Path,
-        help=phrase(
+    parser.option(
+        "--prepare DIR",
+        phrase(
             "compile the grader's own C++ into DIR, for other users and machines; jobs of slurm/ "
             "find it by GRADE_PREPARED, other commands by SGEMM_GRADER_PREPARED"
         ),
+        type=Path,
     )
 
 
@@ -103,12 +91,12 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 def _prepare(folder: Path) -> None:
     """Compile all parts for every CPU; what the checks compile goes there, too."""
     folder.mkdir(parents=True, exist_ok=True)  # not private, as a cache is
-    os.environ[CACHE_VARIABLE] = os.environ[PREPARED_VARIABLE] = str(folder.absolute())
+    os.environ[base.CACHE_VARIABLE] = os.environ[base.PREPARED_VARIABLE] = str(folder.absolute())
     for part in (*map(portable_engine, LEVELS), model_library(), LAUNCHER, KEY_STREAM, CALLING):
         part.compiled()
 
 
-def _lines(checks: tuple[MachineCheck, ...], language: Language) -> Text:
+def _lines(checks: tuple[MachineCheck, ...], language: base.Language) -> Text:
     """Each item with its state, and a remedy under what is missing: a command on one line."""
     states = {
         check: (phrase("ok"), "green")
@@ -136,10 +124,10 @@ def _lines(checks: tuple[MachineCheck, ...], language: Language) -> Text:
 def _checks() -> Iterator[MachineCheck]:
     """A fault becomes a row; nothing raises."""
     version = verbatim(platform.python_version())
-    yield MachineCheck(name=verbatim("Python"), ok=True, needed=True, found=(version,))
+    yield MachineCheck(name=verbatim("Python"), needed=True, found=(version,))
     yield _attempt(
         phrase("C++ compiler"),
-        lambda: (verbatim(str(find_host_compiler())),),
+        lambda: (verbatim(str(base.find_host_compiler())),),
         phrase("{command} (as root)", command="apt-get install g++"),
     )
     yield _attempt(verbatim("nvcc"), _nvcc, phrase("{command} (installs nvcc)", command=install()))
@@ -152,7 +140,7 @@ def _checks() -> Iterator[MachineCheck]:
     try:
         tools = find_toolchain()
         nvdisasm, cute = tools.nvdisasm, tools.cutlass_include
-    except GraderError:
+    except base.GraderError:
         nvdisasm = cute = None
     yield _optional(verbatim("nvdisasm"), nvdisasm, install())
     yield _optional(phrase("CuTe headers"), cute, install("cutlass"))
@@ -170,7 +158,7 @@ def _defaults() -> MachineCheck:
     lines = [verbatim(f"--{each.name} {each.value} ({each.origin})") for each in found]
     none = phrase("the grader's own; {file} or {variables} can set others", file=FILE)
     none = none.given(variables=", ".join(VARIABLES.values()))
-    return MachineCheck(name=name, ok=True, needed=False, found=tuple(lines or [none]))
+    return MachineCheck(name=name, found=tuple(lines or [none]))
 
 
 def _gpu_checks() -> Iterator[MachineCheck]:
@@ -183,8 +171,8 @@ def _gpu_checks() -> Iterator[MachineCheck]:
     name, remedy = phrase("GPU self-test"), verbatim("nvidia-smi")
     try:
         result = _self_test()
-    except GraderError as error:
-        yield MachineCheck(name=name, ok=False, needed=False, found=(error.message,), remedy=remedy)
+    except base.GraderError as error:
+        yield MachineCheck(name=name, ok=False, found=(error.message,), remedy=remedy)
         return
     gpu = result.environment.gpu
     if gpu:
@@ -192,18 +180,16 @@ def _gpu_checks() -> Iterator[MachineCheck]:
         facts.append(phrase("up to {clock} MHz", clock=gpu.sm_clock_mhz))
         if gpu.fp32_peak_tflops:
             peak = phrase("FP32 peak {speed:.1f} {unit}")
-            facts.append(peak.given(speed=gpu.fp32_peak_tflops, unit=PEAK_UNIT))
-        yield MachineCheck(name=verbatim("CUDA"), ok=True, needed=False, found=(listed(facts),))
+            facts.append(peak.given(speed=gpu.fp32_peak_tflops, unit=base.PEAK_UNIT))
+        yield MachineCheck(name=verbatim("CUDA"), found=(listed(facts),))
     timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
-    ok = result.verdict is Verdict.AC
+    ok = result.verdict is base.Verdict.AC
     # The message names the cause: another process, MPS, an old driver, too little memory.
     found = clauses([result.error or verbatim(result.verdict.value), *timed])
-    yield MachineCheck(
-        name=name, ok=ok, needed=False, found=(found,), remedy=NOTHING if ok else remedy
-    )
+    yield MachineCheck(name=name, ok=ok, found=(found,), remedy=NOTHING if ok else remedy)
 
 
-def _self_test() -> Result:
+def _self_test() -> base.Result:
     """Grade starter/ at a few sizes. Raises GraderError if grading cannot even start."""
     lab = load_lab()
     size = Size(dims={dim.name: 1024 for dim in lab.problem.dims})
@@ -232,8 +218,8 @@ def _attempt(
     name: Message, look: Callable[[], tuple[Message, ...]], remedy: Message
 ) -> MachineCheck:
     try:
-        return MachineCheck(name=name, ok=True, needed=True, found=look())
-    except GraderError as error:
+        return MachineCheck(name=name, needed=True, found=look())
+    except base.GraderError as error:
         return MachineCheck(name=name, ok=False, needed=True, found=(error.message,), remedy=remedy)
 
 
@@ -241,9 +227,9 @@ def _optional(
     name: Message, found: Path | str | None, remedy: Message, missing: Message | None = None
 ) -> MachineCheck:
     if found:
-        return MachineCheck(name=name, ok=True, needed=False, found=(verbatim(str(found)),))
+        return MachineCheck(name=name, found=(verbatim(str(found)),))
     what = missing or phrase("not installed")
-    return MachineCheck(name=name, ok=False, needed=False, found=(what,), remedy=remedy)
+    return MachineCheck(name=name, ok=False, found=(what,), remedy=remedy)
 
 
 def _made(_part: object) -> tuple[Message, ...]:
@@ -258,8 +244,8 @@ def _nvcc() -> tuple[Message, ...]:
 
 
 def _cache() -> tuple[Message, ...]:
-    found = phrase("{folder}, {most:g} GB of builds at most", folder=str(cache_folder()))
-    return (found.given(most=cache_limit() / 1e9),)
+    found = phrase("{folder}, {most:g} GB of builds at most", folder=str(base.cache_folder()))
+    return (found.given(most=base.cache_limit() / 1e9),)
 
 
 def _sandboxes() -> Iterator[MachineCheck]:
@@ -267,12 +253,10 @@ def _sandboxes() -> Iterator[MachineCheck]:
     name = phrase("sandbox")
     try:
         kind = Sandbox.open("auto").kind
-    except GraderError as error:
+    except base.GraderError as error:
         yield MachineCheck(name=name, ok=False, needed=True, found=(error.message,), remedy=_AGAIN)
         return
-    yield MachineCheck(name=name, ok=kind != "rlimits", needed=False, found=(_HOLDS[kind],))
+    yield MachineCheck(name=name, ok=kind != "rlimits", found=(_HOLDS[kind],))
     for missing, cause in _BETTER[kind].items():
         why, better = cause(), verbatim(missing)
-        yield MachineCheck(
-            name=better, ok=False, needed=False, found=(why.what,), remedy=why.remedy
-        )
+        yield MachineCheck(name=better, ok=False, found=(why.what,), remedy=why.remedy)

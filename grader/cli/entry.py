@@ -19,21 +19,9 @@ from typing import Protocol, cast
 from rich.console import Console
 
 from grader.base import ENGLISH, GraderError, Language, MachineError, OutOfTime, UsageError
+from grader.cli import console as terminal
 from grader.cli import options
-from grader.cli.console import (
-    FAULT,
-    INTERRUPTED,
-    TERMINATED,
-    UNREAD,
-    WRONG_USAGE,
-    Terminal,
-    answer,
-    complain,
-    say,
-    spoken,
-)
 from grader.cli.defaults import default_of
-from grader.cli.options import Parser
 from ptxsim.message import phrase
 
 _COMMANDS = {
@@ -82,7 +70,7 @@ _EPILOG = phrase(
 class _Command(Protocol):
     """The interface of a command's module."""
 
-    def add_options(self, parser: Parser) -> None: ...
+    def add_options(self, parser: options.Parser) -> None: ...
 
     def run(self, options: argparse.Namespace, console: Console) -> int: ...
 
@@ -92,13 +80,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if missing := unsupported(sys.platform, platform.machine()):
         print(f"grade: {missing}", file=sys.stderr)
-        return FAULT
+        return terminal.FAULT
     _open_standard_streams()
     option, arguments = options.language_of(arguments)
     try:
-        console = Terminal(option or default_of("language"))
+        console = terminal.Terminal(option or default_of("language"))
     except UsageError as error:
-        complain(error, Terminal(None))
+        terminal.complain(error, terminal.Terminal(None))
         return error.exit_status
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGUSR1, _out_of_time)
@@ -108,17 +96,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:  # after --help too
             sys.stdout.flush()
     except GraderError as error:
-        complain(error, console)
+        terminal.complain(error, console)
         return error.exit_status
     except KeyboardInterrupt:
-        say(console, "grade: " + console.language(phrase("interrupted")))
-        return INTERRUPTED
+        terminal.say(console, "grade: " + console.language(phrase("interrupted")))
+        return terminal.INTERRUPTED
     except BrokenPipeError:
         _drop_output()
-        return UNREAD
+        return terminal.UNREAD
     except OSError as error:  # unexpected: a full disk behind stdout, a deleted folder
         failure = MachineError.of(error)
-        complain(failure, console)
+        terminal.complain(failure, console)
         _drop_output()
         return failure.exit_status
     return status
@@ -137,7 +125,7 @@ def unsupported(system: str, machine: str) -> str:
 
 def _run(arguments: list[str], console: Console) -> int:
     """The command named by the first word, or else ``grade SUBMISSION…``."""
-    language = spoken(console)
+    language = terminal.spoken(console)
     first, others = arguments[:1], arguments[1:]
     if first == ["help"]:
         arguments = [*others[:1], "--help"]
@@ -145,8 +133,8 @@ def _run(arguments: list[str], console: Console) -> int:
         arguments = [*_ALIASES.get(first[0], first), *others]
     root, parsers = _root(language)
     if not arguments:  # an empty variable in a script must not look like an accepted submission
-        answer(console, f"{language(_BEGIN)}\n{root.format_help()}".rstrip())
-        return WRONG_USAGE
+        terminal.answer(console, f"{language(_BEGIN)}\n{root.format_help()}".rstrip())
+        return terminal.WRONG_USAGE
     if arguments[0] in _COMMANDS:
         name, *arguments = arguments
         parser = parsers[name]
@@ -155,14 +143,16 @@ def _run(arguments: list[str], console: Console) -> int:
         name = "grade"
         if not arguments[0].startswith("-"):
             options.find_submission(arguments[0], _COMMANDS)
-        parser = Parser(prog="grade", epilog=root.format_help(), language=language, raw=True)
+        parser = options.Parser(
+            prog="grade", epilog=root.format_help(), language=language, raw=True
+        )
     command = _command(name, parser)
     return command.run(parser.parse_args(arguments), console)
 
 
-def _root(language: Language) -> tuple[Parser, dict[str, Parser]]:
+def _root(language: Language) -> tuple[options.Parser, dict[str, options.Parser]]:
     """The parser that lists the commands, and theirs, which have no options yet."""
-    root = Parser(
+    root = options.Parser(
         prog="grade",
         usage=argparse.SUPPRESS,
         epilog=language(_EPILOG),
@@ -178,14 +168,14 @@ def _root(language: Language) -> tuple[Parser, dict[str, Parser]]:
     }
 
 
-def _command(name: str, parser: Parser) -> _Command:
+def _command(name: str, parser: options.Parser) -> _Command:
     command = cast(_Command, import_module(f"grader.cli.{name}_command"))
     command.add_options(parser)
     options.language(parser)
     return command
 
 
-def every_parser() -> Parser:
+def every_parser() -> options.Parser:
     """The parser of all commands with their options, for the completion of shells."""
     root, parsers = _root(ENGLISH)
     for name, parser in parsers.items():
@@ -212,7 +202,7 @@ def _drop_output() -> None:
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
     """On SIGTERM, clean up as after Ctrl-C: kill children, remove temporary files."""
-    raise SystemExit(TERMINATED)
+    raise SystemExit(terminal.TERMINATED)
 
 
 def _out_of_time(_signal: int, _frame: FrameType | None) -> None:

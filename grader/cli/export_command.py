@@ -16,7 +16,6 @@ from grader.base import Language, MachineError, Result, UsageError, one_line
 from grader.cli import leaderboard_command as boards
 from grader.cli import options
 from grader.cli.console import DONE, spoken, to_stdout
-from grader.cli.options import Parser
 from grader.course import GRADEBOOK_NEEDED, assignment_column
 from grader.course import board_rendering as render
 from grader.report import Shown, Visibility, csoj, github, gradescope, prairielearn, sarif
@@ -24,24 +23,21 @@ from grader.results import store
 from ptxsim.message import phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = "Export results to other systems; FILE - is stdout."
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
     for name in (each for each in RENDERERS if each != "json"):  # that is the stored file itself
         one = formats.add_parser(name, help="of one result document")
         found = options.stored_document
         one.add_argument("result", metavar="RESULT", type=found, help="a stored result document")
-        one.add_argument(
-            "--folder", metavar="DIR", type=Path, default=Path(), help="of its sources (default: .)"
-        )
+        one.option("--folder DIR", "of its sources (default: .)", type=Path, default=Path())
         if name == "gradescope":
             visibilities(one, ("it", "the hidden sizes", "what the autograder printed"))
     canvas = formats.add_parser("canvas", help="gradebook CSV to import into Canvas")
-    canvas.add_argument(
-        "--assignment",
-        metavar="TITLE",
+    canvas.option(
+        "--assignment TITLE",
+        "a column of the exported gradebook, e.g. 'SGEMM (12345)'; its number may be left out",
         required=True,
-        help="a column of the exported gradebook, e.g. 'SGEMM (12345)'; its number may be left out",
     )
     canvas.add_argument("--points", type=float, default=100, help="points possible (default: 100)")
     table = formats.add_parser("csv", help="one row for each student and board")
@@ -49,12 +45,10 @@ def add_options(parser: Parser) -> None:
     for one in (canvas, table, document):
         options.selection(one)
     for one in formats.choices.values():
-        one.add_argument(
-            "--to", metavar="FILE", type=Path, default=Path("-"), help="default: stdout"
-        )
+        one.option("--to FILE", "default: stdout", type=Path, default=Path("-"))
 
 
-def visibilities(parser: Parser, shown: tuple[str, str, str]) -> None:
+def visibilities(parser: options.Parser, shown: tuple[str, str, str]) -> None:
     """shown: the result, the hidden sizes and the output, in words."""
     defaults = {
         "visibility": "visible",

@@ -14,51 +14,45 @@ from grader.cli import export_command as formats
 from grader.cli import options
 from grader.cli.console import aside, speak_as
 from grader.cli.hidden_command import known_hidden
-from grader.cli.options import Parser
 from grader.labs import Lab, find_lab, load_lab, revealed, with_hidden
 from ptxsim.message import phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(phrase("Grade CUDA submissions: compile, run, verify, and point at bugs."))
-    add = parser.add_argument
+    add = parser.option
     options.submission(parser, "submissions", nargs="+")
     options.lab(parser)
     add(
-        "--hidden",
-        metavar="FILE",
-        type=Path,
-        help=phrase(
+        "--hidden FILE",
+        phrase(
             "another lab file; its correctness and cpu sizes count, and students do not see them"
         ),
+        type=Path,
     )
     add(
         "--reveal",
-        action="store_true",
-        help=phrase("for who has the secret: show hidden sizes like the others, and store nothing"),
+        phrase("for who has the secret: show hidden sizes like the others, and store nothing"),
     )
     options.device(parser)
     options.out(parser)
     json = phrase("print each result document on stdout, as one line")
-    add("--json", action="store_true", help=json)
-    add(
+    add("--json", json)
+    parser.add_argument(
         "--format",
         choices=tuple(formats.RENDERERS),
         metavar="|".join(formats.IN_CALL),
         help=phrase("what a CI reads on stdout in the same call; else use grade export"),
     )
     add(
-        "--memory-mb",
-        metavar="N",
+        "--memory-mb N",
+        phrase("no process may have more memory than this (default: limits.memory_mb of the lab)"),
         type=options.positive,
-        help=phrase(
-            "no process may have more memory than this (default: limits.memory_mb of the lab)"
-        ),
     )
     options.no_report(parser)
     options.detail(parser)
     options.sandbox(parser)
-    add(
+    parser.add_argument(
         *("-V", "--version"),
         action="version",
         version=f"grade {grader.__version__}",

@@ -14,22 +14,19 @@ from rich.table import Table
 from grader.base import StoreError, UsageError
 from grader.cli import options
 from grader.cli.console import DONE, answer
-from grader.cli.options import Parser
 from grader.labs import KINDS, Hidden, Lab, find_lab, load_lab
 from ptxsim.message import phrase
 
 _SEED_BYTES = 32
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = (
         "List the hidden sizes that a lab's seed file draws: for the instructor. Students have no "
         "such file."
     )
     options.lab(parser)
-    parser.add_argument(
-        "--new-seed", metavar="FILE", type=Path, help="write a new secret, and list nothing"
-    )
+    parser.option("--new-seed FILE", "write a new secret, and list nothing", type=Path)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

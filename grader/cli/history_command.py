@@ -13,7 +13,6 @@ from grader.base import UsageError
 from grader.cli import options
 from grader.cli.console import DONE, say, skipped, spoken, to_stdout
 from grader.cli.leaderboard_command import known_ladders
-from grader.cli.options import Parser
 from grader.labs import did_you_mean, student_of
 from grader.report import png_file, svg_file
 from grader.results import ResultEntry, Stored, read_index, store
@@ -22,25 +21,25 @@ from grader.study import history_render as render
 from ptxsim.message import Message, clauses, phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Show every graded version of a student's kernel in order: what changed, how fast it "
             "became, and which advice was followed. Writes a page with the climb beside the ladder."
         )
     )
-    add = parser.add_argument
-    add(
+    add = parser.option
+    parser.add_argument(
         "name",
         metavar="NAME",
         type=Path,
         help=phrase("the student, or the folder of the submission"),
     )
     options.out(parser, phrase("where the results are"))
-    add("--lab", metavar="ID", help=phrase("only this lab's results"))
-    add("--device", choices=("gpu", "cpu"), help=phrase("only results of this device"))
-    add("--gpu", metavar="MODEL", help=phrase("only GPUs whose model name contains this text"))
-    add("--markdown", action="store_true", help=phrase("print the table as Markdown on stdout"))
+    add("--lab ID", phrase("only this lab's results"))
+    add("--device", phrase("only results of this device"), choices=("gpu", "cpu"))
+    add("--gpu MODEL", phrase("only GPUs whose model name contains this text"))
+    add("--markdown", phrase("print the table as Markdown on stdout"))
     options.pictures(parser)
 
 

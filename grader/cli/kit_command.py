@@ -12,13 +12,12 @@ from grader.cli import options
 from grader.cli.console import DONE, answer
 from grader.cli.export_command import shown, visibilities
 from grader.cli.new_command import find_starter
-from grader.cli.options import Parser
 from grader.course import kits
 from grader.labs import find_lab, load_lab
 from grader.results import store
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = "Write what a course system needs to grade with this grader."
     systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
     scope = systems.add_parser("gradescope", help="autograder.zip, to upload")
@@ -27,54 +26,40 @@ def add_options(parser: Parser) -> None:
     for one in (scope, github, judge):
         options.lab(one)
     for one in (scope, judge):
-        one.add_argument(
-            "--hidden",
-            metavar="FILE",
+        one.option(
+            "--hidden FILE",
+            "another lab file, whose correctness and cpu sizes students do not see",
             type=Path,
-            help="another lab file, whose correctness and cpu sizes students do not see",
         )
-        one.add_argument(
-            "--memory-mb",
-            metavar="N",
+        one.option(
+            "--memory-mb N",
+            "memory of the container (default: 2048)",
             type=options.positive,
             default=2048,
-            help="memory of the container (default: 2048)",
         )
         options.sandbox(one, default="require")
     for one, minutes in ((scope, 10), (github, 15), (judge, 10)):
-        one.add_argument(
-            "--minutes",
-            metavar="N",
+        one.option(
+            "--minutes N",
+            f"time for a submission there (default: {minutes})",
             type=options.positive,
             default=minutes,
-            help=f"time for a submission there (default: {minutes})",
         )
     visibilities(scope, ("the result", "the hidden sizes", "what the autograder prints"))
-    github.add_argument(
-        "--folder", metavar="DIR", default=".", help="where sgemm.cu is in a repository"
-    )
-    github.add_argument(
-        "--grader",
-        metavar="REQUIREMENT",
+    github.option("--folder DIR", "where sgemm.cu is in a repository", default=".")
+    github.option(
+        "--grader REQUIREMENT",
+        "what pip installs there, such as both wheels' addresses (default: sgemm-grader)",
         default="sgemm-grader",
-        help="what pip installs there, such as both wheels' addresses (default: sgemm-grader)",
     )
-    github.add_argument(
-        "--code-scanning", action="store_true", help="also send findings to code scanning"
-    )
+    github.option("--code-scanning", "also send findings to code scanning")
     judge.add_argument("--image", default="sgemm-grader", help="its name in the cluster")
     for one, default, meaning in (
         (scope, "autograder.zip", "file to write"),
         (github, ".", "root of the repository"),
         (judge, "csoj", "folder for the kit"),
     ):
-        one.add_argument(
-            "--to",
-            metavar="PATH",
-            type=Path,
-            default=Path(default),
-            help=f"{meaning} (default: {default})",
-        )
+        one.option("--to PATH", f"{meaning} (default: {default})", type=Path, default=Path(default))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

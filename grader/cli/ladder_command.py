@@ -15,7 +15,6 @@ from grader.cli import class_grading as many
 from grader.cli import options
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.devices import choose_device
-from grader.cli.options import Parser
 from grader.course import Entrant, Setup, Task, lanes
 from grader.judge import GradingContext
 from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
@@ -24,7 +23,7 @@ from grader.run import gpu_names
 from ptxsim.message import phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Grade the reference rungs; write a table, a page and a document for this GPU model. "
@@ -44,10 +43,9 @@ def add_options(parser: Parser) -> None:
         type=Path,
         help=phrase("folder of rungs (default: reference/LAB here, else in the checkout)"),
     )
-    parser.add_argument(
+    parser.option(
         "--bounds",
-        action="store_true",
-        help=phrase(
+        phrase(
             "say too what each rung can reach at most on an A100 and an RTX 2080 Ti; takes some "
             "seconds for each rung, once for each source"
         ),

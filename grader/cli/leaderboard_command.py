@@ -14,23 +14,21 @@ from grader import course
 from grader.base import StoreError, UsageError, one_line
 from grader.cli import options
 from grader.cli.console import DONE, aside, say, skipped, spoken, to_stdout
-from grader.cli.options import Parser
 from grader.course import board_rendering as render
 from grader.labs import REFERENCE, TimeRules, load_lab, provided
 from grader.results import Ladder, read_entries, shipped_ladders, stored_ladders
 from ptxsim.message import phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(phrase("Rank the stored results, on one board for each lab and GPU model."))
     options.selection(parser)
-    add = parser.add_argument
-    add("--html", metavar="FILE", type=Path, help=phrase("write a page; - is stdout"))
-    add("--csv", metavar="FILE", type=Path, help=phrase("write a table; - is stdout"))
+    add = parser.option
+    add("--html FILE", phrase("write a page; - is stdout"), type=Path)
+    add("--csv FILE", phrase("write a table; - is stdout"), type=Path)
     add(
         "--pseudonyms",
-        action="store_true",
-        help=phrase("for students: stable made-up names, from a key stored with the results"),
+        phrase("for students: stable made-up names, from a key stored with the results"),
     )
 
 

@@ -15,12 +15,11 @@ from grader.build import FILE, editor_flags, find_toolchain
 from grader.cli import options
 from grader.cli.console import DONE, answer, say, speak_as, spoken
 from grader.cli.defaults import default_of
-from grader.cli.options import Parser
 from grader.labs import Lab, find_lab, load_lab, provided
 from ptxsim.message import phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase("Copy a lab's starter to submissions/NAME, with compile_flags.txt for clangd.")
     )

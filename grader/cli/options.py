@@ -68,6 +68,17 @@ class Parser(argparse.ArgumentParser):
             help = self.language(help).replace("%", "%%")  # argparse fills in after a per cent sign
         return super().add_argument(*names, help=help, **settings)
 
+    def option(self, words: str, help: Message | str, **settings: Any) -> None:
+        """Add ``--jobs N``; without a name or choices for its value it is a flag."""
+        *names, last = words.split(" ")
+        if last.startswith("-"):
+            names.append(last)
+            if not settings.get("choices"):
+                settings["action"] = "store_true"
+        else:
+            settings["metavar"] = last
+        self.add_argument(*names, help=help, **settings)
+
     def error(self, message: str) -> NoReturn:
         said = recognised(message, _COMPLAINTS)
         if isinstance(what := said.args.get("what"), str):
@@ -173,20 +184,18 @@ def lab(parser: Parser, default: Message = _FIRST_LAB) -> None:
     """default: what another lab than the course's own means."""
     help = phrase("a lab file, or one of the labs that grade labs lists (default: {default})")
     own = default_of("lab") if default is _FIRST_LAB else None
-    parser.add_argument(
-        "--lab", metavar="LAB", default=own, help=help.given(default=own or default)
-    )
+    parser.option("--lab LAB", help.given(default=own or default), default=own)
 
 
 def device(parser: Parser, meaning: Message = _WHERE_IT_RUNS) -> None:
     help = _DEFAULTING.given(meaning=meaning, default="auto")
-    parser.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto", help=help)
+    parser.option("--device", help, choices=("auto", "gpu", "cpu"), default="auto")
 
 
 def out(parser: Parser, meaning: Message = _WHERE_TO_WRITE) -> None:
     own = Path(default_of("out") or "results")
     help = _DEFAULTING.given(meaning=meaning, default=f"{own}/")
-    parser.add_argument("--out", metavar="DIR", type=Path, default=own, help=help)
+    parser.option("--out DIR", help, type=Path, default=own)
 
 
 def sandbox(parser: Parser, default: str = "auto") -> None:
@@ -195,14 +204,14 @@ def sandbox(parser: Parser, default: str = "auto") -> None:
         "bubblewrap, landlock: this one; off: limits only (default: {default})",
         default=default,
     )
-    parser.add_argument("--sandbox", choices=typing.get_args(Mode), default=default, help=help)
+    parser.option("--sandbox", help, choices=typing.get_args(Mode), default=default)
 
 
 def language(parser: Parser) -> None:
     """For the help alone: ``language_of`` takes it out before commands are parsed."""
     help = phrase("one of {languages}; else that of $LANG, else the lab's")
     languages = ", ".join(known_languages())
-    parser.add_argument("--language", metavar="LANG", help=help.given(languages=languages))
+    parser.option("--language LANG", help.given(languages=languages))
 
 
 def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -235,7 +244,7 @@ def detail(parser: Parser) -> None:
 
 
 def no_report(parser: Parser) -> None:
-    parser.add_argument("--no-report", action="store_true", help=phrase("write no HTML report"))
+    parser.option("--no-report", phrase("write no HTML report"))
 
 
 # --- of commands that grade many submissions --------------------------------------------------
@@ -251,22 +260,20 @@ def batch(parser: Parser, *, default_lab: Message | None = None) -> None:
         ),
     )
     out(parser)
-    add = parser.add_argument
-    add("--force", action="store_true", help=phrase("grade again even if there is a result"))
+    add = parser.option
+    add("--force", phrase("grade again even if there is a result"))
     add(
-        "--only",
-        metavar="NAME",
+        "--only NAME",
+        phrase("only this submission; * and ? are wildcards; may be repeated"),
         action="append",
-        help=phrase("only this submission; * and ? are wildcards; may be repeated"),
     )
     add(
-        "--jobs",
-        metavar="N",
-        type=positive,
-        default=len(os.sched_getaffinity(0)),
-        help=phrase(
+        "--jobs N",
+        phrase(
             "submissions graded at a time, or compiled ahead of the GPU (default: one per core)"
         ),
+        type=positive,
+        default=len(os.sched_getaffinity(0)),
     )
     no_report(parser)
     sandbox(parser)
@@ -284,35 +291,27 @@ def positive(text: str) -> int:
 def selection(parser: Parser) -> None:
     """Options that choose results and how they count."""
     out(parser, phrase("where the results are"))
-    add = parser.add_argument
+    add = parser.option
     add(
-        "--lab",
-        metavar="LAB",
-        help=phrase("only this lab's results: its id, or its file, whose rules of time then hold"),
+        "--lab LAB",
+        phrase("only this lab's results: its id, or its file, whose rules of time then hold"),
     )
-    add("--device", choices=("gpu", "cpu"), help=phrase("only results of this device"))
-    add("--gpu", metavar="MODEL", help=phrase("only GPUs whose model name contains this text"))
+    add("--device", phrase("only results of this device"), choices=("gpu", "cpu"))
+    add("--gpu MODEL", phrase("only GPUs whose model name contains this text"))
     add(
         "--choose",
+        phrase("the result that counts for a student (default: what the lab file says, else best)"),
         choices=typing.get_args(Attempts),
-        help=phrase(
-            "the result that counts for a student (default: what the lab file says, else best)"
-        ),
     )
+    add("--no-ladder", phrase("leave out the rungs that grade ladder measured"))
+    add("--roster FILE", phrase("CSV file, see docs/instructor.md"), type=Path)
     add(
-        "--no-ladder",
-        action="store_true",
-        help=phrase("leave out the rungs that grade ladder measured"),
-    )
-    add("--roster", metavar="FILE", type=Path, help=phrase("CSV file, see docs/instructor.md"))
-    add(
-        "--due",
-        metavar="RULE",
-        type=_due,
-        help=phrase(
+        "--due RULE",
+        phrase(
             "instead of the lab file's rules of time: a time such as 2026-01-31T23:59+01:00, "
             "and with commas grace=10m, late=5%/day or late=2/hour, and most=40%"
         ),
+        type=_due,
     )
 
 
@@ -324,6 +323,6 @@ def _due(value: str) -> TimeRules:
 
 
 def pictures(parser: Parser) -> None:
-    add = parser.add_argument
-    add("--svg", metavar="FILE", type=Path, help=phrase("write the picture as SVG, for a report"))
-    add("--png", metavar="FILE", type=Path, help=phrase("write the picture as PNG, for a report"))
+    add = parser.option
+    add("--svg FILE", phrase("write the picture as SVG, for a report"), type=Path)
+    add("--png FILE", phrase("write the picture as PNG, for a report"), type=Path)

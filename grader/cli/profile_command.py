@@ -23,7 +23,6 @@ from grader.build import find_toolchain
 from grader.cli import options
 from grader.cli.console import DONE, say, spoken
 from grader.cli.grading import check_place, ready
-from grader.cli.options import Parser
 from grader.explain import compare, find_ncu, profile_into, total
 from grader.judge import GradingContext, prepare
 from grader.labs import Lab, find_lab, load_lab, load_submission
@@ -40,7 +39,7 @@ from ptxsim.records import Size
 _SECONDS = 900.0
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Profile a submission, the baseline on the same inputs, and the ladder's first rung "
@@ -50,15 +49,14 @@ def add_options(parser: Parser) -> None:
         )
     )
     options.submission(parser)
-    parser.add_argument(
-        "--size",
-        metavar="N",
-        type=_extent,
-        action="append",
-        help=phrase(
+    parser.option(
+        "--size N",
+        phrase(
             "each dimension; may be repeated (default: the lab's two sizes, such as 1024 and "
             "8192); the profiler runs each kernel some forty times"
         ),
+        type=_extent,
+        action="append",
     )
     options.lab(parser)
     options.out(parser, phrase("where the results are; the report is kept there"))

@@ -10,14 +10,13 @@ from rich.console import Console
 from grader.base import Language, Rejected, Result, StoreError, SubmissionError
 from grader.cli import options
 from grader.cli.console import DONE, answer, say, speak_as, spoken, status_of
-from grader.cli.options import Parser
 from grader.labs import find_lab, load_lab, load_submission, source_texts
 from grader.report import html, terminal
 from grader.results import kept_sources, store, stored_profile
 from ptxsim.message import Message, phrase
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Show a stored result again and write its page: that of a document, or that of a "
@@ -39,7 +38,7 @@ def add_options(parser: Parser) -> None:
     options.lab(parser)
     options.device(parser, phrase("where it was graded; auto prefers the GPU's result"))
     options.out(parser, phrase("where results are"))
-    parser.add_argument("--job", metavar="ID", help=phrase("only the result of this Slurm job"))
+    parser.option("--job ID", phrase("only the result of this Slurm job"))
     options.no_report(parser)
     options.detail(parser)
 

@@ -13,7 +13,6 @@ from grader.build import find_toolchain
 from grader.cli import options
 from grader.cli.console import DONE, spoken
 from grader.cli.grading import ready
-from grader.cli.options import Parser
 from grader.explain import disassemble, summarise
 from grader.judge import GradingContext, compile_for
 from grader.labs import find_lab, load_lab, load_submission, source_texts
@@ -25,7 +24,7 @@ from ptxsim.message import phrase
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Show what ptxas made of a submission's kernels: the main loop's instructions, by "
@@ -33,20 +32,15 @@ def add_options(parser: Parser) -> None:
         )
     )
     options.submission(parser)
-    add = parser.add_argument
+    add = parser.option
     add(
-        "--arch",
-        metavar="sm_NN",
+        "--arch sm_NN",
+        phrase("compile for this architecture (default: the GPU here, else the lab's lowest)"),
         type=_architecture,
-        help=phrase("compile for this architecture (default: the GPU here, else the lab's lowest)"),
     )
     options.lab(parser)
-    add(
-        "--listing",
-        action="store_true",
-        help=phrase("show the main loop instruction by instruction"),
-    )
-    add("--json", action="store_true", help=phrase("print the records on stdout, and nothing else"))
+    add("--listing", phrase("show the main loop instruction by instruction"))
+    add("--json", phrase("print the records on stdout, and nothing else"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -12,7 +12,6 @@ from grader import labs
 from grader.base import Rejected, SubmissionError, UsageError, one_line
 from grader.cli import options
 from grader.cli.console import DONE, say, skipped
-from grader.cli.options import Parser
 from grader.course import Entrant, find_submissions, similar
 from grader.results import store
 from ptxsim.message import phrase
@@ -21,35 +20,32 @@ _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
 _GIVEN = ("starter", "starters", labs.REFERENCE)  # what every student may use
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.description = (
         "List suspiciously similar pairs among the submissions in DIR, for the instructor "
         "only. Names, comments, white space and order do not hide a copy; code from starter/ and "
         "reference/ does not count."
     )
-    add = parser.add_argument
-    add("folder", metavar="DIR", type=Path, help="as for grade class")
+    add = parser.option
+    parser.add_argument("folder", metavar="DIR", type=Path, help="as for grade class")
     add(
-        "--threshold",
-        metavar="PERCENT",
+        "--threshold PERCENT",
+        "share of one submission's own code found in the other (default: 60)",
         type=_percent,
         default=60.0,
-        help="share of one submission's own code found in the other (default: 60)",
     )
     add(
-        "--known",
-        metavar="DIR",
+        "--known DIR",
+        "more code that all students were given; may be repeated",
         type=Path,
         action="append",
         default=[],
-        help="more code that all students were given; may be repeated",
     )
-    add("--html", metavar="FILE", type=Path, help="the page (default: OUT/similar.html)")
+    add("--html FILE", "the page (default: OUT/similar.html)", type=Path)
     add(
-        "--lab",
-        metavar="LAB",
+        "--lab LAB",
+        "compare only what this lab asks for; may be repeated (default: each of grade labs)",
         action="append",
-        help="compare only what this lab asks for; may be repeated (default: each of grade labs)",
     )
     options.out(parser, phrase("where the page goes"))
 

@@ -14,7 +14,6 @@ from grader.cli import options
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
 from grader.cli.grading import check_place, open_bench
 from grader.cli.history_command import write_pictures
-from grader.cli.options import Parser
 from grader.judge import GradingContext
 from grader.labs import Lab, find_lab, load_lab, load_submission
 from grader.report import size_name
@@ -30,7 +29,7 @@ _DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)
 _VALUE = re.compile(r"-?[A-Za-z0-9_.]{1,32}", re.ASCII)  # a number, a name, true
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Build, check and time one kernel at many sizes, and for every combination of values "
@@ -39,32 +38,30 @@ def add_options(parser: Parser) -> None:
         )
     )
     options.submission(parser)
-    add = parser.add_argument
+    add = parser.option
     add(
-        "--sizes",
-        metavar="LIST",
-        help=phrase(
+        "--sizes LIST",
+        phrase(
             "each dimension: 512,1000 or FIRST:LAST:STEP, such as 1024:8192:1024; or MxNxK "
             "(default: the lab's largest timed size)"
         ),
     )
     add(
-        "--define",
-        metavar="NAME=V1,V2",
-        action="append",
-        default=[],
-        help=phrase(
+        "--define NAME=V1,V2",
+        phrase(
             "values of a macro that the source lets -D set (#ifndef NAME); may be repeated: "
             "every combination is tried"
         ),
+        action="append",
+        default=[],
     )
     options.lab(parser)
     options.device(parser)
     options.out(parser)
     options.sandbox(parser)
-    add("--force", action="store_true", help=phrase("measure again what is stored"))
-    add("--gpu", metavar="MODEL", help=phrase("in the simulator: the GPU whose bounds are shown"))
-    add("--markdown", action="store_true", help=phrase("print the table as Markdown on stdout"))
+    add("--force", phrase("measure again what is stored"))
+    add("--gpu MODEL", phrase("in the simulator: the GPU whose bounds are shown"))
+    add("--markdown", phrase("print the table as Markdown on stdout"))
     options.pictures(parser)
 
 

@@ -18,7 +18,6 @@ from grader.base import Rejected, Result, SubmissionError
 from grader.cli import options
 from grader.cli.console import DONE, say, speak_as, spoken, status_of
 from grader.cli.grading import open_bench
-from grader.cli.options import Parser
 from grader.judge import grade
 from grader.labs import find_lab, load_lab, load_submission, student_of
 from grader.report import terminal
@@ -31,7 +30,7 @@ _ENTRIES = 4096  # as many as a submission may have
 _Seen = frozenset[tuple[str, int, int, int]]
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: options.Parser) -> None:
     parser.describe(
         phrase(
             "Grade a submission, and again whenever a file in it is saved; Ctrl-C ends it. It "
@@ -43,7 +42,7 @@ def add_options(parser: Parser) -> None:
     options.device(parser)
     options.sandbox(parser)
     options.detail(parser)
-    parser.add_argument("--once", action="store_true", help=phrase("end after the first result"))
+    parser.option("--once", phrase("end after the first result"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from grader.base import Verdict
-from grader.course.roster import Roster, due_for, handed_in
+from grader.base import Verdict, moment
+from grader.course.roster import Roster
 from grader.labs import Attempts, Lateness, TimeRules, lateness
 from grader.results import Ladder, ResultEntry
 from ptxsim.message import NOTHING, Message, phrase, verbatim
@@ -163,10 +163,11 @@ def _row(
 ) -> Row:
     student = attempts[0].submission.student
     person = roster.get(student) if roster else None
-    limit = None if reference else due_for(person, rules.due_at if rules else None)
+    due, submitted = (person.due, person.submitted) if person else (None, None)
+    limit = None if reference else due or (rules.due_at if rules else None)
     ordered = []
     for entry in sorted(attempts, key=lambda entry: entry.created):
-        came = handed_in(person, entry.submission.submitted, entry.created)
+        came = submitted or moment(entry.submission.submitted or entry.created)
         late = lateness(came, limit, rules, entry.points) if limit else None
         ordered.append(_Attempt(entry, late))
     chosen, late = counting = _counting(ordered, choice)

@@ -35,25 +35,14 @@ class Person(Record):
 
     student: str  # name of the submission's folder
     name: str  # "" when the roster has none
-    submitted: datetime | None
-    due: datetime | None
+    submitted: datetime | None  # goes before the time in a result
+    due: datetime | None  # goes before the lab's
     canvas: Mapping[str, str]  # the columns of CANVAS_COLUMNS that the roster has
     group: str = ""  # whose submission counts for this student too; "" works alone
     members: tuple[str, ...] = ()  # of a group that stands for its students
 
 
 Roster = Mapping[str, Person]
-
-
-def handed_in(person: Person | None, submitted: str | None, graded: str) -> datetime:
-    """The time in the roster counts, else the known time of submission (``submitted``), else the
-    time of grading. Times are ISO 8601."""
-    return (person.submitted if person else None) or moment(submitted or graded)
-
-
-def due_for(person: Person | None, due: datetime | None) -> datetime | None:
-    """A due date in the roster has precedence over ``due``."""
-    return (person.due if person else None) or due
 
 
 def read_roster(path: Path) -> Roster:

@@ -153,9 +153,13 @@ class RubricGrade(Record):
     report: float | None  # share; null: not all questions are marked
     total: float | None  # of 100; null while a part that counts is missing
     missing: str  # why there is no total; "" where there is one
+    marks: Marks | None = None  # by which it was given
 
 
-def grade_rubric(row: Row, marks: Marks | None, rubric: Rubric, weights: Weights) -> RubricGrade:
+def grade_rubric(row: Row, marks: Marks | None, rubric: Rubric) -> RubricGrade:
+    """rubric: with its weights."""
+    weights = rubric.weights
+    assert weights
     measured = None if row.adjusted is None else row.adjusted / (row.max_points or 100)
     blank = [q.id for q in rubric.questions if marks is None or q.id not in marks.points]
     report = sum(marks.points.values()) / rubric.points if marks and not blank else None
@@ -169,9 +173,13 @@ def grade_rubric(row: Row, marks: Marks | None, rubric: Rubric, weights: Weights
     if not lacking:
         parts = [(weights.measured, measured or 0.0), (weights.report, report or 0.0)]
         total = 100 * weighted_mean(parts)
-    missing = "; ".join(lacking)
     return RubricGrade(
-        student=row.student, measured=measured, report=report, total=total, missing=missing
+        student=row.student,
+        measured=measured,
+        report=report,
+        total=total,
+        missing="; ".join(lacking),
+        marks=marks,
     )
 
 
@@ -192,17 +200,12 @@ def grades_csv(grades: Sequence[RubricGrade], parties: Parties, points: float) -
 
 
 def marked_gradescope(
-    result: Result,
-    grade: RubricGrade,
-    marks: Marks,
-    rubric: Rubric,
-    weights: Weights,
-    points: float,
-    language: Language,
+    result: Result, grade: RubricGrade, rubric: Rubric, points: float, language: Language
 ) -> str:
     """The result as Gradescope shows it, with each question as a further test. The score at the top
     is the grade, scaled to ``points``; it goes before the scores of the tests."""
-    assert grade.total is not None
+    marks, weights = grade.marks, rubric.weights
+    assert grade.total is not None and marks and weights
     document = json.loads(gradescope(result, Shown(), language))
     document["score"] = round(grade.total / 100 * points, 2)
     words = phrase("{grade:.2f} of 100: {weights}", grade=grade.total, weights=weights.words)
@@ -233,12 +236,10 @@ def student_page(
     board: Board,
     person: Person | None,
     rubric: Rubric,
-    marks: Marks | None,
     grade: RubricGrade | None,
-    weights: Weights | None,
     language: Language,
 ) -> str:
-    """marks, grade: None while nobody has marked it; the page then leaves room for a pen."""
+    """grade: None while nobody has marked it; the page then leaves room for a pen."""
     return page(
         "rubric.html.j2",
         language,
@@ -247,9 +248,8 @@ def student_page(
         board=board,
         person=person,
         rubric=rubric,
-        marks=marks,
         grade=grade,
-        weights=weights,
+        marks=grade and grade.marks,
         remarks=remarks(row),
     )
 

@@ -59,11 +59,8 @@ class Setup(Record):
         )
 
 
-class Task(Record):
+class Task(Entrant, kw_only=True):
     kind: Kind  # "compile" only fills the build cache while the device is busy
-    student: str
-    source: Path  # a folder, or one file that is the whole submission
-    submitted: str | None = None  # when it was handed in, ISO 8601; null: not known
 
     @staticmethod
     def grading(entrant: Entrant) -> Task:

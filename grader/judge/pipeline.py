@@ -19,25 +19,7 @@ from pathlib import Path
 import msgspec
 
 import grader
-from grader.base import (
-    SCHEMA,
-    SCHEMA_VERSION,
-    CaseResult,
-    Environment,
-    Explanation,
-    Finding,
-    GpuInfo,
-    LabRef,
-    MachineError,
-    Rejected,
-    Result,
-    SlurmInfo,
-    Submission,
-    SubmissionRef,
-    Verdict,
-    gpus,
-    one_line,
-)
+from grader import base
 from grader.explain import sass, with_host_calls
 from grader.judge import rulings
 from grader.judge.launches import held_to_the_clock
@@ -56,7 +38,7 @@ from ptxsim.records import Launch, Record
 class Graded(Record):
     """A result, and what the terminal shows besides it."""
 
-    result: Result
+    result: base.Result
     contents: Mapping[str, bytes]  # file name → what was graded; empty if nothing could be read
     printed: str  # by device printf in the smallest case that printed anything
 
@@ -67,7 +49,7 @@ class Graded(Record):
 
 
 def grade(
-    work: Path | Submission,
+    work: Path | base.Submission,
     context: GradingContext,
     progress: Progress,
     *,
@@ -86,11 +68,11 @@ def grade(
 
     Raises SubmissionError if there is no submission to grade. Any other fault is in the result.
     """
-    name = work.student if isinstance(work, Submission) else student or student_of(work)
+    name = work.student if isinstance(work, base.Submission) else student or student_of(work)
     nothing = hashlib.sha256().hexdigest()
-    reference = SubmissionRef(student=name, sha256=nothing, files=(), submitted=submitted)
+    reference = base.SubmissionRef(student=name, sha256=nothing, files=(), submitted=submitted)
     contents: Mapping[str, bytes] = {}
-    slurm: SlurmInfo | None = None
+    slurm: base.SlurmInfo | None = None
     with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
@@ -110,13 +92,13 @@ def grade(
     return Graded(result=result, contents=contents, printed=made.printed)
 
 
-def _load(work: Path | Submission, student: str | None, main: str) -> Submission:
-    if isinstance(work, Submission):
+def _load(work: Path | base.Submission, student: str | None, main: str) -> base.Submission:
+    if isinstance(work, base.Submission):
         return work
     return load_submission(work, main) if student is None else load_listed(work, student, main)
 
 
-def _summarised(case: CaseResult) -> CaseResult:
+def _summarised(case: base.CaseResult) -> base.CaseResult:
     """Without the times of single repetitions."""
     if case.timing is None:
         return case
@@ -125,23 +107,26 @@ def _summarised(case: CaseResult) -> CaseResult:
 
 
 def _result(
-    reference: SubmissionRef, context: GradingContext, made: rulings.Ruling, slurm: SlurmInfo | None
-) -> Result:
+    reference: base.SubmissionRef,
+    context: GradingContext,
+    made: rulings.Ruling,
+    slurm: base.SlurmInfo | None,
+) -> base.Result:
     problem = context.lab.problem.info()
     ladders = [ladder for ladder in context.ladders if ladder.problem.like(problem)]
-    return Result(
-        schema=SCHEMA,
-        version=SCHEMA_VERSION,
+    return base.Result(
+        schema=base.SCHEMA,
+        version=base.SCHEMA_VERSION,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        lab=LabRef(id=context.lab.id, sha256=context.lab.sha256),
+        lab=base.LabRef(id=context.lab.id, sha256=context.lab.sha256),
         problem=problem,
         submission=reference,
-        environment=Environment(
+        environment=base.Environment(
             grader=grader.__version__,
             device="cpu" if context.gpu_arch is None else "gpu",
             gpu=made.gpu,
             cuda=context.toolchain.cuda_version,
-            host=one_line(platform.node()),
+            host=base.one_line(platform.node()),
             slurm=slurm,
             sandbox=context.sandbox.kind,
             exposed=context.sandbox.exposed,
@@ -161,19 +146,19 @@ def _result(
     )
 
 
-def slurm_job() -> SlurmInfo | None:
+def slurm_job() -> base.SlurmInfo | None:
     """The Slurm job that this process runs in, or None. Raises MachineError for invalid values."""
     job = _variable("SLURM_JOB_ID")
     if job is None:
         return None
     restarts = _variable("SLURM_RESTART_COUNT") or "0"
     if not (restarts.isascii() and restarts.isdecimal()):
-        raise MachineError(
+        raise base.MachineError(
             phrase("SLURM_RESTART_COUNT={restarts}: not a number; unset it", restarts=restarts)
         )
-    return SlurmInfo(
+    return base.SlurmInfo(
         job=job,
-        node=_variable("SLURMD_NODENAME") or one_line(platform.node()),
+        node=_variable("SLURMD_NODENAME") or base.one_line(platform.node()),
         partition=_variable("SLURM_JOB_PARTITION") or "",
         task=_variable("SLURM_ARRAY_TASK_ID"),
         restarts=int(restarts[:9]),
@@ -183,14 +168,14 @@ def slurm_job() -> SlurmInfo | None:
 def _variable(name: str) -> str | None:
     """A variable of the environment as UTF-8, which is all that a document can hold."""
     value = os.environ.get(name)
-    return None if value is None else one_line(value)
+    return None if value is None else base.one_line(value)
 
 
 # --- in the simulator --------------------------------------------------------------------------
 
 
 def grade_in_simulator(
-    submission: Submission, context: GradingContext, device: CpuDevice, progress: Progress
+    submission: base.Submission, context: GradingContext, device: CpuDevice, progress: Progress
 ) -> rulings.Ruling:
     """Grade at the lab's cpu sizes. Raises one of ``rulings.FATAL``."""
     lab, hidden = context.lab, context.lab.hidden
@@ -225,7 +210,7 @@ def grade_in_simulator(
 
 
 def grade_on_gpu(
-    submission: Submission,
+    submission: base.Submission,
     context: GradingContext,
     device: CpuDevice,
     gpu: GpuDevice,
@@ -253,11 +238,11 @@ def grade_on_gpu(
         )
         code = pool.submit(_disassemble, program)
         group = record_group(program, (*lab.correctness, *lab.performance), progress)
-        explanations: list[Future[Explanation | None]] = []
+        explanations: list[Future[base.Explanation | None]] = []
 
-        def explain(info: GpuInfo) -> None:
+        def explain(info: base.GpuInfo) -> None:
             """Begin beside the measurement, before anyone knows whether the submission is right."""
-            work = Explaining(program, group.plans, gpus.of(info), code.result)
+            work = Explaining(program, group.plans, base.gpus.of(info), code.result)
             explanations.append(pool.submit(ending.enter_context(work).result, reader, quietly))
 
         on_gpu = partial(_run, gpu=gpu, reader=reader, code=code.result)
@@ -292,7 +277,7 @@ def grade_on_gpu(
             public, lab, hidden=secret, simulated=simulated, yardsticks=yardsticks
         )
         explanation = explanations[0].result() if explanations and ruling.explain else None
-        mistakes: tuple[Finding, ...] = ()
+        mistakes: tuple[base.Finding, ...] = ()
         if explanation is not None:
             explanation, mistakes = rulings.refute(
                 explanation, ruling.cases, gpu.gpu, lab.problem.info()
@@ -310,7 +295,7 @@ def _run(
     gpu: GpuDevice,
     reader: CpuDevice,
     code: Code,
-    ready: Callable[[GpuInfo], None] = lambda _: None,
+    ready: Callable[[base.GpuInfo], None] = lambda _: None,
     pace: Sequence[CaseOutcome] = (),
 ) -> Ran:
     """Run the group on the GPU. Return the outcomes and the notes on tensor cores.
@@ -321,9 +306,9 @@ def _run(
     program, lab = group.program, group.program.context.lab
     plans = [case.plan for case in group.planned]
 
-    def permitted(notes: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    def permitted(notes: tuple[base.Finding, ...]) -> tuple[base.Finding, ...]:
         if broken := broken_rule(notes, lab.rules, lab.problem.arithmetic):
-            raise Rejected(Verdict.RF, broken, notes, program.info)
+            raise base.Rejected(base.Verdict.RF, broken, notes, program.info)
         return notes
 
     notes = permitted(reader.tensor_cores(plans))
@@ -340,7 +325,9 @@ def _run(
     return held[: len(outcomes)], notes or in_code
 
 
-def _simulate(submission: Submission, context: GradingContext, device: CpuDevice) -> rulings.Ruling:
+def _simulate(
+    submission: base.Submission, context: GradingContext, device: CpuDevice
+) -> rulings.Ruling:
     """Grade in the simulator. If it cannot grade the submission, nobody is at fault."""
     try:
         # Blocks that wait for each other need not fit more than this GPU.

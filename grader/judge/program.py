@@ -10,19 +10,7 @@ from functools import cache
 
 import msgspec
 
-from grader.base import (
-    Build,
-    BuildInfo,
-    Explanation,
-    Finding,
-    Gpu,
-    GraderError,
-    MachineError,
-    OutOfTime,
-    Rejected,
-    Submission,
-    target_for,
-)
+from grader import base
 from grader.build import Toolchain, compile_submission
 from grader.explain import (
     SassFunction,
@@ -57,7 +45,7 @@ class GradingContext(Record):
     ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
 
 
-def compile_for(submission: Submission, context: GradingContext, arch: str) -> Build:
+def compile_for(submission: base.Submission, context: GradingContext, arch: str) -> base.Build:
     """Compile the submission for ``arch``, "sm_90". Raises Rejected."""
     return compile_submission(
         submission,
@@ -73,9 +61,9 @@ def compile_for(submission: Submission, context: GradingContext, arch: str) -> B
 class Program(Record):
     """A submission that compiles, and whose PTX has been read."""
 
-    submission: Submission
+    submission: base.Submission
     context: GradingContext
-    built: Build
+    built: base.Build
     declared: Interface  # kernels and variables in the PTX
     plans: tuple[Plan, ...] = ()  # of the sizes that ``prepare`` was asked for
 
@@ -85,10 +73,10 @@ class Program(Record):
         return str(self.submission.folder)
 
     @property
-    def info(self) -> BuildInfo:
+    def info(self) -> base.BuildInfo:
         """The build's part of the result document."""
         built = self.built
-        return BuildInfo(
+        return base.BuildInfo(
             ok=True,
             command=built.command,
             log=built.log,
@@ -99,7 +87,7 @@ class Program(Record):
 
     def record(
         self, sizes: Sequence[Size], arch: str | None = None, *, located: bool = True
-    ) -> tuple[Plan | Rejected, ...]:
+    ) -> tuple[Plan | base.Rejected, ...]:
         """Run the host code once for each size, in processes that end with this call.
 
         arch: of the GPU that host code sees; None: the build's. located: note source lines.
@@ -117,7 +105,7 @@ class Program(Record):
             declared=self.declared,
             record_s=lab.limits.record_s,
             memory_mb=lab.limits.memory_mb,
-            target=target_for(arch) if arch else None,
+            target=base.target_for(arch) if arch else None,
             located=located,
         )
         return tuple(
@@ -125,7 +113,7 @@ class Program(Record):
             for plan in plans
         )
 
-    def note_libraries(self, plans: Iterable[Plan | Rejected]) -> tuple[Finding, ...]:
+    def note_libraries(self, plans: Iterable[Plan | base.Rejected]) -> tuple[base.Finding, ...]:
         """Return a note for each library kernel that ``plans`` launch.
 
         Raises Rejected where the lab forbids libraries.
@@ -141,21 +129,21 @@ class Program(Record):
         """Read the machine code. Raises ToolchainError without nvdisasm."""
         return disassemble(self.built.cubin, self.context.toolchain, self.context.sandbox)
 
-    def explain(self, card: Gpu | None) -> Explanation:
+    def explain(self, card: base.Gpu | None) -> base.Explanation:
         """Explain the speed at the last size prepared. card: None for a few known ones."""
         with CpuDevice(self.context.sandbox, self.context.lab.limits) as simulator:
             return self.explain_at(self.plans[-1], self.disassemble, simulator, card)
 
     def explain_at(
-        self, plan: Plan, code: Code, simulator: CpuDevice, card: Gpu | None
-    ) -> Explanation:
+        self, plan: Plan, code: Code, simulator: CpuDevice, card: base.Gpu | None
+    ) -> base.Explanation:
         """Explain the speed at the plan's size."""
         problem = self.context.lab.problem
         return explain_speed(self.built, self.root, plan, problem, code, simulator, gpu=card)
 
 
 def build_program(
-    submission: Submission,
+    submission: base.Submission,
     context: GradingContext,
     arch: str,
     reader: CpuDevice,
@@ -169,29 +157,29 @@ def build_program(
 
 
 def prepare(
-    submission: Submission, sizes: Sequence[Size], context: GradingContext, arch: str
+    submission: base.Submission, sizes: Sequence[Size], context: GradingContext, arch: str
 ) -> Program:
     """Compile, and record at all ``sizes``. Raises Rejected, also if one size is refused."""
     with CpuDevice(context.sandbox, context.lab.limits) as reader:
         program = build_program(submission, context, arch, reader, quietly)
     plans = []
     for plan in program.record(sizes):
-        if isinstance(plan, Rejected):
+        if isinstance(plan, base.Rejected):
             raise plan
         plans.append(plan)
     return msgspec.structs.replace(program, plans=tuple(plans))
 
 
 def explain_sizes(
-    submission: Submission, sizes: Sequence[Size], context: GradingContext, arch: str
-) -> Iterator[Explanation | Rejected]:
+    submission: base.Submission, sizes: Sequence[Size], context: GradingContext, arch: str
+) -> Iterator[base.Explanation | base.Rejected]:
     """Explain the speed at each size on a few known GPUs, all by one build, one recording and one
     simulator. An endless loop in host code ends the answers early. Raises Rejected."""
     with CpuDevice(context.sandbox, context.lab.limits) as simulator:
         program = build_program(submission, context, arch, simulator, quietly)
         code = cache(program.disassemble)
         for plan in program.record(sizes):
-            if isinstance(plan, Rejected):
+            if isinstance(plan, base.Rejected):
                 yield plan
             else:
                 yield program.explain_at(plan, code, simulator, None)
@@ -210,8 +198,8 @@ class Explaining:
     def __init__(
         self,
         program: Program,
-        plans: Iterable[Plan | Rejected],
-        card: Gpu | None = None,
+        plans: Iterable[Plan | base.Rejected],
+        card: base.Gpu | None = None,
         code: Code | None = None,
     ) -> None:
         """card: graded on, if known. code: its machine code, if somebody reads it anyway."""
@@ -235,7 +223,7 @@ class Explaining:
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(wait=False)  # nobody waits for an explanation that is not wanted
 
-    def result(self, simulator: CpuDevice, progress: Progress) -> Explanation | None:
+    def result(self, simulator: CpuDevice, progress: Progress) -> base.Explanation | None:
         """The explanation, which says in ``missing`` why it is none; None without a plan."""
         plan, program = self._plan, self._program
         if plan is None or self._known is not None:
@@ -247,12 +235,12 @@ class Explaining:
                 with suppress(OSError):
                     keep(self._key, found)
             return found
-        except OutOfTime:
+        except base.OutOfTime:
             raise
-        except GraderError as failure:  # the verdict stands, whatever cannot be explained
+        except base.GraderError as failure:  # the verdict stands, whatever cannot be explained
             missing = failure.message
         except OSError as failure:
-            missing = MachineError.of(failure).message
+            missing = base.MachineError.of(failure).message
         except Exception as fault:  # of ours
             traceback.print_exc()
             missing = phrase(

@@ -13,71 +13,43 @@ from collections.abc import Sequence
 
 import msgspec
 
-from grader.base import (
-    BuildInfo,
-    CaseResult,
-    Explanation,
-    Finding,
-    GpuInfo,
-    KernelLaunch,
-    Kind,
-    MachineError,
-    OutOfTime,
-    ProblemInfo,
-    Rejected,
-    Score,
-    SizeGroup,
-    Verdict,
-    gpus,
-    size_text,
-    weighted_mean,
-)
-from grader.judge import scoring
-from grader.judge.verdicts import (
-    DECIDING,
-    judge_cases,
-    line_counts,
-    merge_findings,
-    only_slow,
-    overall,
-    weightiest,
-    worst,
-)
+from grader import base
+from grader.judge import scoring, verdicts
 from grader.labs import Case, Lab, Rules
 from grader.run import CaseOutcome
 from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.message import Message, phrase
 from ptxsim.records import Record
 
-_NOTHING_AGAINST = (Verdict.AC, Verdict.IE)  # IE: the simulator could not run it
+_NOTHING_AGAINST = (base.Verdict.AC, base.Verdict.IE)  # IE: the simulator could not run it
 
 
 class Ruling(Record):
     """The parts of a result that the stages make, as far as they ran."""
 
-    verdict: Verdict
+    verdict: base.Verdict
     outcomes: tuple[CaseOutcome, ...] = ()  # what ``cases`` are made of
     error: Message | None = None
-    build: BuildInfo | None = None
-    cases: tuple[CaseResult, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    build: base.BuildInfo | None = None
+    cases: tuple[base.CaseResult, ...] = ()
+    findings: tuple[base.Finding, ...] = ()
     lines: tuple[LineCount, ...] = ()
-    launches: tuple[KernelLaunch, ...] = ()
-    gpu: GpuInfo | None = None
-    score: Score | None = None
-    explanation: Explanation | None = None
-    groups: tuple[SizeGroup, ...] = ()
+    launches: tuple[base.KernelLaunch, ...] = ()
+    gpu: base.GpuInfo | None = None
+    score: base.Score | None = None
+    explanation: base.Explanation | None = None
+    groups: tuple[base.SizeGroup, ...] = ()
     printed: str = ""  # by device printf in the smallest case that printed anything
     explain: bool = False  # whether to say why it is as fast as it is
 
 
 # Whatever ends a grading early. An OSError is a full disk or a deleted folder.
-FATAL = (Rejected, OutOfTime, MachineError, OSError)
+FATAL = (base.Rejected, base.OutOfTime, base.MachineError, OSError)
 
 
-def from_failure(failure: Rejected | OutOfTime | MachineError | OSError) -> Ruling:
+def from_failure(failure: base.Rejected | base.OutOfTime | base.MachineError | OSError) -> Ruling:
     """Return what is left of a grading that ``failure`` ended."""
-    if isinstance(failure, Rejected):
+    if isinstance(failure, base.Rejected):
         return Ruling(
             verdict=failure.verdict,
             error=failure.message,
@@ -85,25 +57,25 @@ def from_failure(failure: Rejected | OutOfTime | MachineError | OSError) -> Ruli
             findings=failure.findings,
         )
     if isinstance(failure, OSError):
-        failure = MachineError.of(failure)
-    late = isinstance(failure, OutOfTime)
-    return Ruling(verdict=Verdict.TLE if late else Verdict.IE, error=failure.message)
+        failure = base.MachineError.of(failure)
+    late = isinstance(failure, base.OutOfTime)
+    return Ruling(verdict=base.Verdict.TLE if late else base.Verdict.IE, error=failure.message)
 
 
 def rule(
     cases: Sequence[Case],
     outcomes: Sequence[CaseOutcome],
     lab: Lab,
-    notes: Sequence[Finding] = (),
+    notes: Sequence[base.Finding] = (),
 ) -> Ruling:
     """Rule on one group of sizes by itself. notes: on what its plans launch."""
-    results = judge_cases(cases, outcomes, lab.problem, lab.rules)
+    results = verdicts.judge_cases(cases, outcomes, lab.problem, lab.rules)
     return Ruling(
-        verdict=overall(results),
+        verdict=verdicts.overall(results),
         outcomes=tuple(outcomes),
         cases=results,
-        findings=(*merge_findings(outcomes), *notes),
-        lines=line_counts(outcomes, lab.problem),
+        findings=(*verdicts.merge_findings(outcomes), *notes),
+        lines=verdicts.line_counts(outcomes, lab.problem),
         printed=next((each.printed for each in outcomes if each.printed), ""),
     )
 
@@ -112,7 +84,7 @@ def conclude(
     public: Ruling,
     lab: Lab,
     *,
-    hidden: SizeGroup | None = None,
+    hidden: base.SizeGroup | None = None,
     simulated: Ruling | None = None,
     yardsticks: scoring.Yardsticks | None = None,
 ) -> Ruling:
@@ -122,7 +94,9 @@ def conclude(
     times; None in the simulator.
     """
     own, rules, findings = public.verdict, lab.rules, public.findings
-    every = own if hidden is None or hidden.verdict is None else worst([own, hidden.verdict])
+    every = (
+        own if hidden is None or hidden.verdict is None else verdicts.worst([own, hidden.verdict])
+    )
     verdict, against = every, False
     if simulated is not None:
         against = simulated.verdict not in _NOTHING_AGAINST
@@ -130,19 +104,19 @@ def conclude(
         findings += _unknown(simulated.findings, findings)
         lines, printed = simulated.lines, simulated.printed
         public = msgspec.structs.replace(public, lines=lines, printed=printed)
-    slow = only_slow(public.cases, findings) and not against
+    slow = verdicts.only_slow(public.cases, findings) and not against
     # Groups fail apart, if both are scored; a broken rule costs all.
-    apart = verdict is every and verdict not in DECIDING
+    apart = verdict is every and verdict not in verdicts.DECIDING
     secret = hidden.points if hidden is not None and apart else None
     score = None
     if yardsticks is not None:
         counts = verdict if secret is None else own
         score = scoring.score(counts, lab.performance, public.cases, lab.scoring, yardsticks)
-    groups: tuple[SizeGroup, ...] = ()
+    groups: tuple[base.SizeGroup, ...] = ()
     if hidden is not None:
         groups = (_public_group(public, lab, score), hidden)
         if score is not None and secret is not None:
-            total = weighted_mean([(groups[0].weight, score.total), (hidden.weight, secret)])
+            total = base.weighted_mean([(groups[0].weight, score.total), (hidden.weight, secret)])
             score = msgspec.structs.replace(score, total=round(total, 2))
     return msgspec.structs.replace(
         public,
@@ -150,34 +124,36 @@ def conclude(
         findings=_worth_telling(findings, verdict, rules),
         score=score,
         groups=groups,
-        explain=verdict is own and (own is Verdict.AC or slow),
+        explain=verdict is own and (own is base.Verdict.AC or slow),
     )
 
 
-def with_the_simulator(on_gpu: Verdict, simulated: Verdict, rules: Rules) -> Verdict:
+def with_the_simulator(on_gpu: base.Verdict, simulated: base.Verdict, rules: Rules) -> base.Verdict:
     """The verdict of a GPU grade, once the simulator has its say."""
     overrides = rules.findings == "fail" and simulated not in _NOTHING_AGAINST
-    return simulated if on_gpu is Verdict.AC and overrides else on_gpu
+    return simulated if on_gpu is base.Verdict.AC and overrides else on_gpu
 
 
-def _unknown(found: Sequence[Finding], known: Sequence[Finding]) -> tuple[Finding, ...]:
+def _unknown(
+    found: Sequence[base.Finding], known: Sequence[base.Finding]
+) -> tuple[base.Finding, ...]:
     """The simulator's findings without those on launches that the GPU's grade has itself."""
     subjects = {finding.subject for finding in known}
     return tuple(
         finding
         for finding in found
-        if finding.kind is not Kind.LIBRARY
-        and not (finding.kind is Kind.REFUSED_CALL and finding.subject in subjects)
+        if finding.kind is not base.Kind.LIBRARY
+        and not (finding.kind is base.Kind.REFUSED_CALL and finding.subject in subjects)
     )
 
 
 def _worth_telling(
-    findings: Sequence[Finding], verdict: Verdict, rules: Rules
-) -> tuple[Finding, ...]:
+    findings: Sequence[base.Finding], verdict: base.Verdict, rules: Rules
+) -> tuple[base.Finding, ...]:
     """Leave out notes on tensor cores that nobody forbids; after RF, why elements may be wrong."""
-    idle = Kind.HINT if verdict is Verdict.RF else None
+    idle = base.Kind.HINT if verdict is base.Verdict.RF else None
     if idle is None and rules.tensor_cores == "allow":
-        idle = Kind.TENSOR_CORE
+        idle = base.Kind.TENSOR_CORE
     return tuple(finding for finding in findings if finding.kind is not idle)
 
 
@@ -185,10 +161,13 @@ def _worth_telling(
 
 
 def refute(
-    why: Explanation, cases: Sequence[CaseResult], info: GpuInfo | None, problem: ProblemInfo
-) -> tuple[Explanation, tuple[Finding, ...]]:
+    why: base.Explanation,
+    cases: Sequence[base.CaseResult],
+    info: base.GpuInfo | None,
+    problem: base.ProblemInfo,
+) -> tuple[base.Explanation, tuple[base.Finding, ...]]:
     """Drop the counts of ``why``, and note our error, if a measured speed exceeds their bound."""
-    card = gpus.of(info) if info else None
+    card = base.gpus.of(info) if info else None
     speeds = [
         case.timing.scored_speed
         for case in cases
@@ -204,11 +183,11 @@ def refute(
             "{most:.4g}: the model is wrong here, not the submission",
             speed=max(speeds),
             unit=problem.unit,
-            size=size_text(why.size),
+            size=base.size_text(why.size),
             most=bound.most.speed,
         )
         kept = msgspec.structs.replace(why, counts=(), tile=None, bounds=(), advice=())
-        note = Finding(kind=Kind.BOUND_EXCEEDED, severity=Severity.NOTE, message=words)
+        note = base.Finding(kind=base.Kind.BOUND_EXCEEDED, severity=Severity.NOTE, message=words)
         return msgspec.structs.replace(kept, missing=words), (note,)
     return why, ()
 
@@ -218,17 +197,17 @@ def refute(
 
 def reduced(
     found: Ruling | None, lab: Lab, sizes: int, yardsticks: scoring.Yardsticks | None = None
-) -> SizeGroup:
+) -> base.SizeGroup:
     """All that is kept of the hidden sizes.
 
     found: None if they did not run. sizes: 0 where the seed is not at hand. yardsticks: for the
     points of the timed cases; None where nothing is timed.
     """
     assert lab.hidden is not None
-    group = SizeGroup(name="hidden", weight=lab.hidden.weight, sizes=sizes)
+    group = base.SizeGroup(name="hidden", weight=lab.hidden.weight, sizes=sizes)
     if found is None:
         return group
-    kind, score = weightiest(found.findings), None
+    kind, score = verdicts.weightiest(found.findings), None
     if yardsticks is not None and found.cases:
         timed = lab.hidden.performance
         score = scoring.score(found.verdict, timed, found.cases, lab.scoring, yardsticks)
@@ -241,17 +220,17 @@ def reduced(
     )
 
 
-def _public_group(public: Ruling, lab: Lab, score: Score | None) -> SizeGroup:
+def _public_group(public: Ruling, lab: Lab, score: base.Score | None) -> base.SizeGroup:
     assert lab.hidden is not None
-    return SizeGroup(
+    return base.SizeGroup(
         name="public",
         weight=lab.hidden.public_weight,
         sizes=len(public.cases),
         right=_right(public.cases),
-        verdict=overall(public.cases),
+        verdict=verdicts.overall(public.cases),
         points=score.total if score else None,
     )
 
 
-def _right(results: Sequence[CaseResult]) -> int:
-    return sum(result.verdict is Verdict.AC for result in results)
+def _right(results: Sequence[base.CaseResult]) -> int:
+    return sum(result.verdict is base.Verdict.AC for result in results)

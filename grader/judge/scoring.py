@@ -18,20 +18,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from grader.base import (
-    CaseResult,
-    Dims,
-    LabError,
-    Measure,
-    Piece,
-    Score,
-    Share,
-    SizeCurve,
-    Timing,
-    Verdict,
-    size_text,
-    weighted_mean,
-)
+from grader import base
 from grader.labs import Case, Lab, Scoring
 from grader.problems import Problem
 from grader.results import Ladder
@@ -39,7 +26,7 @@ from ptxsim.message import phrase
 from ptxsim.records import Record
 
 
-def points_at(pieces: Sequence[Piece], position: float) -> float:
+def points_at(pieces: Sequence[base.Piece], position: float) -> float:
     """The points of a position."""
     for piece in pieces:
         along = (position - piece.start) / (piece.end - piece.start)
@@ -50,11 +37,11 @@ def points_at(pieces: Sequence[Piece], position: float) -> float:
     return pieces[-1].high
 
 
-def most(pieces: Sequence[Piece]) -> float:
+def most(pieces: Sequence[base.Piece]) -> float:
     return max(piece.high for piece in pieces)
 
 
-def _share(piece: Piece, along: float) -> float:
+def _share(piece: base.Piece, along: float) -> float:
     if piece.shape == "exp":
         return math.expm1(piece.rate * along) / math.expm1(piece.rate)
     if piece.shape == "log":
@@ -68,8 +55,8 @@ def _share(piece: Piece, along: float) -> float:
 class Yardstick(Record):
     """Unit and curve that turn the times of one size into points."""
 
-    pieces: tuple[Piece, ...]
-    measure: Measure = "baseline"
+    pieces: tuple[base.Piece, ...]
+    measure: base.Measure = "baseline"
     rung: str | None = None
     rung_ratio: float = 1.0  # the rung's speed / the baseline's, at this size
     ms_at_unit_speed: float = 0.0  # what a call takes at a speed of 1
@@ -116,7 +103,7 @@ def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -
             ms = problem.amount(case.size) / problem.unit.scale * 1e3
             return Yardstick(pieces=_pieces(scoring, each.at), measure="ms", ms_at_unit_speed=ms)
     known = ", ".join(dict.fromkeys(each.gpu for each in scoring.milliseconds))
-    raise LabError(
+    raise base.LabError(
         phrase(
             "scoring.milliseconds: the lab has times for {known}, none for {gpu}; add entries for "
             "it",
@@ -130,10 +117,10 @@ def _ratios(scoring: Scoring) -> Sequence[float]:
     return (scoring.start.at, *(piece.to or 0.0 for piece in scoring.pieces))
 
 
-def _pieces(scoring: Scoring, at: Sequence[float]) -> tuple[Piece, ...]:
+def _pieces(scoring: Scoring, at: Sequence[float]) -> tuple[base.Piece, ...]:
     points = (scoring.start.points, *(piece.points for piece in scoring.pieces))
     return tuple(
-        Piece(
+        base.Piece(
             name=piece.name,
             shape=piece.shape,
             rate=piece.rate or 0.0,
@@ -146,7 +133,7 @@ def _pieces(scoring: Scoring, at: Sequence[float]) -> tuple[Piece, ...]:
     )
 
 
-def _short_form(scoring: Scoring) -> tuple[Piece, ...]:
+def _short_form(scoring: Scoring) -> tuple[base.Piece, ...]:
     """The curve of the policies oj, linear and log."""
     if scoring.policy == "oj":
         marks = [(0.0, 0.0), (scoring.cap / 100, scoring.cap)]
@@ -154,7 +141,7 @@ def _short_form(scoring: Scoring) -> tuple[Piece, ...]:
         marks = sorted((each.ratio, each.score) for each in scoring.checkpoints)
     log = scoring.policy == "log"
     return tuple(
-        Piece(
+        base.Piece(
             name="",
             shape="log" if log else "linear",
             # ln(x / start) / ln(end / start), written over u
@@ -172,21 +159,21 @@ def _short_form(scoring: Scoring) -> tuple[Piece, ...]:
 
 
 def score(
-    verdict: Verdict,
+    verdict: base.Verdict,
     cases: Sequence[Case],
-    results: Sequence[CaseResult],
+    results: Sequence[base.CaseResult],
     scoring: Scoring,
     yardsticks: Yardsticks | None = None,
-) -> Score | None:
+) -> base.Score | None:
     """The score of sizes that everybody may see; 0 unless ``verdict``, theirs, is AC. None if no
     case is timed. yardsticks: None for ratios to the baseline."""
     if not cases:
         return None
     yardsticks = yardsticks or {case.id: beside_the_baseline(scoring) for case in cases}
     highest = max(most(yardsticks[case.id].pieces) for case in cases)
-    shares = tuple(Share(case=case.id, weight=case.weight) for case in cases)
-    if verdict is not Verdict.AC:
-        return Score(total=0.0, max=highest, policy=scoring.policy, shares=shares)
+    shares = tuple(base.Share(case=case.id, weight=case.weight) for case in cases)
+    if verdict is not base.Verdict.AC:
+        return base.Score(total=0.0, max=highest, policy=scoring.policy, shares=shares)
     timed = {each.id: each.timing for each in results if each.timing is not None}
     curves = tuple(
         place(timing, scoring, yardsticks[case], case)
@@ -196,21 +183,21 @@ def score(
     earned = mean_points({curve.case: curve.points for curve in curves}, shares)
     if earned is None:
         return None
-    return Score(
+    return base.Score(
         total=round(earned, 2), max=highest, policy=scoring.policy, shares=shares, curves=curves
     )
 
 
-def mean_points(points: Mapping[str, float], shares: Sequence[Share]) -> float | None:
+def mean_points(points: Mapping[str, float], shares: Sequence[base.Share]) -> float | None:
     """Return the points of all timed sizes together; None unless each has some."""
     if not shares or set(points) != {share.case for share in shares}:
         return None
-    return weighted_mean((share.weight, points[share.case]) for share in shares)
+    return base.weighted_mean((share.weight, points[share.case]) for share in shares)
 
 
 def place(
-    timing: Timing, scoring: Scoring, yardstick: Yardstick | None = None, case: str = ""
-) -> SizeCurve:
+    timing: base.Timing, scoring: Scoring, yardstick: Yardstick | None = None, case: str = ""
+) -> base.SizeCurve:
     """A measured size on its curve. yardstick: None for the ratio to the baseline."""
     yardstick = yardstick or beside_the_baseline(scoring)
     if yardstick.measure == "ms":
@@ -219,7 +206,7 @@ def place(
         position = timing.scored_speed / max(run.baseline_speed for run in timing.runs)
     else:
         position = timing.scored_ratio / yardstick.rung_ratio
-    return SizeCurve(
+    return base.SizeCurve(
         case=case,
         position=position,
         points=points_at(yardstick.pieces, position),
@@ -230,7 +217,7 @@ def place(
 
 
 def _rung_ratio(
-    problem: Problem, gpu: str, ladders: Sequence[Ladder], rung: str, size: Dims
+    problem: Problem, gpu: str, ladders: Sequence[Ladder], rung: str, size: base.Dims
 ) -> float:
     """From the first ladder that has the figure: those measured here come before shipped ones."""
     task = problem.info()
@@ -250,12 +237,12 @@ def _rung_ratio(
                 "ladder"
             )
         )
-        raise LabError(missing.given(gpu=gpu))
+        raise base.LabError(missing.given(gpu=gpu))
     steps = [step for ladder in here for step in ladder.steps if step.rung.name == rung]
     if not steps:
         names = [step.rung.name for step in here[0].steps]
         guess = difflib.get_close_matches(rung, names, 1) or names[-1:]
-        raise LabError(
+        raise base.LabError(
             phrase(
                 "scoring.rung: no rung is named {name}; did you mean {other}?",
                 name=repr(rung),
@@ -265,13 +252,13 @@ def _rung_ratio(
     for step in steps:
         if speed := step.at(size):
             return speed.ratio
-    timed = ", ".join(dict.fromkeys(size_text(each) for each in here[0].sizes))
-    raise LabError(
+    timed = ", ".join(dict.fromkeys(base.size_text(each) for each in here[0].sizes))
+    raise base.LabError(
         phrase(
             "scoring.rung: {rung} was not timed at {size} on {gpu}; time one of {timed}, or "
             "measure the ladder with such a lab file",
             rung=rung,
-            size=size_text(size),
+            size=base.size_text(size),
             gpu=gpu,
             timed=timed,
         )

@@ -13,16 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import msgspec
 
-from grader.base import (
-    Finding,
-    GraderError,
-    KernelLaunch,
-    MachineError,
-    OutOfTime,
-    Rejected,
-    SizeGroup,
-    Verdict,
-)
+from grader import base
 from grader.judge.launches import kernels_launched, refused_calls, with_refused_calls
 from grader.judge.program import Program
 from grader.judge.rulings import Ruling, from_failure, reduced, rule
@@ -39,9 +30,11 @@ class Group(Record):
 
     program: Program
     cases: tuple[Case, ...]  # in increasing order: one that takes too long costs only larger ones
-    plans: tuple[Plan | Rejected, ...]  # of the cases; fewer after an endless loop in host code
-    larger: tuple[tuple[Size, Plan | Rejected], ...]  # sizes that only a GPU runs
-    notes: tuple[Finding, ...]  # on library kernels
+    plans: tuple[
+        Plan | base.Rejected, ...
+    ]  # of the cases; fewer after an endless loop in host code
+    larger: tuple[tuple[Size, Plan | base.Rejected], ...]  # sizes that only a GPU runs
+    notes: tuple[base.Finding, ...]  # on library kernels
     located: bool  # whether source lines are noted
 
     @property
@@ -59,11 +52,11 @@ class Group(Record):
         return tuple(
             refused(case.id, case.size, plan)
             for case, plan in zip(self.cases, self.plans, strict=False)
-            if isinstance(plan, Rejected)
+            if isinstance(plan, base.Rejected)
         )
 
 
-Ran = tuple[Sequence[CaseOutcome], Sequence[Finding]]  # of what is planned; notes on its code
+Ran = tuple[Sequence[CaseOutcome], Sequence[base.Finding]]  # of what is planned; notes on its code
 Run = Callable[[Group, Progress], Ran]  # the stage in which the devices differ
 
 
@@ -115,7 +108,7 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
     notes = (*notes, *group.notes, *_warn_of_larger(group, outcomes))
     ruling = rule(group.cases, outcomes, lab, notes)
     fault = None
-    if ruling.verdict is Verdict.AC:
+    if ruling.verdict is base.Verdict.AC:
         fault = _first_unlaunchable(group) or _first_overrun(group, simulator, progress)
     if fault is not None:
         verdict, findings = fault.verdict, (*fault.findings, *ruling.findings)
@@ -132,7 +125,7 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
     )
 
 
-def _launches(group: Group) -> tuple[KernelLaunch, ...]:
+def _launches(group: Group) -> tuple[base.KernelLaunch, ...]:
     """The launches of the largest size that can run; equal ones are counted together."""
     plans, problem = (case.plan for case in group.planned), group.program.context.lab.problem
     largest = max(plans, key=lambda plan: problem.amount(plan.size), default=None)
@@ -142,7 +135,7 @@ def _launches(group: Group) -> tuple[KernelLaunch, ...]:
         if isinstance(operation, Launch)
     )
     return tuple(
-        KernelLaunch(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)
+        base.KernelLaunch(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)
         for (kernel, grid, block, shared), times in shapes.items()
     )
 
@@ -159,7 +152,7 @@ def grade_hidden(
     larger: Iterable[Case] = (),
     yardsticks: Yardsticks | None = None,
     wanted: bool = True,
-) -> SizeGroup:
+) -> base.SizeGroup:
     """Walk the hidden sizes the same way, and reduce what comes out to a ``SizeGroup``.
 
     wanted: whether they run at all.
@@ -172,7 +165,7 @@ def grade_hidden(
             with device as run:
                 group = record_group(program, cases, quietly, larger=larger, located=False)
                 found = walk(group, run, simulator, quietly)
-        except Rejected as refusal:
+        except base.Rejected as refusal:
             found = from_failure(refusal)
         return reduced(found, lab, len(cases), yardsticks)
 
@@ -182,10 +175,10 @@ def sealed() -> Iterator[None]:
     """Let no failure at hidden sizes, ours included, say anything that depends on them."""
     try:
         yield
-    except OutOfTime:
+    except base.OutOfTime:
         raise
     except Exception:
-        raise MachineError(HIDDEN_FAILURE) from None
+        raise base.MachineError(HIDDEN_FAILURE) from None
 
 
 HIDDEN_FAILURE = phrase(
@@ -196,31 +189,31 @@ HIDDEN_FAILURE = phrase(
 # --- sizes that only a GPU runs ----------------------------------------------------------------
 
 
-def _first_unlaunchable(group: Group) -> Rejected | None:
+def _first_unlaunchable(group: Group) -> base.Rejected | None:
     # The plans are for the first architecture, the build's own.
     program, (_, *others) = group.program, group.program.context.lab.architectures
     for size, plan in group.larger:
-        if not isinstance(plan, Rejected):
+        if not isinstance(plan, base.Rejected):
             continue
         again = (program.record([size], arch, located=group.located) for arch in others)
         if not any(isinstance(one, Plan) for plans in again for one in plans):
             findings = tuple(_error_at(size, each) for each in plan.findings)
-            return Rejected(plan.verdict, _at(size, plan.message), findings)
+            return base.Rejected(plan.verdict, _at(size, plan.message), findings)
     return None
 
 
-def _first_overrun(group: Group, simulator: CpuDevice, progress: Progress) -> Rejected | None:
+def _first_overrun(group: Group, simulator: CpuDevice, progress: Progress) -> base.Rejected | None:
     program = group.program
     for size, plan in group.larger:
-        if isinstance(plan, Rejected) or all(
+        if isinstance(plan, base.Rejected) or all(
             a.symbol is not None for a in plan.allocations[plan.given :]
         ):
             continue
         try:
             found = simulator.probe(program.built, program.root, plan, progress)
-        except OutOfTime:
+        except base.OutOfTime:
             raise
-        except GraderError as failure:  # the verdict stands, whatever cannot be looked at
+        except base.GraderError as failure:  # the verdict stands, whatever cannot be looked at
             words = phrase("not looked at {size}: {why}", size=str(size), why=failure.message)
             progress(words, NOTHING)
             continue
@@ -230,16 +223,16 @@ def _first_overrun(group: Group, simulator: CpuDevice, progress: Progress) -> Re
             if first.file:
                 place = f"{first.file}:{first.line}"
                 words = phrase("{place}: {what}", place=place, what=words)
-            return Rejected(Verdict.RE, words, (first, *rest))
+            return base.Rejected(base.Verdict.RE, words, (first, *rest))
     return None
 
 
-def _warn_of_larger(group: Group, outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
+def _warn_of_larger(group: Group, outcomes: Sequence[CaseOutcome]) -> tuple[base.Finding, ...]:
     """Return a warning for each line whose call CUDA refuses at larger sizes alone."""
     warned = {each.subject for outcome in outcomes for each in outcome.findings}
     found = []
     for size, plan in group.larger:
-        if isinstance(plan, Rejected):
+        if isinstance(plan, base.Rejected):
             continue
         for finding in refused_calls(plan, group.program.context.lab.architectures):
             if finding.subject not in warned:
@@ -249,7 +242,7 @@ def _warn_of_larger(group: Group, outcomes: Sequence[CaseOutcome]) -> tuple[Find
     return tuple(found)
 
 
-def _error_at(size: Size, finding: Finding) -> Finding:
+def _error_at(size: Size, finding: base.Finding) -> base.Finding:
     words = _at(size, finding.message)
     return msgspec.structs.replace(finding, message=words, severity=Severity.ERROR)
 

@@ -15,8 +15,8 @@ from msgspec import Meta
 
 from grader.base import LabError, convert, moment
 from grader.labs.scoring_rules import NotNegative, Positive
-from grader.labs.yaml_file import IDENTIFIER, at, explain, parse, read_file, wanted
-from ptxsim.message import Message, counted, phrase, verbatim
+from grader.labs.yaml_file import at, explain, known_words, parse, read_file, wanted
+from ptxsim.message import Message, counted, phrase
 from ptxsim.records import Record
 
 Attempts = Literal["best", "latest", "last-before-deadline"]
@@ -49,23 +49,13 @@ class TimeRules(Record):
         return moment(self.due) if self.due else None
 
 
-_TIME_WORDS = {
-    "time.due": phrase("a time with its zone in quotes, such as '{example}'", example=_EXAMPLE),
-    "time.grace_minutes": phrase("a number ≥ 0"),
-    "time.late.percent": phrase("a number > 0"),
-    "time.late.points": phrase("a number > 0"),
-    "time.late.most": phrase("a number > 0"),
-    "time.late.started": phrase("'hour' or 'day'"),
-}
-
-
 def wrong_times(rules: TimeRules) -> Iterator[Message]:
     """Mistakes that no single field shows."""
     if rules.due is not None:
         try:
             due = datetime.fromisoformat(rules.due.strip().replace("Z", "+00:00"))
         except ValueError:
-            yield at("time.due", wanted(_TIME_WORDS["time.due"], repr(rules.due)))
+            yield at("time.due", wanted(known_words()["TimeRules.due"], repr(rules.due)))
         else:
             if due.tzinfo is None:
                 zone = phrase(
@@ -222,32 +212,13 @@ class Rubric(Record):
         return sum(question.points for question in self.questions)
 
 
-_RUBRIC_WORDS = {
-    "": verbatim(
-        "{questions: [{id: q1, points: 10, text: …}], weights: {measured: 60, report: 40}}"
-    ),
-    "questions": phrase("a list of {id: q1, points: 10, text: …}, at least one"),
-    "questions[].id": IDENTIFIER,
-    "questions[].points": phrase("a number > 0"),
-    "questions[].text": phrase("the question's text"),
-    "weights": verbatim("{measured: 60, report: 40}"),
-    "weights.measured": phrase("a number ≥ 0"),
-    "weights.report": phrase("a number ≥ 0"),
-}
-_RUBRIC_SECTIONS: dict[str, type[Record]] = {
-    "": Rubric,
-    "questions[]": RubricQuestion,
-    "weights": Weights,
-}
-
-
 def read_rubric(path: Path) -> Rubric:
     """A file that holds only a rubric. Raises LabError, one line."""
     document = parse(path, read_file(path), _LAB_FILES)
     try:
         rubric = convert(document, Rubric)
     except msgspec.ValidationError as error:
-        mistake = explain(error, document, _RUBRIC_SECTIONS, _RUBRIC_WORDS)
+        mistake = explain(error, document, Rubric, {})
         raise LabError(at(str(path), mistake)) from None
     for mistake in wrong_rubric(rubric, ""):
         raise LabError(at(str(path), mistake))
@@ -283,16 +254,3 @@ def read_weights(text: str) -> Weights:
     if len(found) < 2 or not sum(found.values()) > 0:
         raise ValueError(f"expected both weights, not both 0, such as {_WEIGHTS}; got {text!r}")
     return Weights(**found)
-
-
-# --- of a lab file -----------------------------------------------------------------------------
-
-WORDS = {
-    **_TIME_WORDS,
-    **{f"rubric.{path}".rstrip("."): words for path, words in _RUBRIC_WORDS.items()},
-}
-SECTIONS: dict[str, type[Record]] = {
-    "time": TimeRules,
-    "time.late": Late,
-    **{f"rubric.{path}".rstrip("."): record for path, record in _RUBRIC_SECTIONS.items()},
-}

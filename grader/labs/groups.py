@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from grader.base import LabError
 from grader.labs.scoring_rules import Positive
-from grader.labs.yaml_file import at, wanted
+from grader.labs.yaml_file import at, known_words, wanted
 from grader.problems import Dim
 from ptxsim.message import Message, phrase
 from ptxsim.records import Record, Size
@@ -51,35 +51,6 @@ class Groups(Record):
     hidden: HiddenGroup
 
 
-_EXAMPLE = "{ranges: [[1, 300], [1, 300], [1, 2000]], count: 3}"
-_LIST = phrase("a list of {example}", example=_EXAMPLE)
-_SOME = phrase("a list of {example}, at least one", example=_EXAMPLE)
-_RANGE = phrase("[LEAST, MOST], or one number")
-WORDS = {
-    "groups.public.weight": phrase("a number > 0"),
-    "groups.hidden.weight": phrase("a number > 0"),
-    "groups.hidden.seed_file": phrase("the name of a file with the secret, beside the lab file"),
-    **{
-        f"groups.hidden.{kind}{path}": words
-        for kind in KINDS
-        for path, words in (
-            ("", _LIST if kind == "correctness" else _SOME),
-            ("[].ranges", phrase("one [LEAST, MOST], or one number, for each dimension")),
-            ("[].ranges[]", _RANGE),
-            ("[].count", phrase("an integer from 1 to {most}", most=64)),
-            ("[].multiple_of", phrase("an integer from 1 to {most}", most=1024)),
-            ("[].weight", phrase("a number > 0")),
-        )
-    },
-}
-SECTIONS: dict[str, type[Record]] = {
-    "groups": Groups,
-    "groups.public": PublicGroup,
-    "groups.hidden": HiddenGroup,
-    **{f"groups.hidden.{kind}[]": Drawn for kind in KINDS},
-}
-
-
 def contradictions(groups: Groups, dims: Sequence[Dim], multiple_of: int) -> Iterator[Message]:
     """Mistakes that no single field shows."""
     for kind in KINDS:
@@ -96,7 +67,9 @@ def contradictions(groups: Groups, dims: Sequence[Dim], multiple_of: int) -> Ite
             step = math.lcm(drawn.multiple_of, multiple_of)
             for k, (one, dim) in enumerate(zip(drawn.ranges, dims, strict=True)):
                 if isinstance(one, tuple) and len(one) != 2:
-                    yield at(f"{where}[{k}]", wanted(_RANGE, str(list(one))))
+                    yield at(
+                        f"{where}[{k}]", wanted(known_words()["Drawn.ranges[]"], str(list(one)))
+                    )
                     continue
                 low, high = _ends(one)
                 if high > dim.most:

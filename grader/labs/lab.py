@@ -122,7 +122,7 @@ def load_lab(path: Path | None = None) -> Lab:
     try:
         file = convert(document, shape.record)
     except msgspec.ValidationError as error:
-        mistake = explain(error, document, shape.sections, shape.words)
+        mistake = explain(error, document, shape.record, shape.words)
         raise LabError(at(str(path), mistake)) from None
     problem = next(contradictions(file, shape.size_key, kind.dims), None)
     if problem:

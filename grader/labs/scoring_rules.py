@@ -70,40 +70,6 @@ class Scoring(Record):
     milliseconds: tuple[Milliseconds, ...] = ()
 
 
-WORDS = {
-    "scoring.runs": phrase("an integer from 1 to {most}", most=100),
-    "scoring.cap": phrase("a number > 0"),
-    "scoring.checkpoints": phrase("a list of {ratio: 0.5, score: 60}"),
-    "scoring.checkpoints[].ratio": phrase("a number > 0"),
-    "scoring.checkpoints[].score": phrase("a number ≥ 0"),
-    "scoring.rung": phrase("the name of a rung's folder, such as 16_float4"),
-    "scoring.start": phrase("where the first piece begins, such as {at: 0, points: 0}"),
-    "scoring.start.at": phrase("a ratio ≥ 0"),
-    "scoring.start.points": phrase("a number ≥ 0"),
-    "scoring.pieces": phrase("a list of {name: start, to: 0.5, points: 60}"),
-    "scoring.pieces[].name": phrase("at most 40 characters"),
-    "scoring.pieces[].points": phrase("a number ≥ 0"),
-    "scoring.pieces[].to": phrase("a ratio > 0"),
-    "scoring.pieces[].rate": phrase("a number"),
-    "scoring.milliseconds": phrase(
-        "a list of {gpu: NVIDIA H200, size: [M, N, K], at: [200, 50, 22]}"
-    ),
-    "scoring.milliseconds[].gpu": phrase(
-        "the GPU's model as its driver names it, such as NVIDIA H200"
-    ),
-    "scoring.milliseconds[].size": phrase("one of the performance sizes"),
-    "scoring.milliseconds[].at": phrase("a list of milliseconds > 0"),
-    "scoring.milliseconds[].at[]": phrase("milliseconds > 0"),
-}
-SECTIONS: dict[str, type[Record]] = {
-    "scoring": Scoring,
-    "scoring.checkpoints[]": Checkpoint,
-    "scoring.start": Start,
-    "scoring.pieces[]": Stretch,
-    "scoring.milliseconds[]": Milliseconds,
-}
-
-
 _IN_MILLISECONDS = phrase("measure: ms has scoring.milliseconds instead; remove it")
 
 

@@ -14,7 +14,7 @@ from grader.labs import course_rules, groups, scoring_rules
 from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.groups import Groups
 from grader.labs.scoring_rules import Positive, Scoring
-from grader.labs.yaml_file import IDENTIFIER, at, either, show_size, wanted
+from grader.labs.yaml_file import at, either, show_size, wanted
 from grader.problems import Dim, Problem
 from ptxsim.message import Message, enumerated, phrase, verbatim
 from ptxsim.records import Record
@@ -72,29 +72,11 @@ class LabFile(Record):
 
 # --- shape -------------------------------------------------------------------------------------
 
-_EXPECTED = {
-    **scoring_rules.WORDS,
-    **groups.WORDS,
-    **course_rules.WORDS,
-    "id": IDENTIFIER,
-    "performance[].weight": phrase("a number > 0"),
-    "performance[].id": IDENTIFIER,
-    "language": phrase("one of {names}", names=", ".join(known_languages())),
-    "multiple_of": phrase("an integer from 1 to {most}", most=1024),
-    "architectures": phrase(
-        "a list of compute capabilities such as [80] or [90a, 80], at least one"
-    ),
-    "architectures[]": phrase("a compute capability without its dot, such as 80 for sm_80, or 90a"),
-    "limits.memory_mb": phrase("an integer ≥ 256 (MiB)"),
-    **{f"limits.{name}": phrase("a number > 0 (seconds)") for name in Limits.__struct_fields__[:5]},
-}
-
-
 _CHECKED: dict[str, Any] = {"kw_only": True, "frozen": True, "forbid_unknown_fields": True}
 
 
 class Shape:
-    """record: what the document is converted to. sections, words: for ``explain``. size_key: what
+    """record: what the document is converted to. words: for ``explain``. size_key: what
     an entry of ``performance`` calls its size: "size", or the dimensions: "mnk"."""
 
     def __init__(self, kind: type[Problem], document: Mapping[str, Any]) -> None:
@@ -129,17 +111,7 @@ class Shape:
             bases=(LabFile,),
             **_CHECKED,
         )
-        self.sections: dict[str, Any] = {
-            "": self.record,
-            "performance[]": timed,
-            **scoring_rules.SECTIONS,
-            **groups.SECTIONS,
-            **course_rules.SECTIONS,
-            "rules": Rules,
-            "limits": Limits,
-            **{n: t for n, t in own.items() if isinstance(t, type) and issubclass(t, Record)},
-        }
-        self.words = {**_EXPECTED, **_size_words(kind.dims, self.size_key)}
+        self.words = _size_words(kind.dims, self.size_key)
 
 
 def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
@@ -157,13 +129,14 @@ def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
     entry = f"{{{key}: {names}, weight: 1}}"
     sizes = phrase("a list of sizes {names}, at least one", names=names)
     return {
-        "correctness": sizes,
-        "correctness[]": size,
-        "cpu": sizes,
-        "cpu[]": size,
-        "performance": phrase("a list of {example}, at least one", example=entry),
-        "performance[]": verbatim(entry),
-        f"performance[].{key}": size,
+        "LabFile.correctness": sizes,
+        "LabFile.correctness[]": size,
+        "LabFile.cpu": sizes,
+        "LabFile.cpu[]": size,
+        "LabFile.performance": phrase("a list of {example}, at least one", example=entry),
+        "LabFile.performance[]": verbatim(entry),
+        f"Performance.{key}": size,
+        "LabFile.language": phrase("one of {names}", names=", ".join(known_languages())),
     }
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import yaml
@@ -74,36 +75,50 @@ def parse(path: Path, data: bytes, example: Path) -> dict[str, Any]:
 
 # --- complaints --------------------------------------------------------------------------------
 
-IDENTIFIER = phrase("letters, digits, '-' and '_', at most 64")
 _LOCATION = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]+)`")
 
 
+@cache
+def known_words() -> Mapping[str, Message]:
+    """Words for fields whose types say too little: by ``Record.field``."""
+    table = msgspec.toml.decode(Path(__file__).with_name("words.toml").read_bytes())
+    return {
+        f"{record}.{field}": Message(text=text)
+        for record, fields in table.items()
+        for field, text in fields.items()
+    }
+
+
 def explain(
     error: msgspec.ValidationError,
     document: Mapping[str, Any],
-    sections: Mapping[str, type[Record]],
-    expected: Mapping[str, Message],
+    record: type[Record],
+    words: Mapping[str, Message],
 ) -> Message:
-    """``path: what is wrong there``, with a remedy where one can be guessed."""
+    """``path: what is wrong there``, with a remedy where one can be guessed.
+
+    record: what the document should be. words: more than ``known_words``.
+    """
+    expected = {**known_words(), **words}
     complaint = str(error)
     location = _LOCATION.search(complaint)
     path = location["path"] if location else ""
     if unknown := _UNKNOWN.search(complaint):
-        remedy = instead_of(unknown["name"], _fields(sections.get(_shape(path))))
+        remedy = instead_of(unknown["name"], _fields(_type_at(record, path)))
         field = _join(path, unknown["name"])
         return at(field, phrase("unknown key; {remedy}", remedy=remedy))
     if missing := _MISSING.search(complaint):
         path = _join(path, missing["name"])
-        words = _words(path, complaint, sections, expected)
-        return at(path, phrase("missing; expected {words}", words=words))
-    if _shape(path) not in expected:
+        what = _words(path, complaint, record, expected)
+        return at(path, phrase("missing; expected {words}", words=what))
+    if _key(record, path) not in expected:
         # One number of a size is wrong: show the whole size.
         outer = re.sub(r"\[\d+\]$", "", path)
-        path = outer if _shape(outer) in expected else path
-    words = _words(path, complaint, sections, expected)
-    return at(path or phrase("the file"), wanted(words, show(_at(document, path))))
+        path = outer if _key(record, outer) in expected else path
+    what = _words(path, complaint, record, expected)
+    return at(path or phrase("the file"), wanted(what, show(_at(document, path))))
 
 
 def at(field: str | Message, what: Message) -> Message:
@@ -140,19 +155,23 @@ def show_size(size: tuple[int, ...] | int) -> str:
 
 
 def _words(
-    path: str,
-    complaint: str,
-    sections: Mapping[str, type[Record]],
-    expected: Mapping[str, Message],
+    path: str, complaint: str, record: type[Record], expected: Mapping[str, Message]
 ) -> Message:
-    shape = _shape(path)
-    if shape in expected:
-        return expected[shape]
-    outer, _, name = shape.rpartition(".")
-    if outer in sections and (choices := get_args(get_type_hints(sections[outer]).get(name))):
-        return either(map(repr, choices))
-    if shape in sections:
-        return phrase("a mapping with {names}", names=", ".join(_fields(sections[shape])))
+    if words := expected.get(_key(record, path)):
+        return words
+    kind = _type_at(record, path)
+    if get_origin(kind) is Literal:
+        return either(map(repr, get_args(kind)))
+    if fields := _fields(kind):
+        return phrase("a mapping with {names}", names=", ".join(fields))
+    if get_origin(kind) is Annotated:
+        number, limits = get_args(kind)
+        if number is int and limits.ge == 1 and limits.le is not None:
+            return phrase("an integer from 1 to {most}", most=limits.le)
+        if number is float and limits.gt == 0:
+            return phrase("a number > 0")
+        if number is float and limits.ge == 0:
+            return phrase("a number ≥ 0")
     return verbatim(complaint.split(" - at ")[0])
 
 
@@ -164,16 +183,32 @@ def either(choices: Iterable[str]) -> Message:
     )
 
 
-def _shape(path: str) -> str:
-    return re.sub(r"\[\d+\]", "[]", path)
+def _key(record: type[Record], path: str) -> str:
+    outer, _, field = re.sub(r"\[\d+\]", "[]", path).rpartition(".")
+    return f"{getattr(_type_at(record, outer), '__name__', '')}.{field}"
 
 
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _fields(section: type[Record] | None) -> tuple[str, ...]:
-    return section.__struct_fields__ if section else ()
+def _fields(kind: Any) -> tuple[str, ...]:
+    return getattr(kind, "__struct_fields__", ())
+
+
+def _type_at(record: type[Record], path: str) -> Any:
+    """The type at ``performance[1].mnk`` in a record's document; None if there is no such field."""
+    found: Any = record
+    for name, element in re.findall(r"([^.\[\]]+)|(\[\d*\])", path):
+        if get_origin(found) is Annotated:
+            found = get_args(found)[0]
+        if element:
+            found = next(iter(get_args(found)), None)
+        else:
+            found = get_type_hints(found, include_extras=True).get(name) if _fields(found) else None
+        if get_origin(found) in (Union, UnionType):  # with None
+            found = get_args(found)[0]
+    return found
 
 
 def _at(document: Any, path: str) -> Any:

@@ -12,27 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from grader.problems import Operand
+from ptxsim import records
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import Entry
 from ptxsim.limits import LIMITS
-from ptxsim.records import (
-    MOST_ROWS,
-    Allocate,
-    Allocation,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Plan,
-    PointerSlot,
-    Record,
-    RefusedCall,
-    Size,
-    SymbolWrite,
-    Synchronise,
-    Write,
-)
 
 CALLS = 3  # of run_custom that are recorded for each size
 MAX_LAUNCHES = 10_000  # of one call
@@ -70,7 +53,7 @@ def macros() -> tuple[str, ...]:
         "MAX_ALLOCATIONS": MAX_ALLOCATIONS,
         "MAX_REFUSED": MAX_REFUSED,
         "MAX_PLAN_BYTES": MAX_PLAN_BYTES,
-        "MAX_ROWS": MOST_ROWS,
+        "MAX_ROWS": records.MOST_ROWS,
         "MAX_REPLY_BYTES": MAX_REPLY_BYTES,
         "FIRST_ADDRESS": FIRST_ADDRESS,
         "STRIDE": STRIDE,
@@ -83,46 +66,46 @@ def macros() -> tuple[str, ...]:
 
 # --- calls -------------------------------------------------------------------------------------
 
-Operations = tuple[Operation, ...]
-Pointers = tuple[PointerSlot, ...]
+Operations = tuple[records.Operation, ...]
+Pointers = tuple[records.PointerSlot, ...]
 
 
-class Given(Record):
+class Given(records.Record):
     """Arguments of run_custom at one size: the inputs, then the outputs."""
 
-    size: Size
+    size: records.Size
     operands: tuple[Operand, ...]
 
 
-class Recorded(Record):
+class Recorded(records.Record):
     """The recorder's output for one size: the operands and all other memory, and each call."""
 
-    allocations: tuple[Allocation, ...]
+    allocations: tuple[records.Allocation, ...]
     calls: tuple[Operations, Operations, Operations]
-    refused: tuple[RefusedCall, ...] = ()
+    refused: tuple[records.RefusedCall, ...] = ()
 
 
 def assembled(
     recorded: Recorded, given: Given, variables: Sequence[str], entries: Mapping[str, Entry]
-) -> Plan:
+) -> records.Plan:
     """The plan of three calls; ``variables`` are the build's __device__ variables, ``entries`` its
     kernels. The recorder may have been deceived: nothing here relies on an index."""
     first, second, third = recorded.calls
     made = {
         operation.allocation: (call, place)
         for call, operations in enumerate(recorded.calls)
-        for place, operation in enumerate(o for o in operations if isinstance(o, Allocate))
+        for place, operation in enumerate(o for o in operations if isinstance(o, records.Allocate))
     }
     same = _Comparison(recorded.allocations, made, entries)
     calls_differ = same.difference(second, third, 1)
     operations, setup = first, Operations()
     end = _first_made(second)  # of the allocations that the plan needs
     if calls_differ:
-        wait = (Synchronise(),) if any(each.after is not None for each in second) else ()
+        wait = (records.Synchronise(),) if any(each.after is not None for each in second) else ()
         operations, setup, end = third, (*first, *wait, *second), None
     elif variables or _left(first) or same.difference(first, second, 0):
         operations, setup, end = second, first, _first_made(third)
-    return Plan(
+    return records.Plan(
         size=given.size,
         allocations=recorded.allocations[:end],
         operations=operations,
@@ -136,13 +119,13 @@ def assembled(
 
 
 def _first_made(operations: Operations) -> int | None:
-    return next((max(o.allocation, 0) for o in operations if isinstance(o, Allocate)), None)
+    return next((max(o.allocation, 0) for o in operations if isinstance(o, records.Allocate)), None)
 
 
 def _left(operations: Operations) -> set[int]:
     """The allocations that a call makes and does not free."""
-    made = {o.allocation for o in operations if isinstance(o, Allocate)}
-    return made - {o.allocation for o in operations if isinstance(o, Free)}
+    made = {o.allocation for o in operations if isinstance(o, records.Allocate)}
+    return made - {o.allocation for o in operations if isinstance(o, records.Free)}
 
 
 class _Comparison:
@@ -150,7 +133,7 @@ class _Comparison:
 
     def __init__(
         self,
-        memory: Sequence[Allocation],
+        memory: Sequence[records.Allocation],
         made: Mapping[int, tuple[int, int]],
         entries: Mapping[str, Entry],
     ) -> None:
@@ -171,18 +154,18 @@ class _Comparison:
             return f"the {before} call has {len(one)} steps and the {after} {len(other)}"
         return ""
 
-    def _same(self, one: Operation, other: Operation, call: int) -> bool:
+    def _same(self, one: records.Operation, other: records.Operation, call: int) -> bool:
         """Whether two operations agree, apart from the lines that they stand in."""
         if type(one) is not type(other):
             return False
-        if isinstance(one, Launch) and isinstance(other, Launch):
+        if isinstance(one, records.Launch) and isinstance(other, records.Launch):
             one, other = self._as_read(one), self._as_read(other)
         for name in one.__struct_fields__:
             mine, theirs = getattr(one, name), getattr(other, name)
             if name in ("allocation", "source", "target"):
                 same = self._same_place(mine, theirs, call)
             elif name == "pointers":
-                data = "params" if isinstance(one, Launch) else "data"
+                data = "params" if isinstance(one, records.Launch) else "data"
                 values = getattr(one, data), getattr(other, data)
                 same = self._same_bytes(mine, theirs, *values, call)
             else:
@@ -191,7 +174,7 @@ class _Comparison:
                 return False
         return True
 
-    def _as_read(self, launch: Launch) -> Launch:
+    def _as_read(self, launch: records.Launch) -> records.Launch:
         """The launch without what its kernel never reads of its parameters. That may be anything:
         host code leaves the padding of a struct as it finds it."""
         entry = self._entries.get(launch.kernel)
@@ -275,23 +258,23 @@ def _without(data: bytes, pointers: Pointers) -> bytes:
     return bytes(blank)
 
 
-def _in_words(operation: Operation) -> str:
+def _in_words(operation: records.Operation) -> str:
     match operation:
-        case Launch(kernel=kernel, grid=grid, block=block):
+        case records.Launch(kernel=kernel, grid=grid, block=block):
             return f"a launch of {_plain(kernel)} with grid {grid} and block {block}"
-        case Memset(size=size):
+        case records.Memset(size=size):
             return f"a memset of {size} bytes"
-        case Copy(size=size):
+        case records.Copy(size=size):
             return f"a copy of {size} bytes"
-        case SymbolWrite(symbol=symbol):
+        case records.SymbolWrite(symbol=symbol):
             return f"a copy to {_plain(symbol)}"
-        case Write(data=data):
+        case records.Write(data=data):
             return f"a copy of {len(data)} bytes from the host"
-        case Allocate():
+        case records.Allocate():
             return "an allocation"
-        case Free():
+        case records.Free():
             return "freeing an allocation"
-        case Synchronise():
+        case records.Synchronise():
             return "a synchronisation"
 
 

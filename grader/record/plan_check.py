@@ -14,44 +14,19 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from grader.base import KernelInfo, Target
-from grader.record.calls import (
-    ARENA_BYTES,
-    CALLS,
-    FIRST_ADDRESS,
-    MAX_ALLOCATIONS,
-    MAX_LAUNCHES,
-    MAX_TRANSFERS,
-    REACH,
-    STRIDE,
-    Given,
-    addresses,
-)
+from grader.record import calls
 from grader.record.refusals import find_refusal
+from ptxsim import records
 from ptxsim.frontend.interface import Interface
 from ptxsim.limits import MAX_CLUSTER, REGISTER_UNIT, broken_limit
-from ptxsim.records import (
-    Allocate,
-    Allocation,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Plan,
-    PointerSlot,
-    Record,
-    SymbolWrite,
-    Synchronise,
-    Write,
-)
 
-_WORK = (Launch, Memset, Copy)
-_TRANSFERS = (Memset, Copy, SymbolWrite, Write, Synchronise)
+_WORK = (records.Launch, records.Memset, records.Copy)
+_TRANSFERS = (records.Memset, records.Copy, records.SymbolWrite, records.Write, records.Synchronise)
 _POINTER = 8
 _WARP = 32
 
 
-class Known(Record):
+class Known(records.Record):
     """Kernels, variables and device that a plan may refer to."""
 
     declared: Interface
@@ -65,28 +40,31 @@ class Known(Record):
         return tuple(name for name, symbol in symbols if symbol.space == "global")
 
 
-def flaw(plan: Plan, given: Given, known: Known) -> str | None:
+def flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | None:
     """Describe the first thing in a plan for ``given`` that no honest plan contains, if any."""
     if not all(find_refusal(each.refused) for each in plan.refused):
         return "a refused call says nothing that the recorder says"
     return _memory_flaw(plan, given, known) or _operations_flaw(plan, known)
 
 
-def _memory_flaw(plan: Plan, given: Given, known: Known) -> str | None:
+def _memory_flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | None:
     memory = plan.allocations
-    if len(memory) > MAX_ALLOCATIONS:
+    if len(memory) > calls.MAX_ALLOCATIONS:
         return "it has too many allocations"
-    if any(not 0 < a.size <= ARENA_BYTES for a in memory):
+    if any(not 0 < a.size <= calls.ARENA_BYTES for a in memory):
         return "an allocation has an impossible size"
-    if tuple(a.address for a in memory) != tuple(addresses(a.size for a in memory)):
+    if tuple(a.address for a in memory) != tuple(calls.addresses(a.size for a in memory)):
         return "an allocation is not where it belongs"
     last = memory[-1] if memory else None
-    if last and not last.size <= FIRST_ADDRESS + ARENA_BYTES - STRIDE - last.address:
+    if (
+        last
+        and not last.size <= calls.FIRST_ADDRESS + calls.ARENA_BYTES - calls.STRIDE - last.address
+    ):
         return "an allocation lies beyond the last address"
     return _names_flaw(plan, given, known)
 
 
-def _names_flaw(plan: Plan, given: Given, known: Known) -> str | None:
+def _names_flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | None:
     """Whether the allocations are the operands, numbered workspaces and variables of the build."""
     count = len(given.operands)
     first, others = plan.allocations[:count], plan.allocations[count:]
@@ -105,21 +83,24 @@ def _names_flaw(plan: Plan, given: Given, known: Known) -> str | None:
     return None
 
 
-def _operations_flaw(plan: Plan, known: Known) -> str | None:
+def _operations_flaw(plan: records.Plan, known: Known) -> str | None:
     if not any(isinstance(each, _WORK) for each in plan.operations):
         return "it has no launch, memset or copy"
-    for operations, calls in ((plan.operations, 1), (plan.setup, CALLS - 1)):
-        if sum(isinstance(each, Launch) for each in operations) > calls * MAX_LAUNCHES:
+    for operations, count in ((plan.operations, 1), (plan.setup, calls.CALLS - 1)):
+        if (
+            sum(isinstance(each, records.Launch) for each in operations)
+            > count * calls.MAX_LAUNCHES
+        ):
             return "it has too many launches"
         transfers = sum(isinstance(each, _TRANSFERS) for each in operations)
-        if transfers > calls * MAX_TRANSFERS + calls - 1:  # and a wait between two calls
+        if transfers > count * calls.MAX_TRANSFERS + count - 1:  # and a wait between two calls
             return "it has too many memsets, copies, symbol writes and synchronisations"
         # Each comes after places before it, each once, the farthest first.
         orders = ((place, (*(each.after or ()), 0)) for place, each in enumerate(operations))
         if not all(place >= far > near >= 0 for place, o in orders for far, near in pairwise(o)):
             return "an operation comes after what is not before it"
         if any(_programmatic(each) for each in operations[:1]) or any(
-            _programmatic(each) and not isinstance(before, Launch)
+            _programmatic(each) and not isinstance(before, records.Launch)
             for before, each in pairwise(operations)
         ):
             return "a programmatic launch follows no other launch"
@@ -129,25 +110,25 @@ def _operations_flaw(plan: Plan, known: Known) -> str | None:
     return found or _lifetimes_flaw(plan, known)
 
 
-def _programmatic(operation: Operation) -> bool:
-    return isinstance(operation, Launch) and operation.programmatic
+def _programmatic(operation: records.Operation) -> bool:
+    return isinstance(operation, records.Launch) and operation.programmatic
 
 
-def _lifetimes_flaw(plan: Plan, known: Known) -> str | None:
+def _lifetimes_flaw(plan: records.Plan, known: Known) -> str | None:
     """Whether every workspace is allocated once, in order, and freed once at most."""
     workspaces = (i for i, a in enumerate(plan.allocations) if a.symbol is None and i >= plan.given)
     live: set[int] = set()
     size = 0
     for operation in (*plan.setup, *plan.operations):
         match operation:
-            case Allocate(allocation=index):
+            case records.Allocate(allocation=index):
                 if index != next(workspaces, None):
                     return "an allocation is made twice, or out of order"
                 live.add(index)
                 size += plan.allocations[index].size
                 if size > known.target.memory_bytes:
                     return "its workspaces exceed the device's memory"
-            case Free(allocation=index):
+            case records.Free(allocation=index):
                 if index not in live:
                     return "it frees what it has not allocated"
                 live.remove(index)
@@ -158,32 +139,32 @@ def _lifetimes_flaw(plan: Plan, known: Known) -> str | None:
 
 
 def _operation_flaw(
-    operation: Operation,
-    memory: tuple[Allocation, ...],
+    operation: records.Operation,
+    memory: tuple[records.Allocation, ...],
     known: Known,
 ) -> str | None:
     if operation.place is not None:
         return "it names lines"
     match operation:
-        case Launch():
+        case records.Launch():
             return _launch_flaw(operation, memory, known)
-        case Memset(allocation=index, delta=delta, size=size):
+        case records.Memset(allocation=index, delta=delta, size=size):
             if not (0 <= operation.value <= 255 and _inside(memory, index, delta, size)):
                 return "a memset leaves its allocation"
-        case Copy():
+        case records.Copy():
             return _copy_flaw(operation, memory)
-        case SymbolWrite(symbol=symbol, delta=delta, data=data):
+        case records.SymbolWrite(symbol=symbol, delta=delta, data=data):
             if not _fits(_extent(symbol, known), delta, len(data)):
                 return "a symbol write leaves its symbol"
             return _pointers_flaw(operation.pointers, data, memory)
-        case Write(allocation=index, delta=delta, data=data):
+        case records.Write(allocation=index, delta=delta, data=data):
             if not _inside(memory, index, delta, len(data)):
                 return "a copy from the host leaves its allocation"
             return _pointers_flaw(operation.pointers, data, memory)
     return None
 
 
-def _copy_flaw(copy: Copy, memory: tuple[Allocation, ...]) -> str | None:
+def _copy_flaw(copy: records.Copy, memory: tuple[records.Allocation, ...]) -> str | None:
     start, end = copy.source_delta, copy.target_delta
     if copy.size < 1 or not copy.sound:
         return "a copy has impossible rows"
@@ -198,7 +179,9 @@ def _copy_flaw(copy: Copy, memory: tuple[Allocation, ...]) -> str | None:
     return None
 
 
-def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -> str | None:
+def _launch_flaw(
+    launch: records.Launch, memory: tuple[records.Allocation, ...], known: Known
+) -> str | None:
     entry, figures = known.declared.entries.get(launch.kernel), known.figures.get(launch.kernel)
     if entry is None or figures is None:
         return "a kernel is not in the build"
@@ -235,7 +218,7 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
 
 
 def _pointers_flaw(
-    pointers: tuple[PointerSlot, ...], data: bytes, memory: tuple[Allocation, ...]
+    pointers: tuple[records.PointerSlot, ...], data: bytes, memory: tuple[records.Allocation, ...]
 ) -> str | None:
     free = 0
     for slot in pointers:
@@ -244,7 +227,7 @@ def _pointers_flaw(
         if not 0 <= slot.allocation < len(memory):
             return "a pointer is into no allocation"
         pointee = memory[slot.allocation]
-        if not -REACH <= slot.delta <= pointee.size + REACH:
+        if not -calls.REACH <= slot.delta <= pointee.size + calls.REACH:
             return "a pointer is too far from its allocation"
         value = int.from_bytes(data[slot.offset : slot.offset + _POINTER], "little")
         if value - pointee.address != slot.delta:
@@ -259,7 +242,7 @@ def _extent(symbol: str, known: Known) -> int:
     return declared.size if declared else 0
 
 
-def _inside(memory: tuple[Allocation, ...], index: int, delta: int, size: int) -> bool:
+def _inside(memory: tuple[records.Allocation, ...], index: int, delta: int, size: int) -> bool:
     """Whether a range that is not empty lies in one allocation."""
     return 0 <= index < len(memory) and size > 0 and _fits(memory[index].size, delta, size)
 

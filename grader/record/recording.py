@@ -17,25 +17,14 @@ from typing import TypeVar
 
 import msgspec
 
-from grader.base import (
-    Build,
-    Finding,
-    KernelInfo,
-    Kind,
-    Rejected,
-    Submission,
-    Target,
-    Verdict,
-    decode,
-    target_for,
-)
+from grader import base
 from grader.build import Toolchain
 from grader.labs import with_hint
 from grader.problems import Problem, vendor_library
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.recorder_process import Ended, prepare_recorder, run_recorder
-from grader.record.refusals import Refusal, find_refusal, refusal_sentence, refused
+from grader.record.refusals import find_refusal, refusal_sentence, refused
 from grader.sandbox import PATIENCE, Limits, Sandbox
 from ptxsim.findings.finding import Severity
 from ptxsim.frontend.interface import Interface
@@ -62,8 +51,8 @@ class _Reply(Record):
 
 
 def record_plans(
-    build: Build,
-    submission: Submission,
+    build: base.Build,
+    submission: base.Submission,
     problem: Problem,
     sizes: Sequence[Size],
     toolchain: Toolchain,
@@ -72,9 +61,9 @@ def record_plans(
     declared: Interface,
     record_s: float,
     memory_mb: int,
-    target: Target | None = None,
+    target: base.Target | None = None,
     located: bool = True,
-) -> tuple[Plan | Rejected, ...]:
+) -> tuple[Plan | base.Rejected, ...]:
     """One plan, or the reason why there is none, for each of ``sizes``.
 
     If host code never returns for a size, the answer ends there.
@@ -88,10 +77,10 @@ def record_plans(
     recorder = prepare_recorder(toolchain)
     # Kernels that ptxas does not mention have no figures.
     figures = {
-        name: KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
+        name: base.KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
         for name in declared.entries
     } | {kernel.name: kernel for kernel in build.kernels}
-    known = Known(declared=declared, figures=figures, target=target or target_for(build.arch))
+    known = Known(declared=declared, figures=figures, target=target or base.target_for(build.arch))
     given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
     request = _request(build, known, given, record_s)
     # Of each size the lengths of the vectors, and the other arguments.
@@ -111,7 +100,9 @@ def record_plans(
     frames = {frame for one in outcomes for frame in _frames(one)}
     places = locate(frames, build, submission, sandbox) if located else {}
     return tuple(
-        _placed(one, places) if isinstance(one, Plan) else _rejected(one, places, submission)
+        _completed(one, places, declared)
+        if isinstance(one, Plan)
+        else _rejected(one, places, submission)
         for one in outcomes
     )
 
@@ -123,22 +114,28 @@ def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
     return outcome.frames
 
 
-def _placed(plan: Plan, places: Mapping[int, Place]) -> Plan:
-    """The plan with the lines of its operations, as far as the recorder asked for them."""
-    if not _frames(plan):
-        return plan
+def _completed(plan: Plan, places: Mapping[int, Place], declared: Interface) -> Plan:
+    """The plan with the lines of its operations, as far as the recorder asked for them, and with
+    the places of its launches' parameters, which the recorder is not asked for."""
 
-    def placed(traced: Sequence[Traced]) -> tuple[Traced, ...]:
+    def complete(traced: Sequence[Traced]) -> tuple[Traced, ...]:
         return tuple(
-            msgspec.structs.replace(each, frames=(), place=_innermost(each.frames, places))
+            msgspec.structs.replace(
+                each, frames=(), place=_innermost(each.frames, places), **arguments(each)
+            )
             for each in traced
         )
 
+    def arguments(each: Operation | RefusedCall) -> dict[str, tuple[int, ...]]:
+        if not isinstance(each, Launch):
+            return {}
+        return {"arguments": tuple(one.offset for one in declared.entries[each.kernel].params)}
+
     return msgspec.structs.replace(
         plan,
-        setup=placed(plan.setup),
-        operations=placed(plan.operations),
-        refused=placed(plan.refused),
+        setup=complete(plan.setup),
+        operations=complete(plan.operations),
+        refused=complete(plan.refused),
     )
 
 
@@ -146,7 +143,7 @@ def _innermost(frames: Sequence[int], places: Mapping[int, Place]) -> Place | No
     return next((places[frame] for frame in frames if frame in places), None)
 
 
-def _request(build: Build, known: Known, given: Sequence[Given], record_s: float) -> str:
+def _request(build: base.Build, known: Known, given: Sequence[Given], record_s: float) -> str:
     """The recorder's input but for the sizes: one item a line, in the order that main.cpp reads
     them."""
     numbers = msgspec.structs.astuple(known.target)[1:]
@@ -176,51 +173,40 @@ def _request(build: Build, known: Known, given: Sequence[Given], record_s: float
 def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan | _Refusal:
     """The recorder's answer for one size, as far as it can be trusted."""
     if ended.timed_out:
-        return _Refusal(refused=refused(Refusal.LATE, seconds=f"{record_s:g}"))
+        return _Refusal(refused=refused("LATE", seconds=f"{record_s:g}"))
     try:
-        reply = decode(ended.reply, _Reply)
+        reply = base.decode(ended.reply, _Reply)
     except (msgspec.DecodeError, UnicodeDecodeError):
         if os.WIFSIGNALED(ended.status):
             name = signal.strsignal(os.WTERMSIG(ended.status))
-            return _Refusal(refused=refused(Refusal.KILLED, signal=str(name)))
+            return _Refusal(refused=refused("KILLED", signal=str(name)))
         status = os.WEXITSTATUS(ended.status)
-        return _Refusal(refused=refused(Refusal.ENDED, status=str(status)))
+        return _Refusal(refused=refused("ENDED", status=str(status)))
     if (refusal := reply.refusal) is not None:  # which host code may have forged
         row = find_refusal(refusal.refused)
         after = refusal.after is None or find_refusal(refusal.after) is not None
-        if after and row is not None and row.verdict in (Verdict.FE, Verdict.RE):
+        if after and row is not None and row.verdict in (base.Verdict.FE, base.Verdict.RE):
             return refusal
     wrong: str | None = "it holds no calls"
     if reply.recorded is not None:
         plan = assembled(reply.recorded, given, known.variables, known.declared.entries)
         wrong = flaw(plan, given, known)
         if wrong is None:
-            return _with_arguments(plan, known.declared)
-    return _Refusal(refused=refused(Refusal.CORRUPTED, how=str(wrong)))
+            return plan
+    return _Refusal(refused=refused("CORRUPTED", how=str(wrong)))
 
 
-def _with_arguments(plan: Plan, declared: Interface) -> Plan:
-    """The plan with the places of its launches' parameters, which the recorder is not asked for."""
-
-    def complete(each: Operation) -> Operation:
-        if not isinstance(each, Launch):
-            return each
-        offsets = tuple(one.offset for one in declared.entries[each.kernel].params)
-        return msgspec.structs.replace(each, arguments=offsets)
-
-    setup, operations = tuple(map(complete, plan.setup)), tuple(map(complete, plan.operations))
-    return msgspec.structs.replace(plan, setup=setup, operations=operations)
-
-
-def _rejected(refusal: _Refusal, places: Mapping[int, Place], submission: Submission) -> Rejected:
+def _rejected(
+    refusal: _Refusal, places: Mapping[int, Place], submission: base.Submission
+) -> base.Rejected:
     """The rejection with the student's line, from the innermost frame in the student's files."""
     row = find_refusal(refusal.refused)
     assert row
     verdict, kind, words = row.verdict, row.kind, refusal_sentence(refusal.refused)
     function = refusal.refused.args.get("function", "")
     library = vendor_library(function)
-    if kind is Kind.FORBIDDEN_CALL and library is not None:
-        kind = Kind.LIBRARY
+    if kind is base.Kind.FORBIDDEN_CALL and library is not None:
+        kind = base.Kind.LIBRARY
         words = phrase(
             "{function} cannot be used in run_custom: {library} is a compiled library, and its "
             "launches cannot be recorded, not even where the lab allows libraries",
@@ -228,8 +214,8 @@ def _rejected(refusal: _Refusal, places: Mapping[int, Place], submission: Submis
             library=library,
         )
     # A failed call explains a crash, or why nothing was launched.
-    if refusal.after and (kind is Kind.HOST_CRASH or row is Refusal.NO_KERNEL):
-        verdict = Verdict.RE
+    if refusal.after and (kind is base.Kind.HOST_CRASH or row.name == "NO_KERNEL"):
+        verdict = base.Verdict.RE
         words = phrase(
             "{what} after {failure}", what=words, failure=refusal_sentence(refusal.after)
         )
@@ -238,7 +224,7 @@ def _rejected(refusal: _Refusal, places: Mapping[int, Place], submission: Submis
             "{what}, in call {call} of run_custom for one size", what=words, call=refusal.call
         )
     place = _innermost(refusal.frames, places)
-    finding = Finding(
+    finding = base.Finding(
         kind=kind,
         severity=Severity.ERROR,
         message=words,
@@ -248,9 +234,9 @@ def _rejected(refusal: _Refusal, places: Mapping[int, Place], submission: Submis
     if place:
         words = phrase("{place}: {what}", place=f"{place.file}:{place.line}", what=words)
     # What is defined in a file that nobody includes is called like a library that is not there.
-    if kind is Kind.FORBIDDEN_CALL:
+    if kind is base.Kind.FORBIDDEN_CALL:
         words = with_hint(words, submission)
-    return Rejected(verdict, words, (finding,))
+    return base.Rejected(verdict, words, (finding,))
 
 
 # --- source lines ------------------------------------------------------------------------------
@@ -261,7 +247,7 @@ _PLACE = re.compile(r"^(?P<file>.+):(?P<line>\d+)(?: \(discriminator \d+\))?$")
 
 
 def locate(
-    frames: Collection[int], build: Build, submission: Submission, sandbox: Sandbox
+    frames: Collection[int], build: base.Build, submission: base.Submission, sandbox: Sandbox
 ) -> dict[int, Place]:
     """File and line of every frame that lies in the submission's own files. The rest is left out;
     so is everything where there is no addr2line."""

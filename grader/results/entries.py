@@ -14,24 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from grader.base import (
-    PROFILE_SCHEMA,
-    PROFILE_VERSION,
-    Dims,
-    GpuInfo,
-    LabRef,
-    ProblemInfo,
-    ProfileDocument,
-    Score,
-    SizeGroup,
-    SourceFile,
-    StoreError,
-    Timing,
-    Verdict,
-    moment,
-    one_line,
-    points_of,
-)
+from grader import base
 from grader.labs import read, source_texts
 from grader.results import store
 from ptxsim.message import Message, phrase
@@ -45,14 +28,14 @@ class _Who(msgspec.Struct, frozen=True):
 
 class _Where(msgspec.Struct, frozen=True):
     device: str
-    gpu: GpuInfo | None
+    gpu: base.GpuInfo | None
 
 
 class _Case(msgspec.Struct, frozen=True):
-    size: Dims
+    size: base.Dims
     amount: int
-    verdict: Verdict | None
-    timing: Timing | None
+    verdict: base.Verdict | None
+    timing: base.Timing | None
 
 
 class ResultEntry(msgspec.Struct, frozen=True):
@@ -61,14 +44,14 @@ class ResultEntry(msgspec.Struct, frozen=True):
     schema: str
     version: int
     created: str
-    lab: LabRef
-    problem: ProblemInfo
+    lab: base.LabRef
+    problem: base.ProblemInfo
     submission: _Who
     environment: _Where
     cases: tuple[_Case, ...]
-    verdict: Verdict
-    score: Score | None
-    groups: tuple[SizeGroup, ...] = ()
+    verdict: base.Verdict
+    score: base.Score | None
+    groups: tuple[base.SizeGroup, ...] = ()
 
     @property
     def gpu(self) -> str | None:
@@ -80,7 +63,7 @@ class ResultEntry(msgspec.Struct, frozen=True):
         """Sizes that are right, hidden ones included."""
         if self.groups:
             return sum(group.right for group in self.groups)
-        return sum(case.verdict is Verdict.AC for case in self.cases)
+        return sum(case.verdict is base.Verdict.AC for case in self.cases)
 
     @property
     def sizes(self) -> int:
@@ -91,7 +74,7 @@ class ResultEntry(msgspec.Struct, frozen=True):
         """The ranked figure."""
         sizes = [case.verdict for case in self.cases]
         device = self.environment.device
-        return round(points_of(device, self.verdict, sizes, self.groups, self.score), 2)
+        return round(base.points_of(device, self.verdict, sizes, self.groups, self.score), 2)
 
     @property
     def fastest(self) -> tuple[float, float] | None:
@@ -110,10 +93,10 @@ def read_entry(path: Path) -> ResultEntry:
     try:
         for time in (entry.created, entry.submission.submitted):
             if time is not None:
-                moment(time)
+                base.moment(time)
     except ValueError as error:
-        damaged = phrase("{file}: damaged result document: {why}", file=one_line(path))
-        raise StoreError(damaged.given(why=str(error))) from None
+        damaged = phrase("{file}: damaged result document: {why}", file=base.one_line(path))
+        raise base.StoreError(damaged.given(why=str(error))) from None
     return entry
 
 
@@ -163,7 +146,7 @@ def read_index(out: Path) -> Index:
 def entry_or_complaint(path: Path) -> ResultEntry | str:
     try:
         return read_entry(path)
-    except StoreError as error:
+    except base.StoreError as error:
         return str(error)
 
 
@@ -187,10 +170,10 @@ def load_key(path: Path, when_lost: Message) -> bytes:
         key = read(path)
     except OSError as error:
         unusable = phrase("{path}: cannot be used as the key: {why}", path=str(path))
-        raise StoreError(unusable.given(why=str(error.strerror))) from None
+        raise base.StoreError(unusable.given(why=str(error.strerror))) from None
     if len(key) != _BYTES:
         damaged = phrase("{path}: damaged key; delete it, and {when_lost}", path=str(path))
-        raise StoreError(damaged.given(when_lost=when_lost))
+        raise base.StoreError(damaged.given(when_lost=when_lost))
     return key
 
 
@@ -213,14 +196,17 @@ def profile_path(document: Path) -> Path:
     return document.with_name(f".{document.name.split('-')[0]}.profile")
 
 
-def stored_profile(document: Path) -> ProfileDocument | None:
+def stored_profile(document: Path) -> base.ProfileDocument | None:
     """The profile of this result's source; None where there is none that can be read."""
     path = profile_path(document)
     try:
         return store.load_document(
-            path, ProfileDocument, PROFILE_SCHEMA, range(PROFILE_VERSION, PROFILE_VERSION + 1)
+            path,
+            base.ProfileDocument,
+            base.PROFILE_SCHEMA,
+            range(base.PROFILE_VERSION, base.PROFILE_VERSION + 1),
         )
-    except StoreError:
+    except base.StoreError:
         return None
 
 
@@ -237,7 +223,7 @@ def keep_sources(beside: Path, contents: Iterable[bytes]) -> None:
             store.write(path, content)
 
 
-def kept_sources(beside: Path, files: Iterable[SourceFile]) -> dict[str, str] | None:
+def kept_sources(beside: Path, files: Iterable[base.SourceFile]) -> dict[str, str] | None:
     """The texts of a stored result's files by name, or None if one was not kept or has changed."""
     contents: dict[str, bytes] = {}
     for file in files:

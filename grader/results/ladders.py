@@ -9,20 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from grader.base import (
-    CaseResult,
-    Dims,
-    GpuInfo,
-    LabRef,
-    ProblemInfo,
-    Result,
-    Standing,
-    StandingRung,
-    StoreError,
-    Timing,
-    Verdict,
-    size_text,
-)
+from grader import base
 from grader.results import store
 from grader.results.rungs import Rung
 from ptxsim.records import Record, Size
@@ -35,7 +22,7 @@ FOLDER = "ladder"  # below the results
 class Speed(Record):
     """One rung at one size."""
 
-    size: Dims
+    size: base.Dims
     amount: int  # operations or bytes: what orders the sizes
     rate: float  # the scored speed: of the best run, or the slower of two speeds
     baseline: float  # of the best run
@@ -48,7 +35,7 @@ class Ceiling(Record):
 
     gpu: str
     arch: str  # "sm_80"
-    size: Dims
+    size: base.Dims
     speed: float  # in the problem's unit
 
 
@@ -57,7 +44,7 @@ class LadderStep(Record):
 
     rung: Rung
     sha256: str | None  # of its source; null when it has not been graded
-    verdict: Verdict | None  # null: not graded
+    verdict: base.Verdict | None  # null: not graded
     message: str  # why it is not AC; "" when it is
     speeds: tuple[Speed, ...]  # by growing size; () in the simulator
     kernels: int | None = None  # most that one call launches, of all sizes; null: not known
@@ -68,7 +55,7 @@ class LadderStep(Record):
         """Whether a lab with ``rules.kernels: one`` accepts it."""
         return self.kernels == 1
 
-    def at(self, size: Dims) -> Speed | None:
+    def at(self, size: base.Dims) -> Speed | None:
         return next((speed for speed in self.speeds if speed.size == size), None)
 
     def ceiling(self, gpu: str) -> Ceiling | None:
@@ -97,15 +84,15 @@ class Ladder(Record):
     version: int
     created: str  # of its newest result, ISO 8601, UTC; "" when there is none
     grader: str
-    lab: LabRef
-    problem: ProblemInfo
-    gpu: GpuInfo | None  # null: the simulator
+    lab: base.LabRef
+    problem: base.ProblemInfo
+    gpu: base.GpuInfo | None  # null: the simulator
     cuda: str | None
     host: HostRun | None
     steps: tuple[LadderStep, ...]
 
     @property
-    def sizes(self) -> tuple[Dims, ...]:
+    def sizes(self) -> tuple[base.Dims, ...]:
         """Every size at which any rung was timed, in increasing order."""
         found = {
             Size(dims=speed.size): speed.amount for step in self.steps for speed in step.speeds
@@ -118,7 +105,7 @@ class Ladder(Record):
         found = {ceiling.gpu: None for step in self.steps for ceiling in step.ceilings}
         return tuple(found)
 
-    def baseline(self, size: Dims) -> float | None:
+    def baseline(self, size: base.Dims) -> float | None:
         """The baseline's speed at a size: the median over the rungs timed with it."""
         rates = sorted(
             speed.baseline for step in self.steps for speed in step.speeds if speed.size == size
@@ -128,9 +115,9 @@ class Ladder(Record):
 
 def make_ladder(
     rungs: Sequence[Rung],
-    results: Mapping[str, Result],
-    lab: LabRef,
-    problem: ProblemInfo,
+    results: Mapping[str, base.Result],
+    lab: base.LabRef,
+    problem: base.ProblemInfo,
     *,
     grader: str,
     host: HostRun | None,
@@ -156,7 +143,7 @@ def make_ladder(
     )
 
 
-def _step(rung: Rung, result: Result | None, ceilings: tuple[Ceiling, ...]) -> LadderStep:
+def _step(rung: Rung, result: base.Result | None, ceilings: tuple[Ceiling, ...]) -> LadderStep:
     if result is None:
         return LadderStep(
             rung=rung, sha256=None, verdict=None, message="", speeds=(), ceilings=ceilings
@@ -175,9 +162,9 @@ def _step(rung: Rung, result: Result | None, ceilings: tuple[Ceiling, ...]) -> L
     )
 
 
-def _speed(case: CaseResult) -> Speed | None:
+def _speed(case: base.CaseResult) -> Speed | None:
     timing = case.timing
-    if timing is None or not timing.runs or case.verdict is not Verdict.AC:
+    if timing is None or not timing.runs or case.verdict is not base.Verdict.AC:
         return None
     return Speed(
         size=case.size,
@@ -189,13 +176,13 @@ def _speed(case: CaseResult) -> Speed | None:
     )
 
 
-def _why(result: Result) -> str:
+def _why(result: base.Result) -> str:
     """The first size that was not accepted, in one line."""
-    if result.verdict is Verdict.AC:
+    if result.verdict is base.Verdict.AC:
         return ""
     for case in result.cases:
         if case.verdict is result.verdict:
-            return f"{size_text(case.size)}: {case.message}".rstrip(": ")
+            return f"{base.size_text(case.size)}: {case.message}".rstrip(": ")
     return str(result.error or "").split("\n")[0]
 
 
@@ -225,7 +212,7 @@ def stored_ladders(out: Path) -> tuple[list[Ladder], list[str]]:
     for path in sorted((out / FOLDER).glob("*.json")):
         try:
             ladders.append(load_ladder(path))
-        except StoreError as error:  # noqa: PERF203 - a handful of files
+        except base.StoreError as error:  # noqa: PERF203 - a handful of files
             complaints.append(str(error))
     return ladders, complaints
 
@@ -240,8 +227,8 @@ def shipped_ladders() -> list[Ladder]:
 
 
 def standing(
-    cases: Sequence[CaseResult], gpu: GpuInfo | None, ladders: Iterable[Ladder]
-) -> Standing | None:
+    cases: Sequence[base.CaseResult], gpu: base.GpuInfo | None, ladders: Iterable[Ladder]
+) -> base.Standing | None:
     """Use the first of ``ladders`` for this GPU model that has a size in common with the cases.
 
     Compare ratios to the baseline, not speeds: a GPU that runs slower today slows both. The next
@@ -250,7 +237,7 @@ def standing(
     """
     if gpu is None:
         return None
-    right = [case for case in cases if case.verdict is Verdict.AC]
+    right = [case for case in cases if case.verdict is base.Verdict.AC]
     right.sort(key=lambda case: -case.amount)
     for ladder in ladders:
         if ladder.gpu is None or ladder.gpu.name != gpu.name:
@@ -261,7 +248,7 @@ def standing(
     return None
 
 
-def _place(ladder: Ladder, size: Dims, timing: Timing) -> Standing:
+def _place(ladder: Ladder, size: base.Dims, timing: base.Timing) -> base.Standing:
     steps = ladder.steps
     speeds = [step.at(size) for step in steps]
     faster = [i for i, speed in enumerate(speeds) if speed and speed.ratio > timing.scored_ratio]
@@ -270,7 +257,7 @@ def _place(ladder: Ladder, size: Dims, timing: Timing) -> Standing:
     below = max(slower)[1] if slower else None
     first = 0 if below is None else below + 1
     ahead = range(first, end + 1) if faster else range(0)
-    return Standing(
+    return base.Standing(
         size=size,
         ratio=timing.scored_ratio,
         rungs=sum(speed is not None for speed in speeds),
@@ -280,8 +267,8 @@ def _place(ladder: Ladder, size: Dims, timing: Timing) -> Standing:
     )
 
 
-def _rung(step: LadderStep, speed: Speed | None) -> StandingRung:
-    return StandingRung(
+def _rung(step: LadderStep, speed: Speed | None) -> base.StandingRung:
+    return base.StandingRung(
         number=step.rung.number,
         name=step.rung.name,
         title=step.rung.title,

@@ -15,7 +15,7 @@ from grader.base.records import KernelInfo
 from grader.record import calls as bounds
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
-from grader.record.refusals import Refusal, refused
+from grader.record.refusals import REFUSALS, refused
 from ptxsim.frontend.interface import Entry, Interface, Symbol
 from ptxsim.records import (
     Allocate,
@@ -108,7 +108,7 @@ PLAN = Plan(
         ),
     ),
     setup=(Allocate(allocation=3), Allocate(allocation=5), Free(allocation=3)),
-    refused=(RefusedCall(refused=refused(Refusal.EXITED)),),
+    refused=(RefusedCall(refused=refused("EXITED")),),
 )
 
 
@@ -178,7 +178,7 @@ FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
     (DO, 5, "target_pitch"): far(4, 44),
     **{("setup", i, "allocation"): far(at, at) for i, at in enumerate((3, 5))},
     ("setup", 2, "allocation"): st.one_of(far(0, 5), st.integers(0, 2), st.just(4)),
-    ("refused", 0, "refused", "number"): far(0, len(Refusal) - 1),
+    ("refused", 0, "refused", "number"): far(0, len(REFUSALS) - 1),
     ("refused", 0, "refused", "args"): st.dictionaries(st.text(), st.text(), min_size=1),
 }
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import ast
+import gettext
 import io
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import msgspec
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from grader.base.language import Language, translated
+from grader.labs.yaml_file import known_words
+from grader.record.refusals import REFUSALS
 from grader.results.rungs import find_rungs
 from tests.support.places import ROOT
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # pytest brings it
 
 FOLDER = ROOT / "grader" / "base" / "catalogues"
 RUNGS = ROOT / "reference"
@@ -30,15 +29,14 @@ KEYWORDS = {
     "ngettext": (1, 2),
     "_": None,
 }
-_PHRASES = ("phrase", "error", "warning", "forbidden", "wrong", "invalid", "crashed")
+_PHRASES = ("phrase", "error", "warning")
 _WIDTH = 100
 
 
 def of_python(
     file: IO[bytes], _keywords: object, _comments: object, options: object
 ) -> Iterator[tuple[int, str, str | tuple[str, str], list[str]]]:
-    """A method for Babel, whose own sees no call within a call, nor the tables of events
-    and refusals."""
+    """A method for Babel, whose own sees no call within a call, nor the table of events."""
     for node in ast.walk(ast.parse(file.read())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
@@ -47,6 +45,21 @@ def of_python(
                     yield node.lineno, "phrase", text, []
                 case "counted", [str() as one, str() as many, *_]:
                     yield node.lineno, "counted", (one, many), []
+
+
+def of_comments(
+    file: IO[bytes], _keywords: object, _comments: object, options: object
+) -> Iterator[tuple[int, str, str, list[str]]]:
+    """A method for Babel that finds the comments of CUDA sources."""
+    found: list[str] = []
+
+    class Notes(gettext.NullTranslations):
+        def gettext(self, message: str) -> str:
+            found.append(message)
+            return message
+
+    translated(file.read().decode(), Language("", Notes()))
+    yield from ((1, "", text, []) for text in found)
 
 
 def catalogues() -> tuple[Path, ...]:
@@ -82,7 +95,9 @@ def updated(path: Path) -> str:
 
 
 def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str | None]]:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["babel"]["mappings"]
+    settings = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["tool"]["babel"][
+        "mappings"
+    ]
     methods = [(each["pattern"], each["method"]) for each in settings]
     options = {
         each["pattern"]: {
@@ -93,6 +108,8 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
         for each in settings
     }
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
+    tables = (*(each.sentence for each in REFUSALS), *known_words().values())
+    yield from (("", 1, each.text, [], None) for each in tables)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
         yield from ((rung.name, 1, text, [], None) for text in texts if text)

@@ -116,8 +116,10 @@ def rubric(language: Language) -> str:
     marks = Marks(
         points={"q1": 7.5}, comments={"q1": "well\nreasoned"}, comment="See <b>me</b> about q2."
     )
-    grade = RubricGrade(student="team", measured=0.63, report=0.25, total=47.8, missing="")
-    return student_page(row, board, members, sheet, marks, grade, sheet.weights, language)
+    grade = RubricGrade(
+        student="team", measured=0.63, report=0.25, total=47.8, missing="", marks=marks
+    )
+    return student_page(row, board, members, sheet, grade, language)
 
 
 def point(defines: tuple[str, ...], edge: int, speed: float | None) -> Point:

@@ -77,7 +77,7 @@ extern Request request;
 
 using Frames = std::vector<void*>;
 
-// The rows of grader/record/refusals.py, which hands their names to the compiler.
+// The rows of grader/record/refusals.toml; refusals.py hands their names to the compiler.
 enum Refusal { REFUSALS };
 
 // What a sentence needs: a name in it, and what stands there. Names may be mangled.
