@@ -13,8 +13,7 @@ from babel.messages.catalog import Message as Entry
 
 from grader.base.language import FOLDER, language
 from grader.explain.advice import advice_title
-from tests.support.catalogues import catalogues, extracted, read, updated
-from tests.support.chinese import oddities
+from tests.support.catalogues import catalogues, extracted, oddities, read, updated
 from tests.support.places import ROOT
 
 _PLACE = re.compile(r"\{[a-z_][a-z0-9_]*(?::[^{}]*)?\}|%\([a-z_0-9]+\)[a-z]")

@@ -18,7 +18,7 @@ from grader.report import html, terminal
 from grader.results import store
 from ptxsim.message import Message
 from tests.support.bench import bench
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.files import table
 from tests.support.places import ROOT
 

@@ -13,7 +13,7 @@ import pytest
 
 from grader.base import native
 from grader.base.errors import ToolchainError
-from tests.support.processes import living, until
+from tests.support.commands import living, until
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from grader.cli.entry import main, unsupported
 from grader.results import store
 from ptxsim.message import Message, verbatim
 from tests.support import boards, commands
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.commands import Processes, environment
 from tests.support.places import ROOT
 from tests.support.results import RACE, WRONG, make_result

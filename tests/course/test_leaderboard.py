@@ -30,10 +30,9 @@ from grader.course.roster import (
 from grader.labs.course_rules import TimeRules
 from grader.results import store
 from grader.results.entries import ResultEntry, read_entries
-from tests.support.boards import grade, keep, rows_of
+from tests.support.boards import check_gradescope, grade, keep, rows_of
 from tests.support.commands import environment
 from tests.support.files import beside
-from tests.support.formats import check_gradescope
 from tests.support.pages import H200, RUNGS, gpu_result, sample_ladder
 from tests.support.results import RIGHT, WRONG, make_result
 

@@ -24,9 +24,8 @@ from grader.labs.course_rules import read_rubric, read_weights
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.results import store
 from grader.results.entries import read_entries, read_index
-from tests.support.boards import grade, keep, rows_of
+from tests.support.boards import check_gradescope, grade, keep, rows_of
 from tests.support.files import beside
-from tests.support.formats import check_gradescope
 from tests.support.pages import gpu_result
 from tests.support.results import SHA, WRONG
 

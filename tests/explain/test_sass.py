@@ -12,7 +12,7 @@ from grader.base.explanation import KernelSass, SassLoop
 from grader.cli.entry import main
 from grader.explain.main_loop import main_loop_code, summarise
 from grader.explain.sass import find_tensor_cores, parse
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.explained import functions, rung
 from tests.support.files import beside
 from tests.support.places import ALICE, FIXTURES

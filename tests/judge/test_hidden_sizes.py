@@ -47,13 +47,12 @@ from grader.study.sweep import Sweep, run_sweep
 from ptxsim.findings.finding import Severity
 from ptxsim.message import verbatim
 from ptxsim.records import Size
-from tests.support import outcomes
-from tests.support.bench import bench
+from tests.support.bench import bench, needs_landlock
 from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
 from tests.support.files import beside
 from tests.support.pages import H200, timed
 from tests.support.product import MAIN
-from tests.support.sandboxes import needs_landlock
+from tests.support.results import outcome as outcome_of
 
 LAB = beside(__file__, "hidden.yaml")
 SECRETS = ("the secret of one course", "that of the year after it")
@@ -296,7 +295,7 @@ def gpu_lab() -> Lab:
 
 
 def outcome(case: Case, speed: float, *findings: Finding, wrong: int = 0) -> CaseOutcome:
-    return outcomes.outcome(
+    return outcome_of(
         case,
         *findings,
         wrong=wrong,

@@ -18,11 +18,11 @@ from grader.run.protocol import CaseOutcome, refused
 from ptxsim.findings.finding import Severity
 from ptxsim.message import NOTHING, verbatim
 from ptxsim.records import Size
-from tests.support import outcomes
 from tests.support.files import table
 from tests.support.pages import LINES
 from tests.support.product import GEMM
 from tests.support.results import RIGHT
+from tests.support.results import outcome as outcome_of
 
 SIZE = Size.of(m=2, n=3, k=5)
 RULES = Rules()
@@ -39,7 +39,7 @@ def finding(
 
 
 def outcome(*findings: Finding, name: str = "cpu-0", **changes: Any) -> CaseOutcome:
-    return outcomes.outcome(Case(id=name, size=SIZE), *findings, **changes)
+    return outcome_of(Case(id=name, size=SIZE), *findings, **changes)
 
 
 def described(words: str) -> Finding:
@@ -199,7 +199,7 @@ def test_counts_come_from_the_largest_case_that_ran_to_its_end() -> None:
     def counted(extent: int, stopped: str | None = None) -> CaseOutcome:
         line = msgspec.structs.replace(LINES[0], line=extent)
         case = Case(id=f"cpu-{extent}", size=Size.of(m=extent, n=1, k=1))
-        return outcomes.outcome(case, stopped=stopped, lines=(line,))
+        return outcome_of(case, stopped=stopped, lines=(line,))
 
     seen = [counted(1), counted(8), counted(9, "time"), counted(4)]
     assert [line.line for line in judge.line_counts(seen, GEMM)] == [8]

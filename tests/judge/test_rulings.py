@@ -19,10 +19,10 @@ from grader.run.protocol import CaseOutcome
 from ptxsim.findings.finding import Severity
 from ptxsim.message import verbatim
 from ptxsim.records import Size
-from tests.support import outcomes
 from tests.support.pages import H200
 from tests.support.product import GEMM
 from tests.support.results import NOTHING_KNOWN
+from tests.support.results import outcome as outcome_of
 
 SIZE = Size.of(m=512, n=512, k=512)
 CASE = Case(id="performance-0", size=SIZE)
@@ -32,7 +32,7 @@ RACE = Finding(
 
 
 def outcome(*findings: Finding, stopped: str | None = None) -> CaseOutcome:
-    return outcomes.outcome(CASE, *findings, stopped=stopped, times=None if stopped else (2.0, 1.0))
+    return outcome_of(CASE, *findings, stopped=stopped, times=None if stopped else (2.0, 1.0))
 
 
 def lab(**rules: str) -> Lab:

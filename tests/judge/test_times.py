@@ -13,9 +13,9 @@ from grader.labs.shape import Rules
 from grader.run.protocol import CaseOutcome
 from grader.run.statistics import Clocked
 from ptxsim.records import Size
-from tests.support import outcomes
 from tests.support.pages import H200
 from tests.support.product import GEMM
+from tests.support.results import outcome as outcome_of
 
 LARGE = Size.of(m=8192, n=8192, k=8192)
 GPU = msgspec.structs.replace(H200, fp32_peak_tflops=60.0)
@@ -23,7 +23,7 @@ GPU = msgspec.structs.replace(H200, fp32_peak_tflops=60.0)
 
 def outcome(name: str, size: Size, untimed_ms: float, timed_ms: float | None = None) -> CaseOutcome:
     times = None if timed_ms is None else (timed_ms, 20.0)
-    return outcomes.outcome(Case(id=name, size=size), untimed_ms=untimed_ms, times=times)
+    return outcome_of(Case(id=name, size=size), untimed_ms=untimed_ms, times=times)
 
 
 def verdicts(*outcomes: CaseOutcome) -> list[str]:

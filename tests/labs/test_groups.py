@@ -11,7 +11,7 @@ import pytest
 from grader.base.errors import LabError
 from grader.base.language import language
 from grader.labs.lab import Lab, load_lab, revealed
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.files import beside, table
 
 LAB = beside(__file__, "sealed.yaml")

@@ -11,7 +11,7 @@ from grader.base.errors import LabError
 from grader.base.language import language
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from ptxsim.records import Size
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.files import beside, table
 
 SMALL = beside(__file__, "small.yaml")

@@ -9,7 +9,7 @@ import pytest
 from grader.base.errors import LabError
 from grader.base.language import language
 from grader.labs.lab import load_lab
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.files import beside, table
 
 BASE = beside(__file__, "base.yaml")

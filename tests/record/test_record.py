@@ -42,11 +42,10 @@ from ptxsim.records import (
     Synchronise,
     Write,
 )
-from tests.support.bench import built, read_declarations
+from tests.support.bench import MODES, built, read_declarations
 from tests.support.files import beside, table
 from tests.support.places import CHEATS
 from tests.support.product import GEMM, MAIN
-from tests.support.sandboxes import MODES
 
 FOLDER = Path(__file__).parent / "host"
 RECORD = Path(recording.__file__).parent

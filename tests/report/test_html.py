@@ -23,8 +23,7 @@ from grader.report import html, pages
 from grader.report.drawing import coloured
 from ptxsim.findings.finding import Severity
 from ptxsim.message import verbatim
-from tests.support.browser import Browser
-from tests.support.page_checks import MOST_BYTES, PHONE, accessibility, assert_readable
+from tests.support.browser import MOST_BYTES, PHONE, Browser, accessibility, assert_readable
 from tests.support.pages import LINES, SOURCE, gpu_result, standing_at
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from grader.sandbox import bubblewrap
-from tests.support.histories import climbing
-from tests.support.sandboxes import needs_bubblewrap
+from tests.support.bench import needs_bubblewrap
+from tests.support.boards import climbing
 
 FONTS = Path("/usr/share/fonts")
 LATIN = next(FONTS.rglob("DejaVuSans.ttf"), None)

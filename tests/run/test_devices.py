@@ -21,8 +21,8 @@ from grader.run.process import Silence, WorkerProcess
 from grader.run.simulator.device import CpuDevice
 from grader.sandbox.running import Sandbox
 from ptxsim.records import POISONS
+from tests.support.bench import lab, misbehaving, planned, run
 from tests.support.product import GEMM_REF
-from tests.support.simulating import lab, misbehaving, planned, run
 
 
 def test_outcomes_come_in_the_order_of_the_cases(build: Build) -> None:

@@ -21,7 +21,7 @@ from ptxsim.lowering.memory_layout import too_large
 from ptxsim.message import phrase
 from ptxsim.outcome import Reason, RefusedProgram
 from ptxsim.records import Place
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.results import RACE, make_result
 
 ROOT = Path(__file__).parents[2]

@@ -27,10 +27,10 @@ from grader.run.gpu.messages import Broken, GpuJob, Measured, Ready, checks_cubi
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, quietly, refused
 from ptxsim.message import verbatim
 from ptxsim.records import Record
+from tests.support.bench import planned
+from tests.support.commands import until
 from tests.support.files import beside
-from tests.support.processes import until
 from tests.support.product import GEMM_REF
-from tests.support.simulating import planned
 
 INFO = GpuInfo(
     name="NVIDIA H200", uuid="GPU-1", driver="1", sm_clock_mhz=1980, memory_bytes=1,

@@ -9,7 +9,7 @@ import msgspec
 from grader.run.gpu.device import in_stages
 from grader.run.protocol import PlannedCase
 from ptxsim.records import Allocation
-from tests.support.simulating import planned
+from tests.support.bench import planned
 
 
 def cases(*extents: int) -> list[PlannedCase]:

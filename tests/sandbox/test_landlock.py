@@ -22,10 +22,10 @@ import pytest
 
 from grader.sandbox import landlock
 from grader.sandbox.running import Completed, Limits, Sandbox
+from tests.support.bench import needs_landlock
+from tests.support.commands import living, until
 from tests.support.files import attempts
 from tests.support.places import ROOT
-from tests.support.processes import living, until
-from tests.support.sandboxes import needs_landlock
 
 pytestmark = needs_landlock
 LIMITS = Limits(cpu_s=10)

@@ -15,9 +15,9 @@ from grader.base.errors import SandboxError
 from grader.sandbox import landlock
 from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Limits, Mode, Sandbox
+from tests.support.bench import CLOSED, MODES, needs_bubblewrap
+from tests.support.commands import living, until
 from tests.support.files import attempts
-from tests.support.processes import living, until
-from tests.support.sandboxes import CLOSED, MODES, needs_bubblewrap
 
 QUICK = Limits(cpu_s=5)
 A_WHILE = 15  # seconds on a busy machine; what is not to be waited for takes a minute

@@ -17,7 +17,7 @@ from grader.results.entries import kept_sources, read_index
 from grader.study.history import make_history
 from grader.study.history_render import climb, html, markdown, notes
 from grader.study.versions import read_versions
-from tests.support.histories import FIRST, climbing, version
+from tests.support.boards import FIRST, climbing, version
 from tests.support.product import shipped_ladder
 from tests.support.results import NOTHING_KNOWN, make_result
 

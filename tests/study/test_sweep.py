@@ -33,7 +33,7 @@ from grader.study.sweep import (
 from ptxsim.message import phrase
 from ptxsim.records import Size
 from tests.support.bench import bench
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.files import beside, table
 from tests.support.product import GEMM, MAIN
 

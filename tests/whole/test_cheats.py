@@ -33,10 +33,10 @@ from ptxsim.records import Size
 from tests.support import bench as benches
 from tests.support import cheat_table
 from tests.support.bench import limited, of_lab
+from tests.support.commands import below, statuses
 from tests.support.corpus import Fixture, cheats, lay_out
 from tests.support.files import bind, grow
 from tests.support.places import HONEST, ROOT
-from tests.support.processes import below, statuses
 from tests.support.results import make_result
 
 SIZES = ((1, 1, 1), (9, 17, 33), (64, 64, 32))
