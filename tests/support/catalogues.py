@@ -1,4 +1,4 @@
-"""The texts that students read, as Babel finds them, their catalogues, and Chinese as it must be."""
+"""The texts that students read, as Babel finds them, their catalogues, and faults of Chinese."""
 
 from __future__ import annotations
 
