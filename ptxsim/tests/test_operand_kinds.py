@@ -14,14 +14,12 @@ import pytest
 from float_forms import FLOAT_FORMS
 from harness import cuda_tool, engine, launched, planned
 from integer_forms import INTEGER_FORMS
-from memory_lines import MEMORY, VARIABLES, memory_lines
-from operand_lines import COUNT, GLOBAL_AT, OLD, REGISTERS, Line, lines, predicate
-from ptx_form import LANES
+from memory_lines import MEMORY, VARIABLES, memory_lines, warp_lines
+from ptx_form import COUNT, GLOBAL_AT, LANES, OLD, REGISTERS, Line, lines, predicate
 from ptxsim.outcome import RefusedProgram, SimLimits
 from ptxsim.records import Allocation
 from ptxsim.simulator import Simulator
 from video_forms import VIDEO_FORMS
-from warp_lines import warp_lines
 
 INPUTS_AT, RESULTS_AT = 0x7F00_0000_0000, 0x7F80_0000_0000
 _OF_A_KERNEL = 250  # lines in one kernel

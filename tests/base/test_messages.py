@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gettext
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import msgspec
@@ -21,6 +23,7 @@ from ptxsim.message import (
     sentences,
     verbatim,
 )
+from tests.support.files import beside
 
 SECONDS = phrase("it took {seconds:.3g} s of {whole}", seconds=2 / 3, whole=7)
 
@@ -108,3 +111,24 @@ def test_a_forged_one_does_not_grow_without_end() -> None:
     deep = b'{"text":"{a}","args":{"a":' * 30 + b'""' + b"}}" * 30
     with pytest.raises(msgspec.ValidationError, match="too deep"):
         msgspec.json.decode(deep, type=Message)
+
+
+# --- reading by two threads
+
+
+_JSON, _BUILTINS = """b'{"inner": {"x": 1}, "name": "a"}'""", """{"inner": {"x": 1}, "name": "a"}"""
+
+
+def run(call: str) -> int:
+    program = beside(__file__, "two_threads.py.in", call=call)
+    return subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode
+
+
+@pytest.mark.parametrize("call", [f"decode({_JSON}, Outer)", f"convert({_BUILTINS}, Outer)"])
+def test_two_threads_may_need_a_type_for_the_first_time_at_once(call: str) -> None:
+    assert run(call) == 0
+
+
+def test_msgspec_alone_cannot_do_that() -> None:
+    """Should this fail, msgspec has learnt it, and ``decoding`` can go."""
+    assert run(f"msgspec.json.decode({_JSON}, type=Outer)") != 0
