@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import os
@@ -85,6 +86,18 @@ def table(name: str) -> list[list[str]]:
     return [
         [cell.strip() for cell in line.split("¦")] for line in lines if line[:1] not in ("", "#")
     ]
+
+
+def values(name: str) -> list[list[Any]]:
+    """As ``table``, but a cell that Python reads as a literal stands for its value."""
+    return [list(map(_value, row)) for row in table(name)]
+
+
+def _value(cell: str) -> Any:
+    try:
+        return ast.literal_eval(cell)
+    except (SyntaxError, ValueError):
+        return cell
 
 
 def sentence(seen: Finding) -> str:

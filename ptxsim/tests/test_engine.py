@@ -22,6 +22,7 @@ from harness import (
     run,
     run_ptx,
     table,
+    values,
 )
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
@@ -100,16 +101,7 @@ def test_predicates_may_be_constants(logic: str, want: Any):
 # --- addresses
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "st.{space}.v4.u32 [{address}], {{%r1, %r1, %r1, %r1}};",
-        "ld.{space}.v4.u32 {{%r2, %r3, %r4, %r5}}, [{address}];",
-        "mov.u64 %rd5, {address}; st.{space}.v4.u32 [%rd5], {{%r1, %r1, %r1, %r1}};",
-        "mov.u64 %rd5, {address}; ld.{space}.v4.u32 {{%r2, %r3, %r4, %r5}}, [%rd5];",
-        "mov.u64 %rd5, 0; ld.{space}.v4.u32 {{%r2, %r3, %r4, %r5}}, [%rd5+{address}];",
-    ],
-)
+@pytest.mark.parametrize("body", [each for (each,) in values("wrapping.txt")])
 @pytest.mark.parametrize("space", ["shared", "local", "param", "global"])
 @pytest.mark.parametrize("address", [2**64 - 16, 2**63, 2**56 - 16, 2**32, 2**32 - 16])
 def test_no_address_wraps_into_bounds(body: str, space: str, address: int):
@@ -154,23 +146,7 @@ def test_loops_nested_without_reason_are_refused():
 # --- device printf
 
 
-FORMATS = (
-    (r'printf("%d|%5d|%-5d|%05d|%+d|% d", 7, 7, 7, 7, 7, 7);', "7|    7|7    |00007|+7| 7"),
-    (r'printf("%i %u %x %X %#x %o %#o", -7, -1, 255, 255, 255, 8, 8);',
-     "-7 4294967295 ff FF 0xff 10 010"),
-    (r'printf("%lld %llu %ld %hd %hhd", -5ll, ~0ull, 1l << 40, 65537, 257);',
-     f"-5 {2**64 - 1} {2**40} 1 1"),
-    (r'printf("%.3d|%8.3d|%.0d|", 7, -7, 0);', "007|    -007||"),
-    (r'printf("%f %.2f %8.2f|%-8.2f|%e %g %G", 1.5, 1.5, -1.5, 1.5, 1.5, 1e-9, 1e10);',
-     "1.500000 1.50    -1.50|1.50    |1.500000e+00 1e-09 1E+10"),
-    (r'printf("%08.2f|%+.1f|%a|%#.0f", -1.5, 2.0, 1.0, 3.0);', "-0001.50|+2.0|0x1p+0|3."),
-    (r'printf("%f %F %5.1f", 1.0 / (seven - 7), -1.0 / (seven - 7), 0.0);', "inf -INF   0.0"),
-    (r'printf("%c%5c|%-3c|%%", 120, 121, 122);', "x    y|z  |%"),
-    (r'printf("%s|%8s|%-8s|%.2s|%s", "word", "word", "word", "word", (char*)nullptr);',
-     "word|    word|word    |wo|(null)"),
-    (r'printf("%*d|%-*d|%.*f", 5, 7, 4, 8, 2, 1.5);', "    7|8   |1.50"),
-    (r'printf("%n|%1$s|%lln|%q|%", 1);', "%n|%1$s|%lln|%q|%"),
-)  # fmt: skip
+FORMATS = values("printf.txt")
 LONG = (
     r'printf("%1000000000d", 1);',
     r'printf("%.1000000000f", 1e300);',

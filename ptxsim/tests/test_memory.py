@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine, kernels, launched, planned, run, run_ptx, sentence, table
+from harness import engine, kernels, launched, planned, run, run_ptx, sentence, table, values
 from ptxsim.findings.finding import Kind
 from ptxsim.frontend import read_module
 from ptxsim.launching import Output, launch
@@ -62,21 +62,7 @@ def test_a_program_that_computes_with_an_address_is_told_so(
     assert not run_shared("xor.b32 %r5, %r1, 3; st.shared.u32 [first], 1;", tmp_path)[0].hints
 
 
-@pytest.mark.parametrize(
-    ("code", "depends"),
-    [
-        ("xor.b32 %r5, %r2, %r1;", True),
-        ("xor.b32 %r5, %r2, 64;", False),
-        ("and.b32 %r5, %r2, 8064;", True),
-        ("and.b32 %r5, %r2, -128;", False),  # rounded down to a line of banks
-        ("and.b32 %r5, %r2, 262143;", False),  # every address
-        ("or.b32 %r5, %r2, 4096;", True),
-        ("or.b32 %r5, %r2, 16;", False),
-        ("bfe.u32 %r5, %r2, 7, 4;", True),
-        ("bfe.u32 %r5, %r2, 7, 3;", False),
-        ("add.u32 %r5, %r2, %r1;", False),
-    ],
-)
+@pytest.mark.parametrize(("code", "depends"), values("first_address.txt"))
 def test_what_depends_on_the_first_address_is_a_hint(
     code: str, depends: bool, tmp_path: Path
 ) -> None:
@@ -118,14 +104,7 @@ def test_lanes_that_call_different_functions_part_and_meet_again() -> None:
     assert out.tolist() == [a + 100 * b[0] + 64 for a, b in want]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "says"),
-    [
-        ("calls_null", "calls a function through a null pointer at line 22"),
-        ("calls_an_array", "no function of these parameters and this result lies at"),
-        ("calls_another_type", "no function of these parameters and this result lies at"),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "says"), values("bad_pointers.txt"))
 def test_a_pointer_to_no_such_function_is_found_with_its_line(kernel: str, says: str) -> None:
     (found,) = run(CALLS, [np.zeros(1, np.float32)], [7], kernel=kernel).findings
     assert found.kind == "out-of-bounds"

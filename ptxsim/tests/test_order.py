@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness import allocated, compiled, engine, launched, planned, run, sentence, table
+from harness import allocated, compiled, engine, launched, planned, run, sentence, table, values
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.outcome import SimLimits, SimOutcome
@@ -47,28 +47,7 @@ def bad_lines(kernel: str) -> set[int]:
     return found
 
 
-RIGHT = {
-    "exits_before_a_barrier": (1, 128),
-    "one_barrier_in_a_loop": (1, 36, (9,)),
-    "flag_in_shared_memory": (1, 64),
-    "last_block_adds": (8, 64),
-    "flags_in_a_chain": (8, 64),
-    "volatile_data_behind_the_flag": (8, 64),
-    "asks_by_a_function": (8, 64),
-    "fence_ahead_of_the_barrier": (2, 64),
-    "lock": (4, 32),
-    "lock_of_the_block": (1, 128),
-    "volatile_flag_in_shared_memory": (1, 64),
-    "adds": (4, 64),
-    "adds_in_its_own_block": (4, 64),
-    "pairs_in_place": (1, 128),
-    "later_blocks_first": (200, 64),
-    "grid_barriers": (132, 64),
-    "tiles_of_a_warp": (1, 32),
-    "tiles_of_four_warps": (1, 256),
-    "set_where_it_is_used": (1, 32, (9,)),
-    "recursion": (1, 32, (11,)),
-}
+RIGHT = {kernel: row for kernel, *row in values("right_order.txt")}
 
 
 @pytest.mark.parametrize("turn", [0, 1], ids=["forwards", "backwards"])
@@ -99,63 +78,14 @@ def test_right_kernels_are_not_accused(kernel: str, turn: int) -> None:
             assert (b[:32].view(np.uint32) == sums + (0xFF << 8 * tile)).all()
 
 
-WRONG = {
-    "exits_without_a_barrier": (1, 128, Event.RACE, "in shared memory"),
-    "whole_warps_at_two_barriers": (1, 64, Event.BARRIERS_MIXED, "every GPU of today"),
-    "half_a_warp_at_another_barrier": (1, 64, Event.DIVERGENT_BARRIER, "of a warp reach"),
-    "writes_what_others_read": (3, 64, Event.RACE, "between blocks"),
-    "fence_but_no_flag": (3, 64, Event.RACE, "between blocks"),
-    "no_barrier_ahead_of_the_count": (3, 64, Event.RACE, "between blocks"),
-    "no_fence_ahead_of_the_flag": (2, 64, Event.RACE, "between blocks"),
-    "no_barrier_behind_the_flag": (3, 64, Event.RACE, "between blocks"),
-    "no_fence_behind_the_flag": (
-        3,
-        64,
-        Event.NO_FENCE_AFTER_FLAG,
-        "__threadfence() behind the wait",
-    ),
-    "fence_ahead_of_the_data": (2, 64, Event.RACE, "before it is set and another after the wait"),
-    "fence_of_another_warp": (2, 64, Event.RACE, "between blocks"),
-    "fence_of_the_block": (2, 64, Event.RACE, "between blocks"),
-    "lock_without_a_fence_behind": (4, 32, Event.VOLATILE_RACE, "orders nothing"),
-    "lock_without_a_fence_ahead": (4, 32, Event.VOLATILE_RACE, "orders nothing"),
-    "lock_with_narrow_fences": (4, 32, Event.VOLATILE_RACE, "orders nothing"),
-    "lock_with_the_scope_of_a_block": (4, 32, Event.BLOCK_SCOPE_ONLY, "of one block only"),
-    "volatile_beside_an_atomic": (2, 32, Event.VOLATILE_RACE, "no thread waits"),
-    "last_block_takes_volatile_sums": (3, 32, Event.VOLATILE_RACE, "no thread waits"),
-    "last_block_looks_at_volatile_sums": (3, 32, Event.VOLATILE_RACE, "no thread waits"),
-    "volatile_flag_without_a_fence": (1, 64, Event.RACE, "in shared memory"),
-    "clears_and_adds": (3, 64, Event.ATOMIC_AND_PLAIN, "cudaMemset"),
-    "clears_shared_and_adds": (1, 64, Event.ATOMIC_AND_PLAIN, "__syncthreads() between"),
-    "adds_for_the_block": (3, 64, Event.BLOCK_SCOPE_ONLY, "thread_scope_device"),
-    "pairs_without_one_barrier": (1, 128, Event.RACE, "no __syncthreads()"),
-    "reads_two_arrays": (2, 64, Event.RACE, "between blocks"),
-    "writes_what_is_there": (3, 64, Event.RACE, "double work"),
-    "reads_as_constant": (1, 64, Event.READ_ONLY_WRITTEN, "with a plain load"),
-    "reads_a_constant": (1, 64, Event.READ_ONLY_WRITTEN, "with a plain load"),
-    "beyond_its_row": (2, 64, Event.RACE, "the check of the bounds is missing"),
-    "waits_for_nobody": (3, 64, Event.WAITS_FOR_EVER, "no thread writes any more"),
-    "mask_without_caller": (1, 32, Event.MASK_WITHOUT_CALLER, "0x0000ffff does not name"),
-    "mask_beyond_the_block": (1, 16, Event.MASK_BEYOND_BLOCK, "0xffffffff"),
-    "value_of_an_absent_lane": (1, 32, Event.ABSENT_LANE, "takes no part"),
-    "shuffle_in_a_branch": (1, 32, Event.DIVERGENT_WARP_OP, "lanes 16-31 do not"),
-    "copy_not_committed": (1, 64, Event.COPY_NOT_COMMITTED, "__pipeline_commit()"),
-    "copy_not_waited_for": (1, 64, Event.ASYNC_RACE, "not waited for"),
-    "last_fetch_unused": (1, 64, Event.UNUSED_RACE, "nothing uses what was read", (4,)),
-    "last_fetch_stored": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "last_fetch_votes": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "last_fetch_added": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "last_fetch_kept": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "last_fetch_returns": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "sum_never_set": (1, 32, Event.NEVER_SET, "no value yet", (9,)),
-    "recursion": (1, 32, Event.STACK_OVERFLOW, "stack of 1024 bytes", (40,)),
-}
+WRONG = {kernel: row for kernel, *row in values("wrong_order.txt")}
 
 
 @pytest.mark.parametrize("turn", [0, 1], ids=["forwards", "backwards"])
 @pytest.mark.parametrize("kernel", WRONG)
 def test_wrong_kernels_are_told_what_is_wrong(kernel: str, turn: int) -> None:
-    blocks, threads, event, says, *scalars = WRONG[kernel]
+    blocks, threads, name, says, *scalars = WRONG[kernel]
+    event = Event[name]
     outcome, _, _ = watch(kernel, blocks, threads, *scalars, turn=turn)
     found = [f for f in outcome.findings if f.event is event]
     assert found, outcome.findings

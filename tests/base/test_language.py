@@ -37,7 +37,7 @@ from grader.results import store
 from ptxsim.message import Message
 from tests.support.bench import bench
 from tests.support.catalogues import assert_chinese, catalogues, extracted, oddities, read, updated
-from tests.support.files import table
+from tests.support.files import table, values
 from tests.support.places import ROOT
 
 _PLACE = re.compile(r"\{[a-z_][a-z0-9_]*(?::[^{}]*)?\}|%\([a-z_0-9]+\)[a-z]")
@@ -113,23 +113,7 @@ def test_babel_finds_every_text() -> None:
 # --- which language
 
 
-@pytest.mark.parametrize(
-    ("option", "environment", "lab", "code"),
-    [
-        ("zh_CN", {"LANG": "en_US.UTF-8"}, "en", "zh_CN"),
-        ("zh", {}, None, "zh_CN"),
-        ("zh-Hans", {}, None, "zh_CN"),
-        ("en", {"LANG": "zh_CN.UTF-8"}, "zh_CN", "en"),
-        (None, {"LANG": "zh_CN.UTF-8"}, None, "zh_CN"),
-        (None, {"LANG": "zh_CN.UTF-8", "LC_ALL": "en_GB.UTF-8"}, "zh_CN", "en"),
-        (None, {"LANG": "en_US", "LC_MESSAGES": "zh_CN.GB18030"}, None, "zh_CN"),
-        (None, {"LANG": "de_DE.UTF-8", "LANGUAGE": "de:zh_CN:en"}, None, "zh_CN"),
-        (None, {"LANG": "C.UTF-8"}, "zh_CN", "zh_CN"),
-        (None, {"LC_ALL": "POSIX", "LANG": "zh_CN"}, None, "en"),
-        (None, {"LANG": "de_DE.UTF-8"}, "zh_CN", "zh_CN"),
-        (None, {"LANG": ""}, None, "en"),
-    ],
-)
+@pytest.mark.parametrize(("option", "environment", "lab", "code"), values(__file__, "choices.txt"))
 def test_which_one(
     option: str | None, environment: dict[str, str], lab: str | None, code: str
 ) -> None:

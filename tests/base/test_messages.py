@@ -23,7 +23,7 @@ from ptxsim.message import (
     sentences,
     verbatim,
 )
-from tests.support.files import beside
+from tests.support.files import beside, values
 
 SECONDS = phrase("it took {seconds:.3g} s of {whole}", seconds=2 / 3, whole=7)
 
@@ -80,16 +80,7 @@ def test_a_document_gives_them_back() -> None:
         assert again == message and str(again) == str(message) and hash(again) == hash(message)
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "shown"),
-    [
-        ("而 {x}", "线程 (1,31,0)", "而线程 (1,31,0)"),
-        ("{x} 写入", "线程块", "线程块写入"),
-        ("在{x}写入 {y}", "sgemm.cu:3", "在 sgemm.cu:3 写入 {y}"),
-        ("{x}的末尾", "B（共 4 字节）", "B（共 4 字节）的末尾"),
-        ("by {x} at 3", "张三", "by 张三 at 3"),
-    ],
-)
+@pytest.mark.parametrize(("text", "value", "shown"), values(__file__, "spaces.txt"))
 def test_chinese_has_spaces_beside_latin_words_only(text: str, value: str, shown: str) -> None:
     assert str(phrase(text, x=value)) == shown
 

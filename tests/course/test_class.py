@@ -34,7 +34,7 @@ from grader.results.entries import read_entries
 from tests.support import commands
 from tests.support.boards import grade, rows_of
 from tests.support.commands import Processes, environment, until
-from tests.support.files import beside
+from tests.support.files import beside, values
 from tests.support.places import ROOT
 from tests.support.product import MAIN
 
@@ -125,16 +125,7 @@ def test_an_export_of_gradescopes(tmp_path: Path) -> None:
     assert (submission.student, submission.folder.name) == ("Cy/..+bo@x.org", "submission_2")
 
 
-@pytest.mark.parametrize(
-    ("text", "moment"),
-    [
-        ("2026-01-30 12:00:00 UTC", "2026-01-30T12:00:00+00:00"),
-        ("2026-01-30T12:00:00.5Z", "2026-01-30T12:00:00+00:00"),
-        ("2026-01-30 12:00:00", "2026-01-30T12:00:00+00:00"),
-        ("last Friday", None),
-        ("2026-13-45 12:00:00 UTC", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "moment"), values(__file__, "moments.txt"))
 def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | None) -> None:
     class_of(tmp_path, {"submission_1": STARTER})
     (tmp_path / "submission_metadata.yml").write_text(f"{EXPORT}{text}\n")
@@ -145,17 +136,7 @@ def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | N
         assert find_submissions(tmp_path, MAIN)[0][0].submitted == moment
 
 
-@pytest.mark.parametrize(
-    ("files", "words"),
-    [
-        ({"c/notes.txt": ""}, "neither folders nor .cu files"),
-        ({"c/sgemm.cu": ""}, "is one submission"),
-        ({"c/a/sgemm.cu": "", "c/a.cu": ""}, "are both of a"),
-        ({"c/submission_metadata.yml": "a: [b"}, "expected Gradescope's list"),
-        ({"c/submission_metadata.yml": "a:\n  b: c\n"}, "expected Gradescope's list"),
-        ({}, "no such folder"),
-    ],
-)
+@pytest.mark.parametrize(("files", "words"), values(__file__, "no_class.txt"))
 def test_folders_that_are_no_class(tmp_path: Path, files: dict[str, str], words: str) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

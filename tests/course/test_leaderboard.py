@@ -32,7 +32,7 @@ from grader.results import store
 from grader.results.entries import ResultEntry, read_entries
 from tests.support.boards import check_gradescope, grade, keep, rows_of
 from tests.support.commands import environment
-from tests.support.files import beside
+from tests.support.files import beside, values
 from tests.support.pages import H200, RUNGS, gpu_result, sample_ladder
 from tests.support.results import RIGHT, WRONG, make_result
 
@@ -360,18 +360,7 @@ def test_canvas(tmp_path: Path) -> None:
     assert "Missing One" not in text  # a blank would clear the 70 given by hand
 
 
-@pytest.mark.parametrize(
-    ("title", "found"),
-    [
-        ("SGEMM (12345)", "SGEMM (12345)"),
-        ("SGEMM", "SGEMM (12345)"),
-        ("Twice (2)", "Twice (2)"),
-        ("Mine", "Mine"),
-        ("Twice", "'Twice' may be any of 'Twice (1)', 'Twice (2)'; name one"),
-        ("HGEMM", "no column 'HGEMM', but 'SGEMM (12345)', 'Twice (1)', 'Twice (2)'; a new"),
-        ("Section", "no column 'Section', but "),
-    ],
-)
+@pytest.mark.parametrize(("title", "found"), values(__file__, "assignments.txt"))
 def test_an_assignment_is_a_column_of_the_gradebook(title: str, found: str, tmp_path: Path) -> None:
     file = tmp_path / "gradebook.csv"
     file.write_text(CANVAS.replace("SGEMM (12345)", "SGEMM (12345),Twice (1),Twice (2),Mine"))

@@ -12,6 +12,7 @@ from grader.explain.banks import Conflict, worst
 from grader.explain.issue_model import SteadyState, Why, run_loop
 from grader.explain.loop_steps import LoopStep, Pipe
 from tests.support.bench import engine
+from tests.support.files import values
 
 H200 = gpus.MULTIPROCESSORS[90]
 TURING = gpus.MULTIPROCESSORS[75]
@@ -99,18 +100,7 @@ def test_shared_memory_serves_a_wavefront_in_each_cycle() -> None:
     assert run(*[lds(0)] * 64, USE).cycles == pytest.approx(64 * 4 + LATENCY - 3, abs=3)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "each"),
-    [
-        ([(1, 1)], 1.0),
-        ([(2, 0)], 2.0),
-        ([(3, 0)], 3.0),
-        ([(2, 0), (0, 2)], 1.0),
-        ([(2, 0), (2, 0), (0, 2), (0, 2)], 1.5),
-        ([(2, 1), (1, 2)], 1.5),
-        ([(1, 1), (1, 1), (1, 1), (1, 2)], 1.25),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "each"), values(__file__, "register_banks.txt"))
 def test_register_banks(pattern: list[tuple[int, int]], each: float) -> None:
     """Cycles of an FFMA, as a microbenchmark with these operands showed on an H200."""
     code = [LoopStep(unit=Pipe.FP32, stall=1, reads=reads) for reads in pattern] * 16

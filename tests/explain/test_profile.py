@@ -15,6 +15,7 @@ from grader.run.gpu.messages import Watching
 from grader.run.probe import gpu_names
 from ptxsim.records import Plan, Size
 from tests.support.explained import counts
+from tests.support.files import values
 from tests.support.places import ALICE
 from tests.support.product import GEMM_REF
 
@@ -82,14 +83,7 @@ def test_ncu_is_run_with_the_plan_and_only_with_metrics_it_knows(
     assert given[given.index("--profile-from-start") + 1] == "no", "the set-up is not profiled"
 
 
-@pytest.mark.parametrize(
-    ("script", "words"),
-    [
-        ("print('==ERROR== ERR_NVGPUCTRPERM - no permission')", "may not read the GPU's counters"),
-        ("print('==ERROR== The application crashed')", "profiled nothing: ==ERROR== The app"),
-        ("pass", "profiled nothing: no output"),
-    ],
-)
+@pytest.mark.parametrize(("script", "words"), values(__file__, "no_ncu.txt"))
 def test_why_ncu_gives_nothing_is_said_in_one_line(
     script: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from grader.explain.main_loop import main_loop_code, summarise
 from grader.explain.sass import find_tensor_cores, parse
 from tests.support.catalogues import assert_chinese
 from tests.support.explained import functions, rung
-from tests.support.files import beside
+from tests.support.files import beside, values
 from tests.support.places import ALICE, FIXTURES
 
 LISTING = beside(__file__, "listing.sass")
@@ -108,17 +108,7 @@ def test_the_main_loop_of_an_8x8_kernel_on_every_architecture(arch: str) -> None
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("idea", "sums", "loads", "width"),
-    [
-        ("naive", 1, "LDG.32", 2.0),
-        ("unrolled", 1, "LDS.32", 2.0),
-        ("strided_2x2", 4, "LDS", 1.0),
-        ("register_4x4", 16, "LDS", 0.5),
-        ("register_8x8", 64, "LDS", 0.25),
-        ("transposed", 64, "LDS.128", 1 / 16),
-    ],
-)
+@pytest.mark.parametrize(("idea", "sums", "loads", "width"), values(__file__, "ideas.txt"))
 def test_the_ladder_shows_its_ideas(idea: str, sums: int, loads: str, width: float) -> None:
     """Elements for each thread, and loads for each FFMA."""
     loop = loop_of(rung(idea), "sm_90")

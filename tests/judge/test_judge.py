@@ -26,7 +26,7 @@ from ptxsim.findings.finding import Severity
 from ptxsim.frontend.interface import Interface
 from ptxsim.message import NOTHING, verbatim
 from ptxsim.records import Launch, Plan, Size
-from tests.support.files import table
+from tests.support.files import table, values
 from tests.support.pages import H200, LINES
 from tests.support.product import GEMM
 from tests.support.results import NOTHING_KNOWN, RIGHT
@@ -171,18 +171,7 @@ def test_only_slow_means_right_wherever_it_ended_in_time() -> None:
     assert not judge.only_slow([right, slow], [note, finding(Kind.RACE)])
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("AC AC", "AC"),
-        ("AC WA AC", "WA"),
-        ("WA RE TLE", "RE"),
-        ("AC TLE", "TLE"),
-        ("WA FE RE RF", "FE"),
-        ("RE RF FE", "RF"),
-        ("RE IE", "IE"),
-    ],
-)
+@pytest.mark.parametrize(("given", "expected"), values(__file__, "worst.txt"))
 def test_the_submission_gets_the_worst_or_the_first_that_decides(given: str, expected: str) -> None:
     results = [result(Verdict(word)) for word in given.split()] + [result(None)]
     assert judge.overall(results) is Verdict(expected)
@@ -233,16 +222,7 @@ def noted(kernel: str, *origins: str, problem: Problem = GEMM) -> tuple[str, ...
     return tuple(str(note.message) for note in library_kernels([plan], declared, problem))
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "gemm/threadblock/mma_pipelined.h",
-        "gemm/kernel/gemm.h",
-        "gemm/thread/mma_sm50.h",
-        "gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp",
-        "conv/kernel/implicit_gemm_convolution.h",
-    ],
-)
+@pytest.mark.parametrize("file", [each for (each,) in values(__file__, "cutlass.txt")])
 def test_code_from_the_library_counts_whatever_the_kernel_is_called(file: str) -> None:
     (message,) = noted("_Z4mine5Bytes", f"{CUTLASS}/{file}", "/usr/include/sm_32_intrinsics.hpp")
     assert message == f"mine is a library's kernel: its code comes from cutlass/{file}"
@@ -268,16 +248,7 @@ def test_a_name_alone_and_cute_do_not_count(kernel: str, origins: tuple[str, ...
     assert noted(kernel, *origins) == ()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "file", "evidence"),
-    [
-        ("_ZN3cub6reduceEPf", "", "its name is in the namespace cub"),
-        ("_ZN4mine6reduceEPf", "cub/agent/agent_reduce.cuh", "its code comes from cub/agent/"),
-        ("_Z4minePf", "cub/device/dispatch/dispatch_reduce.cuh", "its code comes from cub/device/"),
-        ("_Z4minePf", "cub/block/block_reduce.cuh", None),
-        ("_Z4minePf", "cub/grid/grid_even_share.cuh", None),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "file", "evidence"), values(__file__, "cub.txt"))
 def test_cubs_sum_is_known_under_any_name_and_its_parts_are_allowed(
     kernel: str, file: str, evidence: str | None
 ) -> None:

@@ -37,7 +37,7 @@ from grader.results.ladders import (
 )
 from grader.results.rungs import Rung, find_reference, find_rungs
 from ptxsim.message import Message
-from tests.support.files import beside
+from tests.support.files import beside, values
 from tests.support.pages import (
     H200,
     LADDER_SIZES,
@@ -179,16 +179,7 @@ def ladder_of(*ratios: float | None) -> Ladder:
     return made(RUNGS[: len(ratios)], *(gpu_result(cases=each) for each in cases))
 
 
-@pytest.mark.parametrize(
-    ("ratio", "below", "ahead"),
-    [
-        (0.01, None, [1]),
-        (0.02, 1, [2, 3, 4, 5]),  # as fast as rung 1; rungs 2 to 4 are slower or were not timed
-        (0.10, 1, [2, 3, 4, 5]),
-        (0.30, 6, [7]),
-        (1.20, 7, []),
-    ],
-)
+@pytest.mark.parametrize(("ratio", "below", "ahead"), values(__file__, "standing.txt"))
 def test_standing(ratio: float, below: int | None, ahead: list[int]) -> None:
     ladder = ladder_of(0.02, 0.005, None, 0.015, 0.12, 0.25, 0.9)
     found = standing([timed(8192, ratio * 50, 50)], H200, [ladder])

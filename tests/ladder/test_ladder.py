@@ -35,7 +35,7 @@ from grader.run.protocol import quietly
 from ptxsim.findings.finding import LineCount
 from ptxsim.records import Record, Size
 from tests.support import bench as benches
-from tests.support.files import beside
+from tests.support.files import beside, values
 from tests.support.places import REFERENCE, ROOT
 from tests.support.product import MAIN
 
@@ -381,16 +381,7 @@ def test_the_choice_loses_at_most_three_per_cent_on_average(tmp_path: Path) -> N
     assert max(lost.values()) <= 0.15, max(lost, key=lost.__getitem__)
 
 
-@pytest.mark.parametrize(
-    ("device", "families"),
-    [
-        ("{108, 166912, false}", ("SMALL", "DIRECT", "THIN")),  # A100: no bulk copies
-        (
-            "{68, 65536, false}",
-            ("SMALL_64x32_SHALLOW", "THIN"),
-        ),  # RTX 2080 Ti: little shared memory
-    ],
-)
+@pytest.mark.parametrize(("device", "families"), values(__file__, "devices.txt"))
 def test_other_devices_get_only_what_they_can_run(
     device: str, families: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ from ptxsim.records import (
     Synchronise,
     Write,
 )
+from tests.support.files import values
 from tests.support.product import GEMM
 
 SIZE = Size.of(m=2, n=3, k=5)
@@ -255,18 +256,7 @@ def test_a_cooperative_launch_that_no_gpu_can_do(most: int, fields: dict[str, An
                 assert sound(plan) != bool(wrong), (grid, cooperative)
 
 
-@pytest.mark.parametrize(
-    ("declared", "asked", "grid", "good"),
-    [
-        (None, (2, 1, 1), (6, 1, 1), True),
-        (None, (2, 3, 1), (6, 4, 1), False),
-        (None, (4, 4, 2), (8, 8, 8), False),
-        ((2, 1, 1), (1, 1, 1), (6, 1, 1), True),
-        ((2, 1, 1), (1, 1, 1), (7, 1, 1), False),
-        ((2, 1, 1), (2, 1, 1), (6, 1, 1), True),
-        ((2, 1, 1), (3, 1, 1), (6, 1, 1), False),
-    ],
-)
+@pytest.mark.parametrize(("declared", "asked", "grid", "good"), values(__file__, "clusters.txt"))
 def test_clusters_are_as_declared_or_asked_for_and_divide_the_grid(
     declared: Dim3 | None, asked: Dim3, grid: Dim3, good: bool
 ) -> None:

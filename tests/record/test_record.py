@@ -43,7 +43,7 @@ from ptxsim.records import (
     Write,
 )
 from tests.support.bench import MODES, built, read_declarations
-from tests.support.files import beside, table
+from tests.support.files import beside, table, values
 from tests.support.places import CHEATS
 from tests.support.product import GEMM, MAIN
 
@@ -177,17 +177,7 @@ def test_freed_memory_does_not_count(recorded: Recorder) -> None:
     assert plan(recorded, 14).calls_differ == ""
 
 
-@pytest.mark.parametrize(
-    ("scenario", "after"),
-    [
-        # The third waits for an event; the default stream waits for both, and they for it.
-        (33, (None, (), None, None, None)),
-        # What runs beside the default stream; waiting for a stream orders what comes later.
-        (34, (None, (), (1,), None, (3,), (2,), None, (4,), (1,), None, None)),
-        # A query is as good as waiting.
-        (35, (None, None, (2,))),
-    ],
-)
+@pytest.mark.parametrize(("scenario", "after"), values(__file__, "streams.txt"))
 def test_the_order_of_streams(
     recorded: Recorder, scenario: int, after: tuple[tuple[int, ...] | None, ...]
 ) -> None:
@@ -513,18 +503,7 @@ def test_layouts_from_ptx() -> None:
     assert (entries["none"].params, entries["none"].max_threads) == ((), 1024)
 
 
-@pytest.mark.parametrize(
-    ("body", "unread"),
-    [
-        ("", ((0, 40),)),
-        ("ld.param.u32 %r1, [a_0]; ld.param.u8 %r1, [ a_0 + 9 ];", ((4, 9), (10, 40))),
-        ("ld.param.v4.f32 {%f1, %f1, %f1, %f1}, [a_0+16];", ((0, 16), (32, 40))),
-        ("ld.param.u64 %d1, [a_1];", ((0, 32),)),
-        ("mov.b64 %d1, a_0; ld.param.u32 %r1, [%d1+4];", ((32, 40),)),
-        ("ld.param.u32 %r1, [a_0+0x4];", ((0, 4), (8, 40))),
-        ("ld.param.u64 %d1, [a_0+28];", ((0, 28), (36, 40))),
-    ],
-)
+@pytest.mark.parametrize(("body", "unread"), values(__file__, "unread.txt"))
 def test_what_a_kernel_never_reads_of_its_parameters(
     body: str, unread: tuple[tuple[int, int], ...]
 ) -> None:

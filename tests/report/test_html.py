@@ -31,6 +31,7 @@ from ptxsim.message import verbatim
 from tests.support.bench import needs_bubblewrap
 from tests.support.boards import climbing
 from tests.support.browser import MOST_BYTES, PHONE, Browser, accessibility, assert_readable
+from tests.support.files import values
 from tests.support.pages import LINES, SOURCE, gpu_result, standing_at
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
@@ -103,16 +104,7 @@ def test_pages_in_a_browser(name: str, browser: Browser, tmp_path: Path) -> None
     assert_readable(browser, file)
 
 
-@pytest.mark.parametrize(
-    ("rule", "before", "after"),
-    [
-        ("html-has-lang", '<html lang="en">', "<html>"),
-        ("color-contrast", "--muted: #57606c", "--muted: #b0b0b0"),
-        ("heading-order", "<h2 ", "<h4 "),
-        ("svg-img-alt", "<title>Roofline", "<desc>Roofline"),
-        ("scrollable-region-focusable", ' tabindex="0"', ""),
-    ],
-)
+@pytest.mark.parametrize(("rule", "before", "after"), values(__file__, "axe.txt"))
 def test_axe_core_sees_what_is_wrong(
     rule: str, before: str, after: str, browser: Browser, tmp_path: Path
 ) -> None:
@@ -257,17 +249,7 @@ def test_every_character_stays_in_its_line(text: str) -> None:
         assert not re.search(r"<(?!/?span)", line)
 
 
-@pytest.mark.parametrize(
-    ("text", "marked"),
-    [
-        ("float x;", '<span class="k">float</span> x;'),
-        ("__global__", '<span class="k">__global__</span>'),
-        ("floats", "floats"),
-        ("// if", '<span class="c">// if</span>'),
-        ('"a\\"b" + 1', '<span class="s">&#34;a\\&#34;b&#34;</span> + <span class="m">1</span>'),
-        ("  #pragma unroll", '<span class="cp">  #pragma unroll</span>'),
-    ],
-)
+@pytest.mark.parametrize(("text", "marked"), values(__file__, "marked.txt"))
 def test_what_is_marked(text: str, marked: str) -> None:
     assert coloured(text) == [marked]
 

@@ -25,6 +25,7 @@ from grader.report.kernels import KernelRow, LongTable, kernel_rows
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import phrase, verbatim
 from ptxsim.records import Size
+from tests.support.files import values
 from tests.support.pages import gpu_result, printed, timed
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
@@ -185,18 +186,7 @@ def test_a_score_is_shown_in_the_judges_form() -> None:
     assert "(Unweighted)" in output and "  512×512×512:\n" in output
 
 
-@pytest.mark.parametrize(
-    ("mangled", "readable"),
-    [
-        ("_Z5sgemmILi8EEvPKfS1_Pfiii", "sgemm<…>"),
-        ("_Z5sgemmPKfS0_Pfiii", "sgemm"),
-        ("_ZN3lab5sgemmILi8EEEvPf", "lab::sgemm<…>"),
-        ("_ZN29_GLOBAL__N__0a1b_sgemm_cu_0_15tiledEPf", "(anonymous)::tiled"),
-        ("_Z5sgemm14CUtensorMap_stS_Pfiii", "sgemm"),
-        ("sgemm", "sgemm"),
-        ("_Zodd", "_Zodd"),
-    ],
-)
+@pytest.mark.parametrize(("mangled", "readable"), values(__file__, "kernel_names.txt"))
 def test_kernel_names_are_readable(mangled: str, readable: str) -> None:
     assert kernel_name(mangled) == readable
 
@@ -296,14 +286,7 @@ def test_the_next_points_of_the_published_rule() -> None:
     assert "The next 5 points, to 85.00: 42.5 TFLOPS at 8192×8192×8192, 2.5 more" in printed(shown)
 
 
-@pytest.mark.parametrize(
-    ("speed", "speeds_for"),
-    [
-        (24.0, 28.4),  # across the checkpoint, into the bent piece: 62.6 points
-        (50.0, 52.5),
-        (58.0, 60.0),  # 4 points are left
-    ],
-)
+@pytest.mark.parametrize(("speed", "speeds_for"), values(__file__, "next_points.txt"))
 def test_the_next_points_of_the_shipped_curve(speed: float, speeds_for: float) -> None:
     shown = result(SHIPPED, (8192, speed))
     ahead = curve.next_points(shown)

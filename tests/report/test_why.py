@@ -13,6 +13,7 @@ from grader.report.bounds import limit, peak_sentence
 from grader.report.why import answers
 from ptxsim.message import verbatim
 from tests.support.explained import explained, rung
+from tests.support.files import values
 from tests.support.pages import gpu_result, printed
 from tests.support.places import ALICE, FIXTURES
 from tests.support.results import RACE, RIGHT, WRONG, make_result
@@ -61,14 +62,7 @@ def test_a_branch_that_splits_warps_is_named_with_its_cost() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("lab", "words"),
-    [
-        ("sgemm", "132 SMs × 128 lanes × 2 × 1.98 GHz = 66.9 TFLOPS on this H200. Measured: 43.2"),
-        ("hgemm", "132 SMs × 2048 products of the tensor cores in a cycle × 2 × 1.98 GHz = 1071 "),
-        ("reduction", "DRAM moves 4800 GB/s on this H200. Measured: 43.2"),
-    ],
-)
+@pytest.mark.parametrize(("lab", "words"), values(__file__, "peaks.txt"))
 def test_the_peak_is_that_of_the_problem(lab: str, words: str) -> None:
     why = explained(rung("naive"))
     problem = load_lab(find_lab(lab)).problem.info()

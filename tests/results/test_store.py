@@ -19,6 +19,7 @@ from grader.results import store
 from grader.results.entries import read_entries, read_index
 from tests.support.boards import keep
 from tests.support.commands import environment
+from tests.support.files import values
 from tests.support.places import ROOT
 from tests.support.results import RACE, SHA, WRONG, make_result
 
@@ -102,17 +103,7 @@ def damaged(tmp_path: Path, **changes: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"version": 99, "surprise": 1}, "sgemm-grader/result version 99 .* upgrade it"),
-        ({"version": 6}, ".*version 6 is older than this grader reads, .* make it again"),
-        ({"schema": "other"}, "schema 'other', expected 'sgemm-grader/result'"),
-        ({"verdict": "OK"}, r"damaged result document: Invalid enum value 'OK' - at `\$.verdict`"),
-        ({"surprise": 1}, "damaged result document: .*surprise"),
-        ({"version": "1"}, "not a result document: Expected `int`"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), values(__file__, "wrong_documents.txt"))
 def test_what_is_wrong_is_named(changes: dict[str, object], words: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"x\.json: " + words):
         store.load(damaged(tmp_path, **changes))

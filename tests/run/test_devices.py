@@ -35,6 +35,7 @@ from ptxsim.outcome import Reason, RefusedProgram
 from ptxsim.records import POISONS, Place
 from tests.support.bench import lab, misbehaving, planned, run
 from tests.support.catalogues import assert_chinese
+from tests.support.files import table
 from tests.support.product import GEMM_REF
 from tests.support.results import RACE, make_result
 
@@ -255,27 +256,18 @@ def test_its_reasons_are_in_the_catalogues() -> None:
     assert_chinese(language("zh_CN")(rejected(too_large("gemm", phrase("predicates"))).message))
 
 
-@pytest.mark.parametrize(
-    ("reason", "verdict", "words"),
-    [
-        (Reason.UNREADABLE, Verdict.IE, "sgemm.cu:7: the grader cannot read what nvcc made of"),
-        (Reason.ASSEMBLY, Verdict.CE, "sgemm.cu:7: the grader cannot read the PTX that inline"),
-        (Reason.TAKEN_NAME, Verdict.CE, "sgemm.cu:7: why {}; give yours another name"),
-        (Reason.UNSUPPORTED, Verdict.IE, "sgemm.cu:7: why {}; grade it on a GPU"),
-        (Reason.TOO_LARGE, Verdict.IE, "sgemm.cu:7: why {}; grade it on a GPU"),
-        (Reason.UNSOUND, Verdict.RE, "sgemm.cu:7: why {}"),
-        (Reason.WRONG_PLAN, Verdict.RE, "sgemm.cu:7: the recorded launches do not fit"),
-    ],
-)
-def test_the_grader_words_what_the_simulator_rejects(
-    reason: Reason, verdict: Verdict, words: str
-) -> None:
-    refusal = RefusedProgram(reason, "why {}", (), Place(file="sgemm.cu", line=7))
+@pytest.mark.parametrize(("reason", "verdict", "words"), table(__file__, "rejected.txt"))
+def test_the_grader_words_what_the_simulator_rejects(reason: str, verdict: str, words: str) -> None:
+    refusal = RefusedProgram(Reason[reason], "why {}", (), Place(file="sgemm.cu", line=7))
     ruled = rejected(refusal)
     assert str(refusal) == "why {} (sgemm.cu:7)"
-    assert ruled.verdict is verdict and str(ruled).startswith(words) and "why {}" in str(ruled)
+    assert (
+        ruled.verdict is Verdict[verdict]
+        and str(ruled).startswith(words)
+        and "why {}" in str(ruled)
+    )
     assert [(f.file, f.line) for f in ruled.findings] == (
-        [("sgemm.cu", 7)] if reason is Reason.ASSEMBLY else []
+        [("sgemm.cu", 7)] if reason == Reason.ASSEMBLY.name else []
     )
 
 

@@ -34,7 +34,7 @@ from ptxsim.message import phrase
 from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.catalogues import assert_chinese
-from tests.support.files import beside, table
+from tests.support.files import beside, table, values
 from tests.support.product import GEMM, MAIN
 
 SOURCE = beside(__file__, "tiled.cu")
@@ -119,17 +119,7 @@ def timed(edge: int, speed: float, *defines: str) -> Point:
     )
 
 
-@pytest.mark.parametrize(
-    ("speeds", "said"),
-    [
-        ((20.0, 18.0), "Best at 1024: T=0\n"),
-        (
-            (20.0, 19.2, 18.0, 19.6),
-            "cannot tell these apart, whose estimates differ by less than 5 %",
-        ),
-        ((20.0, 19.2, 18.0, 19.6), "%: T=0; T=3; T=1\n"),
-    ],
-)
+@pytest.mark.parametrize(("speeds", "said"), values(__file__, "told_apart.txt"))
 def test_what_the_model_cannot_tell_apart_has_no_best(speeds: tuple[float, ...], said: str) -> None:
     for measured in (False, True):
         points = [timed(1024, speed, f"T={each}") for each, speed in enumerate(speeds)]
