@@ -7,14 +7,12 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 
 import msgspec
 import pytest
 from babel.messages.catalog import Message as Entry
 from rich.cells import cell_len
-from rich.console import Console
 
 from grader.base.errors import LabError, UsageError
 from grader.base.language import (
@@ -39,6 +37,7 @@ from ptxsim.message import Message
 from tests.support.bench import bench
 from tests.support.catalogues import assert_chinese, catalogues, extracted, oddities, read, updated
 from tests.support.files import table, values
+from tests.support.pages import drawn
 from tests.support.places import ROOT
 
 _PLACE = re.compile(r"\{[a-z_][a-z0-9_]*(?::[^{}]*)?\}|%\([a-z_0-9]+\)[a-z]")
@@ -215,10 +214,7 @@ WRONG = ROOT / "tests" / "fixtures" / "broken"
 
 
 def shown(graded: Graded, spoken: Language) -> str:
-    text = StringIO()
-    report = terminal.render(graded.result, graded.sources, spoken)
-    Console(file=text, width=200, highlight=False).print(report)
-    return text.getvalue()
+    return drawn(terminal.render(graded.result, graded.sources, spoken), 200)
 
 
 def graded_in_chinese(folder: Path) -> tuple[Graded, list[str]]:

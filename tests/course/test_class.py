@@ -40,13 +40,7 @@ from tests.support.product import MAIN
 
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 WRONG = STARTER.replace("C[", "C[1 + ", 1)
-LAB = """\
-id: quick
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[1, 1, 1], [2, 3, 5], [33, 17, 20]]
-limits: {simulate_s: 2}
-"""
+LAB = commands.QUICK + "limits: {simulate_s: 2}\n"
 HANG = beside(__file__, "hang.cu")
 
 

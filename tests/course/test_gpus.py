@@ -16,12 +16,6 @@ from tests.support import commands
 from tests.support.places import ROOT
 
 STANDIN = ROOT / "tests" / "support" / "standin"
-LAB = """\
-id: quick
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[2, 3, 5]]
-"""
 UUIDS = ["GPU-" + "-".join(2 * f"{n:02x}" * k for k in (2, 1, 1, 1, 3)) for n in range(4)]
 H200 = ";".join(["NVIDIA H200"] * 4)
 
@@ -60,7 +54,7 @@ def grade(
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    (tmp_path / "lab.yaml").write_text(LAB)
+    (tmp_path / "lab.yaml").write_text(commands.QUICK)
     for student in "abcde":
         (tmp_path / "class" / student).mkdir(parents=True)
         (tmp_path / "class" / student / "sgemm.cu").write_text(commands.STARTER)

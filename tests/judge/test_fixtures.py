@@ -9,12 +9,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from io import StringIO
 from pathlib import Path
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from grader.base.finding import Finding
 from grader.base.records import Verdict
@@ -25,7 +23,6 @@ from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report import formatting as text
-from grader.report import terminal
 from grader.results import store
 from grader.run.protocol import quietly
 from ptxsim.findings.finding import Severity
@@ -33,6 +30,7 @@ from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.corpus import ExpectedFinding, Fixture, fixtures
 from tests.support.files import table
+from tests.support.pages import printed
 from tests.support.places import FIXTURES, ROOT
 from tests.support.product import MAIN
 
@@ -87,10 +85,7 @@ def check_declined(graded: Graded) -> None:
 
 
 def rendered(graded: Graded) -> str:
-    console = Console(file=StringIO(), width=120)
-    console.print(terminal.render(graded.result, graded.sources))
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+    return printed(graded.result, graded.sources, 120)
 
 
 def bench_for(want: Fixture) -> GradingContext:

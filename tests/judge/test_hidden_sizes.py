@@ -20,7 +20,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from grader.base.errors import MachineError, Rejected, UsageError
 from grader.base.explanation import SizeGroup
@@ -36,7 +35,7 @@ from grader.judge import pipeline, rulings, scoring, walk
 from grader.judge.rulings import Ruling, reduced
 from grader.labs.lab import Case, Hidden, Lab, load_lab, with_hidden
 from grader.labs.submission import load_submission
-from grader.report import html, terminal
+from grader.report import html
 from grader.results import store
 from grader.results.entries import keep_sources
 from grader.run.gpu.device import GpuDevice
@@ -92,16 +91,13 @@ def submit(place: Path, host: str) -> subprocess.CompletedProcess[str]:
 
 def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) -> dict[str, Any]:
     """Everything that the grading wrote and printed, by where."""
-    console = Console(width=160)
-    with console.capture() as shown:
-        console.print(terminal.render(result, {}))
     files = sorted(str(path.relative_to(place)) for path in (place / "results").rglob("*"))
     # The second time the explanation of the public sizes is in the cache.
     printed = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr).replace("eve: explaining\n", "")
     return {
         "document": store.encode(result).decode(),
         "page": html.render(result, {}),
-        "terminal": shown.get(),
+        "terminal": printed(result),
         "log": printed,
         "files": files,
         **{name: render(result, "", ENGLISH) for name, render in RENDERERS.items()},

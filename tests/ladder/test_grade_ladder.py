@@ -37,12 +37,14 @@ from grader.results.ladders import (
 )
 from grader.results.rungs import Rung, find_reference, find_rungs
 from ptxsim.message import Message
+from tests.support.commands import QUICK
 from tests.support.files import beside, values
 from tests.support.pages import (
     H200,
     LADDER_SIZES,
     RUNGS,
     SLOWEST,
+    drawn,
     gpu_result,
     sample_ladder,
     standing_at,
@@ -52,19 +54,11 @@ from tests.support.places import REFERENCE
 from tests.support.product import GEMM
 from tests.support.results import SHA
 
-LAB = """\
-id: quick
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[2, 3, 5], [33, 17, 20]]
-"""
 HOST = beside(__file__, "host.cpp")
 
 
 def shown(ladder: Ladder, width: int = 120) -> str:
-    console = Console(width=width, record=True, file=io.StringIO())
-    console.print(terminal(ladder))
-    return console.export_text()
+    return drawn(terminal(ladder), width)
 
 
 # --- rungs and their headers ------------------------------------------------------------------
@@ -282,7 +276,7 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "lab.yaml").write_text(LAB)
+    (tmp_path / "lab.yaml").write_text(QUICK)
     rungs = tmp_path / "rungs"
     for name in ("01_naive", "06_tile32"):
         shutil.copytree(REFERENCE / name, rungs / name)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping
 
 import msgspec
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 
 from grader.base.explanation import Score, Share
 from grader.base.finding import wrong_elements
@@ -29,7 +27,7 @@ from ptxsim.message import phrase, verbatim
 from ptxsim.records import Size
 from tests.support.explained import explained, rung
 from tests.support.files import values
-from tests.support.pages import gpu_result, printed, timed
+from tests.support.pages import drawn, gpu_result, printed, timed
 from tests.support.places import ALICE, FIXTURES
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
@@ -242,10 +240,7 @@ def table(width: int) -> list[str]:
     long = LongTable("Board", columns, (1,), prose=3)
     long.add(["1", "zhang_san_of_a_group_of_four", "", "two days late, other lab file"])
     long.add(["12", "张三丰李四王五赵六", "", ""], "dim")
-    console = Console(file=io.StringIO(), width=width)
-    console.print(long)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue().splitlines()
+    return drawn(long, width).splitlines()
 
 
 def test_columns_line_up() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from grader.base.errors import MachineError
 from grader.base.finding import Finding, Kind
-from grader.base.result import ErrorStats, GpuInfo, PartTime
+from grader.base.result import ErrorStats, PartTime
 from grader.problems.gemm import cublas
 from grader.problems.gemm.layout import Layout
 from grader.report.measurement import measurements, sentence
@@ -36,15 +36,11 @@ from ptxsim.findings.finding import Severity
 from ptxsim.message import verbatim
 from ptxsim.records import Memset, Size
 from tests.support import product
-from tests.support.pages import gpu_result, timed
+from tests.support.pages import H200, gpu_result, timed
 from tests.support.product import GEMM
 from tests.support.results import RIGHT
 
 SIZE = Size.of(m=8192, n=8192, k=8192)
-H200 = GpuInfo(
-    name="NVIDIA H200", uuid="GPU-1", driver="1", sm_clock_mhz=1980, memory_bytes=1,
-    compute_capability="9.0",
-)  # fmt: skip
 
 
 class Clock:

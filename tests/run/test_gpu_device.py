@@ -30,13 +30,8 @@ from ptxsim.records import Allocation, Record
 from tests.support.bench import planned
 from tests.support.commands import until
 from tests.support.files import beside
+from tests.support.pages import H200 as INFO
 from tests.support.product import GEMM_REF
-
-INFO = GpuInfo(
-    name="NVIDIA H200", uuid="GPU-1", driver="1", sm_clock_mhz=1980, memory_bytes=1,
-    compute_capability="9.0",
-)  # fmt: skip
-
 
 CHECKS = Path(checks.__file__).with_name("checks.cu")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from grader.base.errors import LabError
 from grader.base.language import language
@@ -35,6 +33,7 @@ from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.catalogues import assert_chinese
 from tests.support.files import beside, table, values
+from tests.support.pages import drawn
 from tests.support.product import GEMM, MAIN
 
 SOURCE = beside(__file__, "tiled.cu")
@@ -146,10 +145,8 @@ def dropped(point: Point) -> Point:
 def test_a_sweep_of_which_nothing_is_left_says_so(defines: tuple[str, ...]) -> None:
     points = [dropped(timed(edge, 20, *defines)) for edge in (1024, 2048)]
     shown = msgspec.structs.replace(SHOWN, card=None)
-    console = Console(width=200, file=io.StringIO(), record=True)
-    console.print(render.terminal(points, shown))
     page = render.html(points, shown)
-    for text in (console.export_text(), render.markdown(points, shown), page):
+    for text in (drawn(render.terminal(points, shown), 200), render.markdown(points, shown), page):
         assert "Nothing is left to compare: every point was dropped." in text
         assert "not timed" in text
         assert "waits on" not in text and "registers" not in text.lower()

@@ -24,6 +24,12 @@ from tests.support.places import ROOT
 
 Done = subprocess.CompletedProcess[str]
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
+QUICK = """\
+id: quick
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1], [2, 3, 5], [33, 17, 20]]
+"""
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -52,14 +52,9 @@ def outcome(
     plain = CaseOutcome(
         id=case.id,
         size=case.size,
-        refused=None,
         message=verbatim(f"{wrong} of 6 elements are wrong" if wrong else ""),
-        stopped=None,
         seconds=1.0,
-        error=None,
         findings=findings,
-        lines=(),
-        printed="",
     )
     if not changes.get("stopped"):
         assert RIGHT.error

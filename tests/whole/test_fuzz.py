@@ -12,7 +12,6 @@ import json
 import os
 import re
 from functools import cache
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from grader.base.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.base.finding import Finding, Kind
@@ -43,6 +41,7 @@ from ptxsim.frontend import PtxError, parse, read_module
 from ptxsim.frontend.interface import Interface, Symbol, interface
 from ptxsim.message import verbatim
 from ptxsim.records import Size
+from tests.support.pages import drawn, printed
 from tests.support.product import MAIN
 from tests.support.results import RACE, WRONG, make_result
 
@@ -178,12 +177,12 @@ def try_result(place: Path, content: bytes) -> None:
         one_line(error, path)
     else:
         html.render(result, {})
-        Console(file=StringIO()).print(terminal.render(result, {}))
+        printed(result)
     entries, complaints = read_entries(place)
     for complaint in complaints:
         assert "\n" not in complaint
     if entries:
-        Console(file=StringIO()).print(boards.terminal(make_boards(entries), None))
+        drawn(boards.terminal(make_boards(entries), None))
 
 
 @FUZZ
@@ -368,8 +367,6 @@ def test_findings_of_any_text_can_be_shown(message: str, file: str, line: int) -
     )
     result = make_result(cases=(WRONG,), findings=(finding,), verdict=Verdict.WA)
     page = html.render(result, {file: "one\ntwo\n"})
-    console = Console(file=StringIO(), width=100)
-    console.print(terminal.render(result, {file: "one\ntwo\n"}))
-    assert isinstance(console.file, StringIO)
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", console.file.getvalue())
+    shown = drawn(terminal.render(result, {file: "one\ntwo\n"}))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", shown)
     assert "\x1b" not in page
