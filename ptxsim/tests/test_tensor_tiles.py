@@ -11,24 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import engine, kernels, sentence
+from harness import engine, kernels, sentence, values
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Kind, Severity
 from ptxsim.launching import launch
 from ptxsim.tensor_maps import DataType, Output, Swizzle, TensorMap
 
-# Extents, box and the tile's first coordinates, the innermost dimension first. Tiles reach beyond
-# the tensor on both sides, and one lies beyond it altogether.
-TILES = [
-    ((100,), (32,), (80,)),
-    ((100,), (32,), (-8,)),
-    ((20, 30), (16, 8), (8, 25)),
-    ((20, 30), (16, 8), (-4, -3)),
-    ((24, 7, 5), (8, 4, 2), (20, 5, 4)),
-    ((8, 5, 4, 3), (8, 2, 3, 2), (0, 4, -1, 2)),
-    ((8, 3, 2, 4, 3), (8, 2, 2, 3, 2), (4, -1, 1, 2, -1)),
-    ((8, 3, 2, 4, 3), (4, 2, 2, 3, 2), (0, 0, 2, 0, 0)),
-]
+TILES = values("tiles.txt")
 # Bits of the shared address that are flipped by others, three places further up.
 SWIZZLED = {Swizzle.BYTES_32: 0x10, Swizzle.BYTES_64: 0x30, Swizzle.BYTES_128: 0x70}
 
@@ -252,21 +241,7 @@ def test_what_fills_with_nan(type_: DataType, bits: np.generic, tmp_path: Path) 
         assert (words[:16] == 1).all()
 
 
-# Before and after. A TF32 keeps 10 of a float's 23 bits.
-ROUNDED = {
-    0x3F801000: 0x3F800000,  # half of the last bit: to the even one
-    0x3F801001: 0x3F802000,
-    0x3F803000: 0x3F804000,
-    0xBF801FFF: 0xBF802000,
-    0x00000001: 0x00000000,
-    0x007FFFFF: 0x00800000,
-    0x7F7FFFFF: 0x7F800000,  # too large: infinite
-    0x7F800000: 0x7F800000,
-    0xFF800000: 0xFF800000,
-    0x7FC12345: 0x7FFFE000,  # one NaN for all
-    0xFFA00001: 0x7FFFE000,
-    0x3F802000: 0x3F802000,
-}
+ROUNDED = dict(values("tf32.txt"))  # floats, by their bits
 
 
 @pytest.mark.parametrize("type_", [DataType.TFLOAT32, DataType.TFLOAT32_FTZ, DataType.FLOAT32])

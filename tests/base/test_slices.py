@@ -30,7 +30,7 @@ from grader.run.gpu.watch import GpuWatch, Nvml
 from grader.run.probe import gpu_uuid, gpus_of_host
 from ptxsim.message import verbatim
 from ptxsim.records import Size
-from tests.support.files import table
+from tests.support.files import table, values
 from tests.support.pages import H200, gpu_result, timed
 from tests.support.places import ROOT
 from tests.support.product import GEMM
@@ -244,16 +244,7 @@ def test_an_unknown_card_is_known_by_what_its_driver_says() -> None:
 
 @pytest.mark.parametrize(
     ("capability", "block", "registers", "shared", "blocks", "limit"),
-    [
-        (80, (256, 1, 1), 128, 33 * 1024, 2, "registers"),  # 16 warps of 4096 registers
-        (80, (256, 1, 1), 32, 40 * 1024, 4, "shared memory"),  # 164 KiB / 41 KiB
-        (80, (1024, 1, 1), 32, 8448, 2, "warps"),
-        (75, (1024, 1, 1), 32, 8448, 1, "warps"),
-        (80, (32, 1, 1), 16, 0, 32, "blocks"),
-        (86, (256, 1, 1), 42, 0, 5, "registers"),
-        (90, (128, 1, 1), 255, 34 * 1024, 2, "registers"),
-        (90, (256, 1, 1), 0, 0, 8, "warps"),
-    ],
+    values(__file__, "occupancy.txt"),
 )
 def test_occupancy(
     capability: int,

@@ -133,33 +133,7 @@ def test_json_is_the_document_and_nothing_else(place: Path) -> None:
     assert not (place / "results").exists()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (
-            *("C[i + j * size_t(m)] = sum", "C[i * size_t(n) + j] = sum"),
-            (
-                "WA wrong answer",
-                "C came out transposed: C is column-major, C[i + j*m]",
-                "first wrong element: C[row 0, column 1]",
-            ),
-        ),
-        pytest.param(
-            *("if (i >= m || j >= n) return;", ""),
-            (
-                "RE runtime error",
-                "error: out-of-bounds: global read: block",
-                "> {line} │     sum += A[i * size_t(k) + p]",
-            ),
-            marks=pytest.mark.sampled,
-        ),
-        (
-            *("float sum = 0.0f;", "float sum = 0.0f"),
-            ("CE compile error", 'sgemm.cu(15): error: expected a ";"'),
-        ),
-    ],
-    ids=["a wrong answer", "out of bounds", "does not compile"],
-)
+@pytest.mark.parametrize(("old", "new", "words"), values(__file__, "wrong.txt"))
 def test_what_is_wrong_has_its_place(old: str, new: str, words: Sequence[str], place: Path) -> None:
     text = starter_with(old, new)
     line = next(n for n, t in enumerate(text.splitlines(), 1) if "sum += A" in t)

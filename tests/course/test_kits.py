@@ -270,15 +270,8 @@ def test_gradescopes_autograder_fails_rather_than_give_a_zero(autograder: Autogr
 MEMORY_MB = 2048
 _SITE = Path(numpy.__file__).parents[1]
 _OWN = (
-    "sgemm_grader",
-    "ptxsim",
-    "__editable__",
-    "_editable",
-    "pip",
-    "setuptools",
-    "distutils",
-    "_distutils",
-    "pkg_res",
+    *("sgemm_grader", "ptxsim", "__editable__", "_editable", "pip"),
+    *("setuptools", "distutils", "_distutils", "pkg_res"),
 )
 _PACKAGES = "/opt/dependencies"
 _NOBODY = 65534

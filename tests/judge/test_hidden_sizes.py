@@ -48,7 +48,7 @@ from ptxsim.message import verbatim
 from ptxsim.records import Size
 from tests.support.bench import bench, needs_landlock
 from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
-from tests.support.files import beside
+from tests.support.files import beside, table
 from tests.support.pages import H200, timed
 from tests.support.product import MAIN
 from tests.support.results import outcome as outcome_of
@@ -104,16 +104,7 @@ def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) ->
     }
 
 
-LATER = (
-    ("history", "eve", "--markdown"),
-    ("history", "eve"),
-    ("result", "eve", "--lab", "lab.yaml"),
-    ("report", "RESULT"),
-    ("leaderboard", "--html", "made/board.html"),
-    ("leaderboard", "--csv", "-"),
-    ("export", "json"),
-    ("course", "rubric", "--rubric", "rubric.yaml", "--to", "made"),
-)
+LATER = [words.split() for (words,) in table(__file__, "later.txt")]
 
 
 def told_later(result: Result, place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:

@@ -24,6 +24,7 @@ from grader.problems.reduction.reduction import MOST, UNIT, Reduction, steps, to
 from grader.run.protocol import quietly
 from ptxsim.records import Size
 from tests.support.bench import bench
+from tests.support.files import table
 from tests.support.places import FIXTURES, ROOT
 
 PROBLEM = Reduction()
@@ -136,16 +137,7 @@ def test_one_element_needs_no_kernel() -> None:
 
 # --- the report ---------------------------------------------------------------------------------
 
-NEXT = {
-    "reduction": "interleaved",  # the starter, which has one block
-    "interleaved": "strided_index",
-    "strided_index": "sequential",
-    "sequential": "first_add",
-    "first_add": "last_warp",
-    "last_warp": "shuffle",
-    "shuffle": "wide",
-    "wide": "one_pass",
-}
+NEXT = dict(table(__file__, "next.txt"))
 
 
 def explained(folder: Path) -> Explanation:

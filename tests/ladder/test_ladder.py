@@ -46,17 +46,7 @@ SOURCES = [REFERENCE / "00_host" / "host.cpp", *(rung / "sgemm.cu" for rung in R
 ODD = ((33, 65, 17), (130, 70, 36), (257, 129, 31), (1, 700, 3), (700, 1, 4), (68, 20, 1100))
 COUNTED = Size.of(m=256, n=128, k=64)  # the largest of all, whose lines are in the result
 # FFMA share of the main loop: some instructions below what nvcc 13.0 made of it.
-WIDE = {
-    "18_transposed": 0.80,
-    "19_warp_tile": 0.82,
-    "20_shared_store": 0.82,
-    "21_register_prefetch": 0.85,
-    "22_double_buffer": 0.86,
-    "23_multistage": 0.86,
-    "24_rasterised": 0.86,
-    "25_split_k": 0.86,
-    "27_cute_pipelined": 0.82,
-}
+WIDE = dict(values(__file__, "wide.txt"))
 # Rungs whose operands a first kernel packs; on sm_90 bulk copies load them.
 PACKED = ("28_packed_bulk", "29_reuse_order", "30_shared_tail", "32_dispatch")
 # So large that rung 32 takes its other kernels, and that rung 31 sums in turns.

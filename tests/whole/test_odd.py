@@ -30,7 +30,7 @@ from grader.results.entries import read_entries
 from ptxsim.engine import engine_digest
 from tests.support.commands import ALICE, STARTER, grade, run
 from tests.support.commands import one_line as says
-from tests.support.files import bind, grow
+from tests.support.files import bind, grow, values
 from tests.support.results import make_result
 
 NAMES = (
@@ -192,19 +192,7 @@ def test_what_could_steer_a_terminal_is_replaced() -> None:
     assert one_line(os.fsdecode(b"\xff")) == "\\udcff"
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("\ufeffstudent,name\r\nann,Ann\r\n".encode(), None),
-        (b'student,name\n"a,b","say ""x"""\n', None),
-        (b"student;name\r\nann;Ann\r\n", ":1: no commas between the columns"),
-        (b"student\tname\r\nann\tAnn\r\n", ":1: no commas between the columns"),
-        ("student,name\nann,Zoë\n".encode("latin-1"), ":2: not UTF-8 text"),
-        ("student,name\nann,Ann\n".encode("utf-16"), ":1: not UTF-8 text"),
-        (b'student,name\n"ann,Ann\n', "not a CSV file"),
-        (b"", ":1: no column 'student'"),
-    ],
-)
+@pytest.mark.parametrize(("content", "words"), values(__file__, "rosters.txt"))
 def test_rosters_of_other_programs(content: bytes, words: str | None, tmp_path: Path) -> None:
     path = tmp_path / "roster.csv"
     path.write_bytes(content)
