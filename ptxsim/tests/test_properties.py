@@ -103,21 +103,9 @@ class Fragments:
 def compile_fragments(folder: Path, seeds: range, *, directed: bool) -> Fragments:
     text, bodies = program(seeds, directed=directed)
     includes = f'#include "{FRAGMENTS}/{{}}"\n#include "{FRAGMENTS}/common.cuh"\n'
-    kernels = "".join(
-        f'extern "C" __global__ void kernel_{seed}(const long long* in, const long long*, '
-        "long long* out, int count) {\n"
-        "  const int t = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "  if (t >= count) return;\n"
-        f"  in += VALUES * t, out += VALUES * t;\n  CALL(fragment_{seed}, in, out)\n}}\n"
-        for seed in seeds
-    )
-    loops = "".join(
-        f'extern "C" void host_{seed}(const long long* in, long long* out, int count) {{\n'
-        "  for (; count > 0; --count, in += VALUES, out += VALUES)\n"
-        f"    CALL(fragment_{seed}, in, out)\n}}\n"
-        for seed in seeds
-    )
-    device = compiled(folder, "f", includes.format("device.cuh") + text + kernels, "-fmad=false")
+    calls = "".join(kernels("fragment.cu", seed=seed) for seed in seeds)
+    loops = "".join(kernels("fragment.cpp", seed=seed) for seed in seeds)
+    device = compiled(folder, "f", includes.format("device.cuh") + text + calls, "-fmad=false")
     source, library = folder / "host.cpp", folder / "host.so"
     source.write_text(includes.format("intrinsics.hpp") + text + loops)
     gxx = ["g++", "-std=c++17", "-O1", "-fwrapv", "-shared", "-fPIC"]

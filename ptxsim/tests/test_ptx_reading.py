@@ -164,26 +164,13 @@ def test_a_gpu_runs_what_was_read(tmp_path: Path) -> None:
     said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     cubin = assembled(tmp_path, f"sm_{said.split()[0].replace('.', '')}")
     done = subprocess.run(
-        [sys.executable, "-c", ON_GPU, str(cubin), str(len(READ))],
+        [sys.executable, "-c", kernels("odd_on_gpu.py.in"), str(cubin), str(len(READ))],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [odd.says for odd in READ]
-
-
-ON_GPU = """
-import json, sys
-import cupy
-module = cupy.RawModule(path=sys.argv[1])
-stored = []
-for i in range(int(sys.argv[2])):
-    out = cupy.full(1, 0xDEADBEEF, cupy.uint32)
-    module.get_function(f"k{i}")((1,), (1,), (out,))
-    stored.append(int(out[0]))
-print(json.dumps(stored))
-"""
 
 
 def test_the_corpus_is_large() -> None:

@@ -205,15 +205,6 @@ def test_a_long_listing_is_read_whole(tmp_path: Path) -> None:
     assert all(summarise(function).loop for function in found)
 
 
-TABLE = """\
-==PROF== Connected to process 12 (/usr/bin/python3)
-==PROF== Profiling "sgemm" - 0: 0%....100% - 3 passes
-==PROF== Disconnected from process 12
-"ID","Process ID","Kernel Name","smsp__inst_executed.sum","gpu__time_duration.sum","other"
-"","","","inst","ns",""
-"0","12","{name}","{instructions}","1,000","x"
-"1","12","{name}","{instructions}","2,000.5","x"
-"""
 PLAN = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=())
 JOB = Watching(problem=GEMM_REF, cubin="/some/cubin", plan=PLAN)
 
@@ -225,7 +216,7 @@ def fake_ncu(folder: Path, script: str) -> None:
 
 
 def test_ncus_table_is_read_and_summed() -> None:
-    seen = profiler.read(TABLE.format(name="_Z1k", instructions="4,096"))
+    seen = profiler.read(beside(__file__, "ncu.txt.in", name="_Z1k", instructions="4,096"))
 
     assert [each.kernel for each in seen] == ["_Z1k", "_Z1k"]
     assert seen[1].metrics == {"smsp__inst_executed.sum": 4096, "gpu__time_duration.sum": 2000.5}
@@ -246,16 +237,8 @@ def test_ncu_is_run_with_the_plan_and_only_with_metrics_it_knows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "arguments"
-    table = TABLE.format(name="_Z1k", instructions="7")
-    fake_ncu(
-        tmp_path,
-        "import os, sys\n"
-        "if '--query-metrics' in sys.argv:\n"
-        "    print('smsp__inst_executed  Counter  inst  # of warp instructions')\n"
-        "else:\n"
-        f"    open({str(log)!r}, 'w').write(chr(10).join([os.getcwd(), *sys.argv[1:]]))\n"
-        f"    print({table!r})\n",
-    )
+    table = beside(__file__, "ncu.txt.in", name="_Z1k", instructions="7")
+    fake_ncu(tmp_path, beside(__file__, "ncu.py.in", log=repr(str(log)), table=repr(table)))
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.chdir(tmp_path)
     seen = profiler.profile([JOB], ["_Z1k"], seconds=30)

@@ -507,10 +507,5 @@ def test_layouts_from_ptx() -> None:
 def test_what_a_kernel_never_reads_of_its_parameters(
     body: str, unread: tuple[tuple[int, int], ...]
 ) -> None:
-    ptx = f"""
-        .visible .entry a(.param .align 8 .b8 a_0[32], .param .u64 a_1) {{
-            .reg .b32 %r<2>; .reg .f32 %f<2>; .reg .b64 %d<2>;
-            {body}
-            ret;
-        }}"""
+    ptx = beside(__file__, "parameters.ptx", body=body)
     assert interface(read_module(ptx, Path("/nowhere"))).entries["a"].unread == unread

@@ -19,7 +19,7 @@ from grader.results import store
 from grader.results.entries import read_entries, read_index
 from tests.support.boards import keep
 from tests.support.commands import environment
-from tests.support.files import values
+from tests.support.files import beside, values
 from tests.support.places import ROOT
 from tests.support.results import RACE, SHA, WRONG, make_result
 
@@ -137,19 +137,7 @@ def test_results_of_one_student_in_order(tmp_path: Path) -> None:
     assert read_index(tmp_path).of("a", "sums") == ()
 
 
-_GRADER = """
-import sys
-from pathlib import Path
-from grader.results.entries import read_entries
-from tests.support.boards import keep
-out, student = Path(sys.argv[1]), sys.argv[2]
-for attempt in range(25):
-    keep(out, student, 50 + attempt, attempt=attempt)
-    entries, complaints = read_entries(out)
-    mine = [entry.points for entry in entries if entry.submission.student == student]
-    assert sorted(mine) == [50 + i for i in range(attempt + 1)], mine
-    assert not complaints, complaints
-"""
+_GRADER = beside(__file__, "grader.py.in")
 
 
 def test_graders_at_the_same_time(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from ptxsim.outcome import Reason, RefusedProgram
 from ptxsim.records import POISONS, Place
 from tests.support.bench import lab, misbehaving, planned, run
 from tests.support.catalogues import assert_chinese
-from tests.support.files import table
+from tests.support.files import beside, table
 from tests.support.product import GEMM_REF
 from tests.support.results import RACE, make_result
 
@@ -160,14 +160,7 @@ def test_which_limit_a_silent_worker_exceeded(
         assert silence.value.at_all is at_all
 
 
-BREAKS = """\
-import sys
-from grader.run.gpu.messages import Beat, Broken
-from grader.run.protocol import replying
-with replying() as replies:
-    replies.send(Beat(case="cpu-1"))
-    replies.send(Broken(case="cpu-1", message="cudaErrorIllegalAddress"))
-"""
+BREAKS = beside(__file__, "breaks.py.in")
 
 
 def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
@@ -187,12 +180,7 @@ def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
 
 def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    script = (
-        "import os, subprocess, sys, time\n"
-        "child = subprocess.Popen(['sleep', '600'])\n"
-        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')\n"
-        "time.sleep(600)"
-    )
+    script = beside(__file__, "parent.py.in", pids=repr(str(pids)))
     with (
         pytest.raises(KeyboardInterrupt),
         CpuDevice(Sandbox.open("off"), lab().limits, command=(sys.executable, "-c", script)),
@@ -205,15 +193,7 @@ def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:
 
 
 def test_a_worker_whose_grader_was_killed_ends() -> None:
-    grader = (
-        "import sys, time\n"
-        "from grader.run.simulator.device import CpuDevice\n"
-        "from grader.labs.lab import load_lab\n"
-        "from grader.sandbox.running import Mode, Sandbox\n"
-        "device = CpuDevice(Sandbox.open(), load_lab().limits).__enter__()\n"
-        "print(device._worker.pid, flush=True)\n"
-        "time.sleep(600)"
-    )
+    grader = beside(__file__, "waiting_grader.py.in")
     with subprocess.Popen(
         [sys.executable, "-c", grader], stdout=subprocess.PIPE, text=True
     ) as process:

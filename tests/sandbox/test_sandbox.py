@@ -19,7 +19,7 @@ from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Limits, Mode, Sandbox
 from tests.support.bench import CLOSED, MODES, needs_bubblewrap
 from tests.support.commands import living, until
-from tests.support.files import attempts
+from tests.support.files import attempts, beside
 
 QUICK = Limits(cpu_s=5)
 A_WHILE = 15  # seconds on a busy machine; what is not to be waited for takes a minute
@@ -173,12 +173,7 @@ def test_no_capabilities(sandbox: Sandbox, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_ctrl_c_leaves_no_process(mode: str, tmp_path: Path) -> None:
     mark = f"61.{os.getpid()}"
-    program = (
-        "from pathlib import Path; from grader.sandbox.running import *\n"
-        f"print('ready', flush=True)\n"
-        f"Sandbox.open({mode!r}).run(['/bin/sleep', '{mark}'], cwd=Path('/'),"
-        " limits=Limits(cpu_s=60))"
-    )
+    program = beside(__file__, "sleeps.py.in", mode=repr(mode), mark=mark)
     grader = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -193,17 +188,7 @@ def test_ctrl_c_leaves_no_process(mode: str, tmp_path: Path) -> None:
 
 def test_ctrl_c_while_a_process_is_started_leaves_none() -> None:
     mark = f"62.{os.getpid()}"
-    program = (
-        "import signal, subprocess\n"
-        "from pathlib import Path; from grader.sandbox.running import *\n"
-        "class Early(subprocess.Popen):\n"
-        "    def __init__(self, *given, **named):\n"
-        "        super().__init__(*given, **named)\n"
-        "        signal.raise_signal(signal.SIGINT)\n"
-        "subprocess.Popen = Early\n"
-        f"Sandbox.open('off').run(['/bin/sleep', '{mark}'], cwd=Path('/'),"
-        " limits=Limits(cpu_s=60))"
-    )
+    program = beside(__file__, "interrupted.py.in", mark=mark)
     done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
 
     assert done.stderr.rstrip().endswith(b"KeyboardInterrupt")
