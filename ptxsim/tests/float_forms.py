@@ -1,22 +1,11 @@
 """Arithmetic on floating-point numbers, comparisons and conversions, and what they compute."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
 
-from ptx_form import (
-    Form,
-    Value,
-    bits_of,
-    from_real,
-    integer,
-    mask,
-    of_reals,
-    real,
-)
+from ptx_form import Form, Value, bits_of, from_real, integer, mask, of_reals, real
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "eq": lambda a, b: a == b,

@@ -3,8 +3,6 @@
 ``PTXSIM_ENGINE`` names a compiled engine to use instead of the one that a first call compiles.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib.util

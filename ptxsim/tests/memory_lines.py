@@ -1,7 +1,5 @@
 """Loads, stores, atomics and operations across the lanes of a warp, with every kind of operand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import reduce
 
@@ -194,11 +192,7 @@ def _matched(operand: Operand, words: str, mask: str, kind: str) -> Line:
 def _votes(operand: Operand, words: str, mask: str) -> Iterator[Line]:
     yes = [value & 1 for value in operand.values]
     ballot = sum(bit << lane for lane, bit in enumerate(yes))
-    for mode, outcome in (
-        ("all", all(yes)),
-        ("any", any(yes)),
-        ("uni", all(yes) or not any(yes)),
-    ):
+    for mode, outcome in (("all", all(yes)), ("any", any(yes)), ("uni", all(yes) or not any(yes))):
         opcode = f"vote.sync.{mode}.pred"
         text = f"{opcode} %po, {operand.text}, {mask};"
         yield Line(opcode, 80, words, text, "%po", _same(int(outcome)))

@@ -4,8 +4,6 @@ Values are bits as Python integers. Floating-point inputs are small multiples of
 every result is exact in its type, or is rounded once from an exact double.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Callable, Iterator

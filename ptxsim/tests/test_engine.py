@@ -1,7 +1,5 @@
 """The engine against PTX that no compiler writes, and plans that no recorder does."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from functools import cache

@@ -3,8 +3,6 @@
 ptx_oddities.txt compares the addresses of shared arrays with ptxas's.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

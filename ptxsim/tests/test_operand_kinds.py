@@ -1,7 +1,5 @@
 """Every instruction with every kind of operand that ptxas takes: the right value, or a refusal."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator, Sequence

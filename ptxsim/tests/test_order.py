@@ -3,8 +3,6 @@
 The kernels are in kernels/order.cu; each is right, or wrong in one way where lines say BAD.
 """
 
-from __future__ import annotations
-
 import time
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Properties of the simulator: any launch geometry multiplies, any arithmetic is what C++ says."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from dataclasses import dataclass

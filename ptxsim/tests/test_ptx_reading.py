@@ -1,7 +1,5 @@
 """One reading of PTX: the grader takes a text as ptxas does, or refuses it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -3,8 +3,6 @@
 The kernels are in kernels/sim.cu.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Tiles of tensors of one to five dimensions, as TMA brings them and takes them away: what of them
 lies where in shared memory under each swizzle, and what becomes of the parts outside."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The language of texts: catalogues, which one is chosen, starters and a grading in Chinese."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re

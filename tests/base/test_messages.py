@@ -1,7 +1,5 @@
 """Messages are data: text and arguments, in any language, whatever a document says."""
 
-from __future__ import annotations
-
 import gettext
 import subprocess
 import sys

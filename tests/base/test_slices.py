@@ -1,7 +1,5 @@
 """GPUs and MIG slices by what CUDA and a stand-in NVML say of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

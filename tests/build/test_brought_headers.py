@@ -1,7 +1,5 @@
 """Names that code may use without an #include of its own, because the real headers bring them."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -21,7 +19,7 @@ NAMES: dict[str, str] = {}
 for header, names in table(__file__, "names.txt"):
     NAMES[header] = f"{NAMES.get(header, '')} {names}"
 OF_THE_LAB = {  # not of Thrust: the lab's own gemm.cuh includes <cute/tensor.hpp>
-    "cute/tensor.hpp": "cute::Tensor cute::Layout cute::make_tensor cute::local_tile cute::gemm",
+    "cute/tensor.hpp": "cute::Tensor cute::Layout cute::make_tensor cute::local_tile cute::gemm"
 }
 
 

@@ -1,7 +1,5 @@
 """nvcc for real: what compiles, what is refused, and in which words."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

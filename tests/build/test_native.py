@@ -1,7 +1,5 @@
 """The grader's own C++: compiled once, cached, safe for two graders at once."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

@@ -1,8 +1,6 @@
 """Where nvcc is looked for; toolkits as they are found on machines: used where they serve, else
 passed over in words."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A whole class: what counts as a submission, resuming, faults that stay with one submission."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random
@@ -450,5 +448,5 @@ def test_several_labs_and_a_changed_one_in_one_folder_of_results(tmp_path: Path)
     made = grade("course", "rubric", "--lab", "sum.yaml", "--to", "made", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert {path.name for path in (tmp_path / "made").iterdir()} == {
-        *("ann.html", "bob.html", "marks.csv"),
+        *("ann.html", "bob.html", "marks.csv")
     }

@@ -1,7 +1,5 @@
 """A class on several GPUs: real processes, with stand-ins for the driver and for the measuring."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Boards of stored results: ranks, rosters, pseudonyms, pages, exports; ten thousand in time."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

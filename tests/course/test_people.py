@@ -1,7 +1,5 @@
 """Groups, marks and regrades: what an instructor does with the results of a class."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

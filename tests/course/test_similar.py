@@ -1,7 +1,5 @@
 """Copies are found however they are dressed; kernels written on their own are not."""
 
-from __future__ import annotations
-
 import builtins
 import itertools
 import re

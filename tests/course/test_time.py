@@ -1,7 +1,5 @@
 """Due dates, grace and penalties: raw points stay, adjusted ones stand beside them."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The issue model of a multiprocessor, by hand, on sequences whose cycles are known."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -32,13 +30,7 @@ LATENCY = 22
 
 
 def lds(board: int, **changes: Any) -> LoopStep:
-    given = {
-        "unit": Pipe.SHARED,
-        "stall": 1,
-        "sets": board,
-        "work": 1.0,
-        "latency": LATENCY,
-    }
+    given = {"unit": Pipe.SHARED, "stall": 1, "sets": board, "work": 1.0, "latency": LATENCY}
     return LoopStep(**(given | changes))
 
 

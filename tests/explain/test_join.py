@@ -1,8 +1,6 @@
 """What the machine code executes, inferred from the simulator's counts of the PTX, against what
 the products must cost, against figures reckoned by hand and against Nsight Compute's."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Machine code read back: nvdisasm's listing → instructions, loops, mixes, on real builds."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import cache

@@ -1,7 +1,5 @@
 """Kernels on tensor cores: what they execute, what bounds them, and the way up the ladder."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

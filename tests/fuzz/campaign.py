@@ -1,7 +1,5 @@
 """Worker processes with the sanitisers, what they find, and the clock."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

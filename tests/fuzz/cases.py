@@ -1,7 +1,5 @@
 """One case: what it is, by its number, how PTX and plan are changed for it, and how it ends."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -4,8 +4,6 @@
 hold one submission per folder; tests/support/corpus.py says how each declares what it must get.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

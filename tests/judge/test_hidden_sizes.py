@@ -5,8 +5,6 @@ to tell, everything that is written and printed must be the same afterwards, but
 hash of the lab.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

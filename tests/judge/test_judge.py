@@ -1,7 +1,5 @@
 """The judge: its rules one by one, what counts as a library, and the ruling on a submission."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

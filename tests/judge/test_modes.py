@@ -1,7 +1,5 @@
 """Repetitions that fall into two speeds: found when noise cannot explain them, and scored slow."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Statistics, scores and peaks, and what measured times prove: a GPU grade without a GPU."""
 
-from __future__ import annotations
-
 import math
 import random
 
@@ -258,10 +256,7 @@ def clocked(*times: tuple[float, float]) -> CaseOutcome:
     ("times", "words"),
     [
         ([(20.0, 20.2), (12.3, 12.5)], ""),
-        (
-            [(20.0, 20.2), (12.1, 12.3), (20.0, 20.2)],
-            "nothing of this size takes",
-        ),
+        ([(20.0, 20.2), (12.1, 12.3), (20.0, 20.2)], "nothing of this size takes"),
         ([(20.0, 20.2), (float("nan"), 20.2), (20.0, 20.2)], "a repetition took nan ms"),
         ([(14.0, 34.0)] * 3, "took 19.8 ms more than the GPU's events say"),
         ([(14.0, 34.0), (20.0, 20.2), (20.0, 20.2)], ""),

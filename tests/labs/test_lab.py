@@ -1,7 +1,5 @@
 """Lab files: mistakes in one line that names file and field, hidden sizes, curves, examples."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -1,7 +1,5 @@
 """The other labs that ship: sums, FP16 products, row-major matrices; their rungs are right."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -51,7 +49,7 @@ RIGHT = {
     "sgemm-row": rungs("sgemm-row"),
     "hgemm": [*rungs("hgemm", "0[0-7]_*"), ROOT / "starters" / "hgemm"],
     "reduction": [
-        *(*RUNGS, ROOT / "starters" / "reduction", ROOT / "examples" / "reduction" / "alice"),
+        *(*RUNGS, ROOT / "starters" / "reduction", ROOT / "examples" / "reduction" / "alice")
     ],
 }
 

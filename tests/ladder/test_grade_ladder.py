@@ -1,7 +1,5 @@
 """``grade ladder``: headers, the document, table and page, resuming; on the simulator."""
 
-from __future__ import annotations
-
 import io
 import re
 import shutil

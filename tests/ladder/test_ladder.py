@@ -1,7 +1,5 @@
 """Every rung of the reference ladder: accepted, without findings, headed by what it teaches."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Comparisons: pictures and words for any output, exact sums, and the product in all layouts."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any, get_args

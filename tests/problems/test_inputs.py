@@ -1,7 +1,5 @@
 """The generator of inputs: ChaCha as RFC 8439 has it, and values as the tolerance needs them."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """FP32 in any order passes at every K; everything less exact, and every slip, fails."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Plans that no honest host code could have written are refused, whichever field was forged."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

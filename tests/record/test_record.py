@@ -3,8 +3,6 @@
 All host code is in host/sgemm.cu, compiled once; the size's M chooses what it does.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import struct

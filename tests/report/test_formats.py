@@ -1,7 +1,5 @@
 """Formats for course systems, CI and editors, held against the rules of those who read them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

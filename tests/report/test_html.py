@@ -1,7 +1,5 @@
 """The student's page: in a real browser, with everything a student may have written."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A result on the terminal: long tables fit it and lose no character; the curve of points."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

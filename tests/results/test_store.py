@@ -1,8 +1,6 @@
 """Documents come back as they were written, never half-written, never outside their folder; many of
 them at once are read while others write."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The baseline: what cublasLt is asked for, which two variants are chosen, and which one counts."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 from collections.abc import Callable, Iterator, Mapping

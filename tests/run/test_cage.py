@@ -1,7 +1,5 @@
 """The processes that interpret what students wrote: what they can reach, and what is believed."""
 
-from __future__ import annotations
-
 import os
 import re
 import struct

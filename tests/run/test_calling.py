@@ -3,8 +3,6 @@
 The driver is a stand-in that writes down what it is asked for; there is no GPU here.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -4,8 +4,6 @@ Misbehaving simulators are injected through the worker's command; the rest of th
 pipes, limits and end, is the real one.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -167,11 +165,7 @@ def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
     heard: list[str] = []
     with GpuDevice(GEMM_REF, command=(sys.executable, "-c", BREAKS)) as device:
         (outcome,) = device.run(
-            build,
-            "",
-            [planned(0), planned(1)],
-            lab(),
-            lambda _, words: heard.append(str(words)),
+            build, "", [planned(0), planned(1)], lab(), lambda _, words: heard.append(str(words))
         )
     assert heard == ["running 5×7×3 on the GPU"]
     assert (outcome.id, outcome.stopped, outcome.refused) == ("cpu-1", "crash", None)

@@ -1,7 +1,5 @@
 """The GPU's lock, and what the worker is told while the submission is compiled."""
 
-from __future__ import annotations
-
 import json
 import re
 import select

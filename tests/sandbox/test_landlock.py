@@ -4,8 +4,6 @@ Every version of Landlock that this kernel can serve is tried: the launcher asks
 kernel of that version has, and the filter of system calls must make up for the rest.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import signal

@@ -4,8 +4,6 @@ The load is made on one core, to which the grader is pinned meanwhile: four proc
 four times as many as cores do on the whole machine.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

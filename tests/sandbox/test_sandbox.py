@@ -1,7 +1,5 @@
 """Limits and isolation in every sandbox that works here."""
 
-from __future__ import annotations
-
 import errno
 import os
 import platform

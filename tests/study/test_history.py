@@ -1,7 +1,5 @@
 """The versions of a kernel, told from stored results and the sources kept beside them."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

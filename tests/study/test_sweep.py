@@ -1,7 +1,5 @@
 """Real builds of one kernel with several values of its macros."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

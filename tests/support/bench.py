@@ -1,7 +1,5 @@
 """The bench that tests grade on without a GPU, its sandboxes, and a simulator that misbehaves."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import cache

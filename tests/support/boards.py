@@ -1,7 +1,5 @@
 """Stored results of a class and of one student's versions, and the commands that read them."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """A headless Chromium, driven over its DevTools pipe, and whether it finds a page readable."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

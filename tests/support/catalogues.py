@@ -1,7 +1,5 @@
 """The texts that students read, as Babel finds them, their catalogues, and faults of Chinese."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re
@@ -24,13 +22,7 @@ else:
 
 FOLDER = ROOT / "grader" / "base" / "catalogues"
 RUNGS = ROOT / "reference"
-KEYWORDS = {
-    "phrase": None,
-    "counted": (1, 2),
-    "gettext": None,
-    "ngettext": (1, 2),
-    "_": None,
-}
+KEYWORDS = {"phrase": None, "counted": (1, 2), "gettext": None, "ngettext": (1, 2), "_": None}
 _PHRASES = ("phrase", "error", "warning", "forbidden", "wrong", "invalid", "crashed")
 _WIDTH = 100
 

@@ -1,7 +1,5 @@
 """The command line in processes of its own, and the machine's processes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Files of odd kinds, and programs that tests read from files beside them."""
 
-from __future__ import annotations
-
 import ast
 import os
 import socket

@@ -1,7 +1,5 @@
 """Results of a GPU and of the simulator, made by hand, for the tests of what people look at."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Results and outcomes made by hand, for the tests of the judge and of what comes after it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """What these tests share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

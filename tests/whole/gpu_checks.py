@@ -1,7 +1,5 @@
 """The GPU judge's own checks tried on known faults, as JSON: `python -m tests.whole.gpu_checks`."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -4,8 +4,6 @@ After each of them a classmate's work, the results, the lab and the instructor's
 before, no process is left, and no secret stands in anything that a student could read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -4,8 +4,6 @@ They run under the runtime's own profile, which refuses to mount a /proc, and un
 refuses namespaces, as Docker's does. Both leave Landlock.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Never a traceback, never a hang. The examples are the same in every run; SGEMM_F
 many new ones for each test, and what they find is kept here as an ``@example``.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import json
@@ -311,11 +309,7 @@ RECORDED = {
         {"name": name, "address": address, "size": size, "symbol": None}
         for name, address, size in zip(("A", "B", "C", "workspace 1"), AT, SIZES, strict=True)
     ],
-    "calls": [
-        [{"type": "allocate", "allocation": 3}, *OPERATIONS],
-        OPERATIONS,
-        OPERATIONS,
-    ],
+    "calls": [[{"type": "allocate", "allocation": 3}, *OPERATIONS], OPERATIONS, OPERATIONS],
 }
 GIVEN = Given(
     size=Size.of(m=2, n=3, k=5), operands=load_lab().problem.operands(Size.of(m=2, n=3, k=5))

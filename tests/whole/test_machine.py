@@ -2,8 +2,6 @@
 tools, closed streams. One clear line, the right exit status, and nothing stored before is touched.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

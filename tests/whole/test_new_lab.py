@@ -1,7 +1,5 @@
 """docs/new-lab.md, done to the letter; and no room but problems/ and labs/ names a problem."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

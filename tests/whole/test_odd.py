@@ -1,7 +1,5 @@
 """Odd files, names, variables and settings: one clear line each, and the others are graded."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os

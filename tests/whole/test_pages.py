@@ -1,7 +1,5 @@
 """Every kind of page, in every language, on every screen: by axe-core and by eye of the browser."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -5,8 +5,6 @@ CUDA_STANDIN_LOG gets lines "begin UUID CASES" and "end UUID". The first job on 
 when CUDA_STANDIN_TOGETHER different GPUs have begun one.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time
