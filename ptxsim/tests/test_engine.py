@@ -22,22 +22,12 @@ from harness import (
     table,
     values,
 )
+from ptxsim import records
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
 from ptxsim.frontend import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
-from ptxsim.records import (
-    POISONS,
-    Allocate,
-    Allocation,
-    Copy,
-    Memset,
-    Operation,
-    Plan,
-    SymbolWrite,
-    Write,
-)
 from ptxsim.simulator import Simulator
 from tests.fuzz.campaign import repeat, run_campaign
 from tests.fuzz.cases import SEEDS, make_case
@@ -201,7 +191,7 @@ extern "C" __global__ void k(char** a, float* b) { printf("%s", a[0]); }
 # --- plans
 
 
-def a_plan(**changes: Any) -> Plan:
+def a_plan(**changes: Any) -> records.Plan:
     memory = allocated(256, 256, 256)
     launch = msgspec.structs.replace(launched("k", *memory[:2]), **changes.pop("launch", {}))
     return msgspec.structs.replace(planned(memory, launch), **changes)
@@ -213,64 +203,69 @@ def test_what_cuda_leaves_undefined_differs_from_call_to_call(turn: int):
     stores = (f"st.global.u32 [%rd2+{4 * i}], %r{2 + i};" for i in range(3))
     text = kernels("engine.ptx", body=" ".join([*(f"ld.{each};" for each in loads), *stores]))
     _, given, own = allocated(256, 256, 256)
-    plan = a_plan(operations=(Allocate(allocation=2), launched("k", own, given)))
+    plan = a_plan(operations=(records.Allocate(allocation=2), launched("k", own, given)))
     b = np.zeros(64, np.uint32)
     calls = Simulator(text, Path("/nowhere"), engine()).calls(
         plan, {1: b.view(np.uint8)}, SimLimits(), turn=turn
     )
     for number in range(turn, turn + 4):
         next(calls)
-        assert b[:3].tolist() == [POISONS[number % 3]] * 3
+        assert b[:3].tolist() == [records.POISONS[number % 3]] * 3
     calls.close()
 
 
 def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
-    more = [Allocation(name=s, address=at, size=size, symbol=s) for s, at, size in symbols]
+    more = [records.Allocation(name=s, address=at, size=size, symbol=s) for s, at, size in symbols]
     return {"allocations": (*a_plan().allocations, *more)}
 
 
-def doing(operation: Operation) -> dict[str, Any]:
+def doing(operation: records.Operation) -> dict[str, Any]:
     return {"operations": (operation,)}
 
 
 def more(address: int, size: int) -> dict[str, Any]:
     return {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=address, size=size))
+        "allocations": (
+            *a_plan().allocations,
+            records.Allocation(name="w", address=address, size=size),
+        )
     }
 
 
 def rows(size: int, count: int, read: int, written: int) -> dict[str, Any]:
     """A copy with these pitches between two allocations of 256 bytes."""
     shape = {"size": size, "rows": count, "source_pitch": read, "target_pitch": written}
-    return doing(Copy(source=0, source_delta=0, target=1, target_delta=0, **shape))
+    return doing(records.Copy(source=0, source_delta=0, target=1, target_delta=0, **shape))
 
 
-def carry_out(plan: Plan) -> SimOutcome:
+def carry_out(plan: records.Plan) -> SimOutcome:
     text = kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;")
     return Simulator(text, Path("/nowhere"), engine()).run(plan, {}, SimLimits(bytes=1 << 30))
 
 
 FORGED = {
-    "symbol beyond": doing(SymbolWrite(symbol="kept", delta=8, data=b"x" * 16)),
-    "symbol far beyond": doing(SymbolWrite(symbol="kept", delta=1 << 62, data=b"x")),
-    "symbol below": doing(SymbolWrite(symbol="kept", delta=-1, data=b"x")),
-    "no symbol": doing(SymbolWrite(symbol="A", delta=0, data=b"x")),
+    "symbol beyond": doing(records.SymbolWrite(symbol="kept", delta=8, data=b"x" * 16)),
+    "symbol far beyond": doing(records.SymbolWrite(symbol="kept", delta=1 << 62, data=b"x")),
+    "symbol below": doing(records.SymbolWrite(symbol="kept", delta=-1, data=b"x")),
+    "no symbol": doing(records.SymbolWrite(symbol="A", delta=0, data=b"x")),
     "symbol twice": memory(("kept", 0x5000_0000_0000, 16), ("kept", 0x5100_0000_0000, 16)),
     "symbol of another size": memory(("kept", 0x5000_0000_0000, 1 << 20)),
     "symbol over an array": memory(("kept", FIRST_ADDRESS + 128, 16)),
-    "memset beyond": doing(Memset(allocation=0, delta=255, value=0, size=2)),
-    "memset of nothing there": doing(Memset(allocation=9, delta=0, value=0, size=0)),
-    "memset from the end": doing(Memset(allocation=-1, delta=0, value=0, size=4)),
-    "memset of no byte": doing(Memset(allocation=0, delta=0, value=256, size=4)),
-    "memset backwards": doing(Memset(allocation=0, delta=8, value=0, size=-8)),
-    "copy beyond": doing(Copy(source=0, source_delta=1, target=1, target_delta=0, size=256)),
+    "memset beyond": doing(records.Memset(allocation=0, delta=255, value=0, size=2)),
+    "memset of nothing there": doing(records.Memset(allocation=9, delta=0, value=0, size=0)),
+    "memset from the end": doing(records.Memset(allocation=-1, delta=0, value=0, size=4)),
+    "memset of no byte": doing(records.Memset(allocation=0, delta=0, value=256, size=4)),
+    "memset backwards": doing(records.Memset(allocation=0, delta=8, value=0, size=-8)),
+    "copy beyond": doing(
+        records.Copy(source=0, source_delta=1, target=1, target_delta=0, size=256)
+    ),
     "one row, a pitch beyond 64 bits": rows(4, 1, 1 << 70, 0),
     "one row, a pitch below 0": rows(4, 1, 0, -(1 << 70)),
     "rows beyond": rows(4, 8, 4, 40),
     "rows that overlap": rows(4, 2, 4, 3),
     "no end of rows": rows(0, 1 << 40, 0, 0),
-    "written beyond": doing(Write(allocation=0, delta=255, data=b"xy")),
-    "written nowhere": doing(Write(allocation=9, delta=0, data=b"x")),
+    "written beyond": doing(records.Write(allocation=0, delta=255, data=b"xy")),
+    "written nowhere": doing(records.Write(allocation=9, delta=0, data=b"x")),
     "parameters missing": {"launch": {"params": b""}},
     "parameters too many": {"launch": {"params": bytes(1 << 16)}},
     "no kernel": {"launch": {"kernel": "kept"}},
@@ -314,12 +309,12 @@ def test_a_launch_beyond_a_limit_names_it(says: str):
 def test_the_plan_they_are_forged_from_is_carried_out():
     assert carry_out(a_plan()).findings == ()
     honest = memory(("kept", 0x5000_0000_0000, 16))
-    honest["operations"] = (SymbolWrite(symbol="kept", delta=8, data=b"x" * 8),)
+    honest["operations"] = (records.SymbolWrite(symbol="kept", delta=8, data=b"x" * 8),)
     assert carry_out(a_plan(**honest)).findings == ()
 
 
 def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
-    vast = Allocation(name="w", address=0x10_0000_0000, size=1 << 45)
+    vast = records.Allocation(name="w", address=0x10_0000_0000, size=1 << 45)
     with pytest.raises(RefusedProgram, match="the simulator takes 1024 MB"):
         carry_out(a_plan(allocations=(vast, *a_plan().allocations)))
 
@@ -366,7 +361,7 @@ def test_a_case_follows_from_its_number():
 
 def c_plan(name: str) -> bytes:
     text = (SEEDS / f"{name}.json").read_bytes()
-    msgspec.json.decode(text, type=Plan)
+    msgspec.json.decode(text, type=records.Plan)
     return text
 
 

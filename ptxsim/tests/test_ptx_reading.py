@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from harness import allocated, cuda_tool, engine, kernels, launched, planned
+from harness import allocated, cuda_tool, engine, kernels, launched, planned, table
 from ptxsim.frontend import PtxError, parse, read_module
 from ptxsim.frontend.interface import interface
 from ptxsim.lowering.memory_layout import initial_bytes
@@ -188,49 +188,20 @@ def counted(text: str, count: int) -> str:
     return "".join(text.replace("#", str(i)) for i in range(count))
 
 
-# name → the text at a size of about so many characters
-LARGE: dict[str, Callable[[int], str]] = {
-    "kernels": lambda n: counted(".visible .entry k#(.param .u64 p)\n{ret;}\n", n // 45),
-    "a parameter list that never ends": lambda n: (
-        ".visible .entry k(" + counted(".param .b32 a#,", n // 18)
-    ),
-    "one line": lambda n: KERNEL + "mov.u32 %r1, 1; " * (n // 16) + END,
-    "commas": lambda n: KERNEL + "add " + "," * n,
-    "operands": lambda n: KERNEL + "add %r1" + ", %r1" * (n // 5) + ";" + END,
-    "open comments": lambda n: "/*" * (n // 2),
-    "stars": lambda n: "/*" + "* " * (n // 2) + "*/",
-    "comments": lambda n: "//\n" * (n // 3),
-    "quotation marks": lambda n: '"' * n,
-    "open braces": lambda n: KERNEL + "{" * n,
-    "braces": lambda n: KERNEL + "{}" * (n // 2) + END,
-    "deep braces": lambda n: KERNEL + ("{" * 60 + "mov.u32 %r1, 1;" + "}" * 60) * (n // 135) + END,
-    "labels": lambda n: KERNEL + counted("L#: bra L#;\n", n // 20) + END,
-    "jumps out of deep braces": lambda n: (
-        KERNEL
-        + ("{" * 60 + counted("bra L#;\n", n // 20) + "}" * 60)
-        + counted("L#:", n // 20)
-        + END
-    ),
-    "a jump table": lambda n: KERNEL + "T: .branchtargets L" + ",L" * (n // 2) + "; L:" + END,
-    "families": lambda n: KERNEL + counted(".reg .b32 a#x<4294967295>;\n", n // 30) + END,
-    "registers and a family of theirs": lambda n: (
-        KERNEL + counted(".reg .b32 x#;\n", n // 18) + ".reg .b32 x<1>;" + END
-    ),
-    "scopes": lambda n: KERNEL + "{.reg .b32 x; mov.u32 x, 1;}\n" * (n // 30) + END,
-    "digits": lambda n: KERNEL + "mov.u32 %r1, " + "1" * n + "a;" + END,
-    "modifiers": lambda n: KERNEL + "mov" + ".u32" * (n // 4) + " %r1, 1;" + END,
-    "a sum": lambda n: KERNEL + "mov.u32 %r1, 1" + "+1" * (n // 2) + ";" + END,
-    "initial values": lambda n: f".global .b8 x[{n}] = {{1" + ",1" * (n // 2) + "};",
-    "dimensions": lambda n: ".global .b8 x" + "[1]" * (n // 3) + ";",
-    "files": lambda n: counted('.file # "a"\n', n // 14),
-    "lines of calls in calls": lambda n: (
-        KERNEL
-        + counted(".loc 1 # 1\n.loc 2 # 1, function_name x, inlined_at 1 # 1\n", n // 60)
-        + END
-    ),
-    "blank lines before a mistake": lambda n: KERNEL + ".loc 1 1 1\n" + "\n" * n + "!",
-    "a debug section": lambda n: ".section .debug_x {" + ".b8 1,2,3\n" * (n // 10) + "}",
-}
+def large(parts: Sequence[str], size: int) -> str:
+    """A text of about so many characters, by a row of large.txt."""
+    text = ""
+    for part in parts:
+        for name, stands_for in HOLES.items():
+            part = part.replace(name, stands_for)
+        per, times, repeated = part.partition("×")
+        text += counted(repeated, size // int(per)) if times else per
+    return text.replace("$SIZE", str(size))
+
+
+LARGE = {name: parts for name, *parts in table("large.txt")}
+HOLES = {"$KERNEL": KERNEL, "$END": END, "$OPEN": "{" * 60, "$CLOSE": "}" * 60}
+HOLES |= {r"\n": "\n", r"\x20": " "}
 
 
 def seconds(text: str) -> float:
@@ -241,16 +212,16 @@ def seconds(text: str) -> float:
     return time.process_time() - started
 
 
-@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE.keys())
-def test_hostile_text_takes_time_in_proportion(make: Callable[[int], str]) -> None:
+@pytest.mark.parametrize("parts", LARGE.values(), ids=LARGE.keys())
+def test_hostile_text_takes_time_in_proportion(parts: Sequence[str]) -> None:
     """Four times the text takes four times as long; sixteen times would be quadratic.
 
     Caches and frequencies differ from moment to moment, so one good measurement is enough.
     """
     ratios = []
     while not ratios or (ratios[-1] >= 9 and len(ratios) < 4):
-        small, large = seconds(make(30_000)), seconds(make(120_000))
-        ratios.append(large / max(small, 0.01))
+        short, long = (seconds(large(parts, size)) for size in (30_000, 120_000))
+        ratios.append(long / max(short, 0.01))
     assert ratios[-1] < 9, ratios
 
 

@@ -157,10 +157,6 @@ def test_a_new_build_makes_room(compiled: Compile, monkeypatch: pytest.MonkeyPat
         compiled(STARTER)
 
 
-def test_both_interfaces_are_the_same_file() -> None:
-    assert GEMM.interface.text == (ROOT / "starter" / "gemm.cuh").read_text()
-
-
 @pytest.mark.sampled
 def test_file_written_for_the_original_lab(compiled: Compile) -> None:
     one = compiled(ORIGINAL, **{"tile/size.cuh": "constexpr int TILE = 128;\n"})

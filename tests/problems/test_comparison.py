@@ -170,7 +170,7 @@ def test_what_cublas_is_asked_for_is_the_product(layout: Layout) -> None:
 
 def test_the_headers_of_the_starters_are_those_of_their_labs() -> None:
     row = Layout(A="row", B="row", C="row")
-    assert (ROOT / "starter" / "gemm.cuh").read_text() == header(Layout())
+    assert (ROOT / "starter" / "gemm.cuh").read_text() == header(Layout()) == Gemm().interface.text
     assert (ROOT / "starters" / "sgemm-row" / "gemm.cuh").read_text() == header(row)
     half = (ROOT / "starters" / "hgemm" / "gemm.cuh").read_text()
     assert half == load_lab(shipped_labs()["hgemm"]).problem.interface.text

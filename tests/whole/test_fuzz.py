@@ -4,7 +4,6 @@ Never a traceback, never a hang. The examples are the same in every run; SGEMM_F
 many new ones for each test, and what they find is kept here as an ``@example``.
 """
 
-import base64
 import copy
 import json
 import os
@@ -34,11 +33,11 @@ from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
 from grader.results import store
 from grader.results.entries import read_entries
+from ptxsim import records
 from ptxsim.findings.finding import Severity
 from ptxsim.frontend import PtxError, parse, read_module
 from ptxsim.frontend.interface import Interface, Symbol, interface
 from ptxsim.message import verbatim
-from ptxsim.records import Size
 from tests.support.pages import drawn, printed
 from tests.support.product import MAIN
 from tests.support.results import RACE, WRONG, make_result
@@ -289,30 +288,29 @@ def test_ptx(content: bytes) -> None:
 
 SIZES = (40, 60, 24, 100)
 AT = tuple(addresses(SIZES))
-OPERATIONS = [
-    {"type": "memset", "allocation": 2, "delta": 0, "value": 0, "size": 24},
-    {"type": "copy", "source": 0, "source_delta": 0, "target": 3, "target_delta": 4, "size": 8},
-    {"type": "symbol", "symbol": "table", "delta": 0, "data": "AAAA"},
-    {
-        "type": "launch",
-        "kernel": "k",
-        "grid": [1, 1, 1],
-        "block": [32, 1, 1],
-        "shared_bytes": 0,
-        "params": base64.b64encode(AT[0].to_bytes(8, "little")).decode(),
-        "pointers": [{"offset": 0, "allocation": 0, "delta": 0}],
-        "carveout": -1,
-    },
-]
-RECORDED = {
-    "allocations": [
-        {"name": name, "address": address, "size": size, "symbol": None}
-        for name, address, size in zip(("A", "B", "C", "workspace 1"), AT, SIZES, strict=True)
-    ],
-    "calls": [[{"type": "allocate", "allocation": 3}, *OPERATIONS], OPERATIONS, OPERATIONS],
-}
+SLOT = records.PointerSlot(offset=0, allocation=0, delta=0)
+OPERATIONS = (
+    records.Memset(allocation=2, delta=0, value=0, size=24),
+    records.Copy(source=0, source_delta=0, target=3, target_delta=4, size=8),
+    records.SymbolWrite(symbol="table", delta=0, data=b"\0\0\0"),
+    records.Launch(
+        kernel="k",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        shared_bytes=0,
+        params=AT[0].to_bytes(8, "little"),
+        pointers=(SLOT,),
+    ),
+)
+MEMORY = tuple(
+    records.Allocation(name=name, address=address, size=size)
+    for name, address, size in zip(("A", "B", "C", "workspace 1"), AT, SIZES, strict=True)
+)
+CALLS = ((records.Allocate(allocation=3), *OPERATIONS), OPERATIONS, OPERATIONS)
+RECORDED = msgspec.to_builtins(Recorded(allocations=MEMORY, calls=CALLS))
 GIVEN = Given(
-    size=Size.of(m=2, n=3, k=5), operands=load_lab().problem.operands(Size.of(m=2, n=3, k=5))
+    size=records.Size.of(m=2, n=3, k=5),
+    operands=load_lab().problem.operands(records.Size.of(m=2, n=3, k=5)),
 )
 KERNEL = interface(read_module(".entry k(.param .u64 k_0) {}", Path("/nowhere"))).entries
 KNOWN = Known(
