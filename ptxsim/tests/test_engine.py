@@ -65,27 +65,12 @@ def test_an_operand_that_its_instruction_does_not_take_is_refused(body: str):
     assert re.search(rf"{opcode}|barrier|line \d+ of the PTX", str(refused.value))
 
 
-@pytest.mark.parametrize(
-    ("logic", "want"),
-    [
-        ("xor.pred %p2, %p1, -1;", lambda t: t >= 5),
-        ("xor.pred %p2, %p1, 0;", lambda t: t < 5),
-        ("and.pred %p2, %p1, 1;", lambda t: t < 5),
-        ("and.pred %p2, 0, %p1;", lambda t: False),
-        ("or.pred %p2, %p1, -1;", lambda t: True),
-        ("not.pred %p2, 1;", lambda t: False),
-        ("mov.pred %p2, 1;", lambda t: True),
-        ("mov.pred %p2, 0;", lambda t: False),
-        ("setp.ge.and.s32 %p2, %r1, 3, 1;", lambda t: t >= 3),
-        ("setp.ge.and.s32 %p2, %r1, 3, %p1;", lambda t: 3 <= t < 5),
-        ("selp.b32 %r3, 1, 0, 1; setp.ne.s32 %p2, %r3, 0;", lambda t: True),
-    ],
-)
-def test_predicates_may_be_constants(logic: str, want: Any):
+@pytest.mark.parametrize(("logic", "want"), table("predicates.txt"))
+def test_predicates_may_be_constants(logic: str, want: str):
     body = f"setp.lt.s32 %p1, %r1, 5; {logic} selp.b32 %r2, 1, 0, %p2; st.global.u32 [%rd4], %r2;"
     outcome, b = run_body(body)
     assert outcome.findings == ()
-    assert b[:32].tolist() == [int(want(t)) for t in range(32)]
+    assert b[:32].tolist() == [int(eval(want, {"t": t})) for t in range(32)]
 
 
 # --- addresses
@@ -287,16 +272,7 @@ def test_a_forged_plan_is_refused(changes: dict[str, Any]):
     assert refused.value.reason is Reason.WRONG_PLAN
 
 
-LIMITS = {
-    "0 blocks in x; CUDA allows 1 to 2147483647": {"grid": (0, 1, 1)},
-    "65536 blocks in y; CUDA allows 1 to 65535": {"grid": (1, 65536, 1)},
-    "2048 threads in a block; CUDA allows 1 to 1024": {"block": (1024, 2, 1)},
-    "9223372036854775808 threads in a block": {"block": (1 << 31, 1 << 31, 2)},
-    "1024 threads in z; CUDA allows 1 to 64": {"block": (1, 1, 1024)},
-    "-1 bytes of dynamic shared memory": {"shared_bytes": -1},
-    "4294967296 bytes of dynamic shared memory; at most 1048576": {"shared_bytes": 1 << 32},
-    "524289 bytes of stack for a thread; at most 524288": {"stack_bytes": (512 << 10) + 1},
-}
+LIMITS = dict(values("launch_limits.txt"))
 
 
 @pytest.mark.parametrize("says", LIMITS)

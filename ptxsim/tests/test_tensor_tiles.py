@@ -184,28 +184,16 @@ def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_pat
 
 
 @pytest.mark.parametrize("kernel", ["brings", "takes"])
-@pytest.mark.parametrize(
-    ("type_", "first", "says"),
-    [
-        (DataType.FLOAT16, 27, "has 27 as its innermost coordinate, which comes to 54 bytes"),
-        (DataType.FLOAT16, -4, "has -4 as its innermost coordinate, which comes to -8 bytes"),
-        (DataType.FLOAT16, 40, ""),
-        (DataType.FLOAT16, -8, ""),
-        (DataType.UINT8, 8, "comes to 8 bytes"),
-        (DataType.UINT8, 16, ""),
-        (DataType.FLOAT64, 1, "comes to 8 bytes"),
-        (DataType.FLOAT64, 2, ""),
-    ],
-)
+@pytest.mark.parametrize(("type_", "first", "says"), values("tile_starts.txt"))
 @pytest.mark.parametrize("other", [0, 1])
 def test_a_tile_begins_at_a_multiple_of_16_bytes(
-    kernel: str, type_: DataType, first: int, says: str, other: int, tmp_path: Path
+    kernel: str, type_: str, first: int, says: str, other: int, tmp_path: Path
 ) -> None:
     """Of the innermost dimension; other coordinates may be anything."""
-    each = {DataType.UINT8: 1, DataType.FLOAT16: 2, DataType.FLOAT64: 8}[type_]
+    each = {"UINT8": 1, "FLOAT16": 2, "FLOAT64": 8}[type_]
     ptx = ptx_for((4, 8), (first, other), tmp_path)  # 4 words a row, in elements of any size
     tensor, words = np.ones(1024, np.float32), np.ones(32, np.float32)
-    given = TensorMap(tensor, type_, (64, 8), (512,), (16 // each, 8))
+    given = TensorMap(tensor, DataType[type_], (64, 8), (512,), (16 // each, 8))
     found = launch(ptx, kernel, 1, 32, [given, words], engine=engine()).findings
     events = [Event.TILE_MISALIGNED] * bool(says)
     if kernel == "takes" and first == -8:

@@ -314,13 +314,6 @@ def test_host_code_sees_a_gpu_of_its_own_generation(arch: str, capability: int) 
     assert doubled == pytest.approx(gpu.dram_gb_s, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("name", "arch"),
-    [
-        *(("2080ti", "sm_75"), ("rtx_2080_ti", "sm_75"), ("a100", "sm_80"), ("h200", "sm_90")),
-        *(("A100-SXM4-80GB", "sm_80"), ("v100", "sm_70"), ("nvidia_geforce_rtx_4090", "sm_89")),
-        *(("a10", None), ("rtx", None), ("1g.5gb", None), ("", None)),
-    ],
-)
+@pytest.mark.parametrize(("name", "arch"), values(__file__, "types.txt"))
 def test_a_type_as_batch_systems_write_it_has_an_architecture(name: str, arch: str | None) -> None:
     assert arch_of_type(name) == arch

@@ -11,6 +11,7 @@ from benchmarks.timeline import Turn, beside_timing
 from grader.base.native import compile_native
 from grader.results import store
 from tests.support import commands
+from tests.support.files import values
 from tests.support.places import ROOT
 
 STANDIN = ROOT / "tests" / "support" / "standin"
@@ -144,13 +145,6 @@ def test_turns_that_overlap_as_they_may() -> None:
     assert beside_timing([FIRST, NEXT]) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"context": (6.5, 8)}, "ben made its context while ann was timed"),
-        ({"cases": (6.5, 16)}, "ben ran while ann was timed"),
-        ({"timing": (9.5, 14)}, "ann ended while ben was timed"),
-    ],
-)
+@pytest.mark.parametrize(("change", "says"), values(__file__, "beside_timing.txt"))
 def test_what_may_not_be(change: dict[str, tuple[float, float]], says: str) -> None:
     assert beside_timing([FIRST, msgspec.structs.replace(NEXT, **change)]) == [says]

@@ -47,7 +47,7 @@ from ptxsim.records import Size
 from tests.support.bench import bench, needs_landlock
 from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
 from tests.support.files import beside, table
-from tests.support.pages import H200, timed
+from tests.support.pages import H200, printed, timed
 from tests.support.product import MAIN
 from tests.support.results import outcome as outcome_of
 
@@ -91,12 +91,12 @@ def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) ->
     """Everything that the grading wrote and printed, by where."""
     files = sorted(str(path.relative_to(place)) for path in (place / "results").rglob("*"))
     # The second time the explanation of the public sizes is in the cache.
-    printed = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr).replace("eve: explaining\n", "")
+    logged = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr).replace("eve: explaining\n", "")
     return {
         "document": store.encode(result).decode(),
         "page": html.render(result, {}),
         "terminal": printed(result),
-        "log": printed,
+        "log": logged,
         "files": files,
         **{name: render(result, "", ENGLISH) for name, render in RENDERERS.items()},
     }

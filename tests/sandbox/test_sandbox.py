@@ -17,7 +17,7 @@ from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Limits, Mode, Sandbox
 from tests.support.bench import CLOSED, MODES, needs_bubblewrap
 from tests.support.commands import living, until
-from tests.support.files import attempts, beside
+from tests.support.files import attempts, beside, values
 
 QUICK = Limits(cpu_s=5)
 A_WHILE = 15  # seconds on a busy machine; what is not to be waited for takes a minute
@@ -242,16 +242,10 @@ def test_why_no_namespace_can_be_made(
 
 
 @pytest.mark.parametrize(
-    ("error", "release", "filtered", "what", "remedy"),
-    [
-        (errno.EOPNOTSUPP, "6.8.0", False, "the kernel has Landlock, but it is switched", "lsm="),
-        (errno.ENOSYS, "5.4.0-150", False, "this kernel (5.4.0-150) has no Landlock", "5.13"),
-        (errno.ENOSYS, "5.4.0-150", True, "this kernel (5.4.0-150) has no Landlock", "5.13"),
-        (errno.EPERM, "5.15.0", True, "the container's seccomp profile refuses", "Docker 23"),
-    ],
+    ("error", "release", "filtered", "what", "remedy"), values(__file__, "no_landlock.txt")
 )
 def test_why_there_is_no_landlock(
-    error: int,
+    error: str,
     release: str,
     filtered: bool,
     what: str,
@@ -259,7 +253,7 @@ def test_why_there_is_no_landlock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(landlock, "version", lambda: 0)
-    monkeypatch.setattr(landlock, "refusal", lambda: error)
+    monkeypatch.setattr(landlock, "refusal", lambda: getattr(errno, error))
     monkeypatch.setattr(causes.platform, "release", lambda: release)
     monkeypatch.setattr(causes, "_filtered", lambda: filtered)
     cause = causes.without_landlock()
