@@ -45,12 +45,14 @@ def cuda_tool(name: str) -> Path:
 
 
 @cache
-def compiled(source: str, arch: str = "sm_80", name: str = "sgemm") -> tuple[str, Path]:
+def compiled(
+    source: str, arch: str = "sm_80", name: str = "sgemm", flags: str = ""
+) -> tuple[str, Path]:
     """PTX of ``source`` with line info, and the folder its paths are relative to.
 
     nvcc makes it once for all tests, workers and runs.
     """
-    key = hashlib.sha256(f"{cuda_tool('nvcc')} {arch} {name} {source}".encode()).hexdigest()
+    key = hashlib.sha256(f"{cuda_tool('nvcc')} {arch} {flags} {name} {source}".encode()).hexdigest()
     folder = user_cache() / "test-kernels" / key[:16]
     folder.mkdir(parents=True, exist_ok=True)
     file, target = folder / f"{name}.cu", folder / f"{name}.ptx"
@@ -60,7 +62,8 @@ def compiled(source: str, arch: str = "sm_80", name: str = "sgemm") -> tuple[str
         ours.replace(file)
         made = target.with_suffix(f".{os.getpid()}")
         command = [str(cuda_tool("nvcc")), f"-arch={arch}", "-std=c++17", "-lineinfo"]
-        subprocess.run([*command, "-ptx", "-o", made, file], check=True, capture_output=True)
+        command += [*flags.split(), "-ptx", "-o", made, file]
+        subprocess.run(command, check=True, capture_output=True)
         made.replace(target)
     return target.read_text(), folder
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fragments.generate import COUNT, VARIABLES, program
-from harness import cuda_tool, engine, kernels
+from harness import compiled, engine, kernels
 from ptxsim.launching import launch
 from ptxsim.outcome import RefusedProgram, SimLimits
 from ptxsim.tensor_maps import Output
@@ -24,26 +24,12 @@ LIMITS = SimLimits(seconds=30)
 TILES = [(1, 1, 8), (2, 1, 4), (3, 2, 5), (4, 4, 8), (1, 8, 16)]  # TM, TN, BK in gemm.cu
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("properties")
-
-
-def compiled(folder: Path, name: str, source: str, *flags: str) -> Path:
-    """nvcc's PTX of ``source``."""
-    (folder / f"{name}.cu").write_text(source)
-    target = folder / f"{name}.ptx"
-    nvcc = [str(cuda_tool("nvcc")), "-arch=sm_80", "-std=c++17", "-lineinfo", "-ptx", "-w"]
-    subprocess.run([*nvcc, *flags, "-o", target, folder / f"{name}.cu"], check=True)
-    return target
-
-
 # --- any shape, any geometry
 
 
 @pytest.fixture(scope="module")
-def gemm(folder: Path) -> Path:
-    return compiled(folder, "gemm", kernels("gemm.cu"))
+def gemm() -> Path:
+    return compiled(kernels("gemm.cu"))[1] / "sgemm.ptx"
 
 
 @settings(max_examples=60, deadline=None)
@@ -103,13 +89,14 @@ def compile_fragments(folder: Path, seeds: range, *, directed: bool) -> Fragment
     includes = f'#include "{FRAGMENTS}/{{}}"\n#include "{FRAGMENTS}/common.cuh"\n'
     calls = "".join(kernels("fragment.cu", seed=seed) for seed in seeds)
     loops = "".join(kernels("fragment.cpp", seed=seed) for seed in seeds)
-    device = compiled(folder, "f", includes.format("device.cuh") + text + calls, "-fmad=false")
+    device = includes.format("device.cuh") + text + calls
+    ptx = compiled(device, flags="-fmad=false -w")[1] / "sgemm.ptx"
     source, library = folder / "host.cpp", folder / "host.so"
     source.write_text(includes.format("intrinsics.hpp") + text + loops)
     gxx = ["g++", "-std=c++17", "-O1", "-fwrapv", "-shared", "-fPIC"]
     exact = ["-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing", "-w"]
     subprocess.run([*gxx, *exact, "-o", library, source], check=True)
-    return Fragments(dict(zip(seeds, bodies, strict=True)), device, ctypes.CDLL(str(library)))
+    return Fragments(dict(zip(seeds, bodies, strict=True)), ptx, ctypes.CDLL(str(library)))
 
 
 @cache

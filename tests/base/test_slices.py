@@ -28,26 +28,13 @@ from grader.run.gpu.watch import GpuWatch, Nvml
 from grader.run.probe import gpu_uuid, gpus_of_host
 from ptxsim.message import verbatim
 from ptxsim.records import Size
-from tests.support.files import table, values
+from tests.support.files import beside, table, values
 from tests.support.pages import H200, gpu_result, timed
 from tests.support.places import ROOT
 from tests.support.product import GEMM
 
 CARD, SLICE = "GPU-1", "MIG-2"
-A100 = {
-    "ClockInfo.SM": 1410,
-    "CurrentClocksThrottleReasons": 0x4,
-    "ComputeRunningProcesses": [],
-    "NumGpuCores": 6912,
-    "MaxClockInfo.MEM": 1215,
-    "MemoryBusWidth": 5120,
-    "MemoryInfo": 40960 << 20,
-}
-ONE_OF_SEVEN = {
-    "DeviceHandleFromMigDeviceHandle": CARD,
-    "ComputeRunningProcesses": [],
-    "MemoryInfo": 4864 << 20,
-}
+A100, ONE_OF_SEVEN = json.loads(beside(__file__, "nvml.json")).values()
 
 
 @pytest.fixture

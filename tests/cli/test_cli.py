@@ -25,7 +25,7 @@ from ptxsim.message import Message, verbatim
 from tests.support import boards, commands
 from tests.support.catalogues import assert_chinese
 from tests.support.commands import Processes, environment
-from tests.support.files import table, values
+from tests.support.files import beside, table, values
 from tests.support.places import ROOT
 from tests.support.results import RACE, WRONG, make_result
 
@@ -326,13 +326,7 @@ def test_wrong_usage_in_two_languages(
 
 
 def test_help_loads_only_what_it_needs(place: Path) -> None:
-    look = (
-        "import sys, contextlib\n"
-        "from grader.cli import main\n"
-        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):\n"
-        "    main(['--help'])\n"
-        "print('numpy' in sys.modules)"
-    )
+    look = beside(__file__, "help.py.in")
     assert commands.run([sys.executable, "-c", look], place).stdout == "False\n"
 
 
@@ -377,12 +371,8 @@ def test_shells_complete_commands_options_and_folders(graded: Path) -> None:
         "grade watch sub": "submissions",
         "grade export canv": "canvas",
     }
-    press = (
-        'eval "$(grade completion bash)"\n'
-        'f=$(complete -p grade | sed "s/.*-F \\([^ ]*\\).*/\\1/")\n'
-        'press() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); $f; '
-        'echo "${COMPREPLY[*]}"; }\n'
-    ) + "\n".join(f"press {words}" for words in typed)
+    calls = "\n".join(f"press {words}" for words in typed)
+    press = beside(__file__, "press.sh.in", calls=calls)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = commands.run(["bash", "-c", press], graded, PATH=path)
     assert done.stdout.splitlines() == list(typed.values()), done.stderr

@@ -102,14 +102,7 @@ def test_folders_and_flat_files(tmp_path: Path) -> None:
 
 def test_an_export_of_gradescopes(tmp_path: Path) -> None:
     class_of(tmp_path, {"submission_1": STARTER, "submission_2": STARTER, "submission_3": STARTER})
-    (tmp_path / "submission_metadata.yml").write_text(
-        "submission_1:\n"
-        "  :submitters:\n  - :name: Ann\n    :sid: '0042'\n    :email: ann@x.org\n"
-        "  :created_at: 2026-01-30 12:00:00.000000000 -08:00\n"
-        "submission_2:\n"
-        "  :submitters:\n  - :name: Cy/..\n    :sid:\n    :email:\n"
-        "  - :name: Bo\n    :email: bo@x.org\n"
-    )
+    (tmp_path / "submission_metadata.yml").write_text(beside(__file__, "export.yml"))
     entrants, _ = find_submissions(tmp_path, MAIN)
     assert [e.student for e in entrants] == ["0042", "Cy/..+bo@x.org", "submission_3"]
     assert [e.submitted for e in entrants] == ["2026-01-30T12:00:00-08:00", None, None]

@@ -27,7 +27,7 @@ from ptxsim.findings.finding import Severity
 from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.corpus import ExpectedFinding, Fixture, fixtures
-from tests.support.files import table
+from tests.support.files import table, values
 from tests.support.pages import printed
 from tests.support.places import FIXTURES, ROOT
 from tests.support.product import MAIN
@@ -232,20 +232,9 @@ def changed(folder: Path, place: Path, *changes: tuple[str, str, str] | str) -> 
 
 
 LAST_RUNG = ROOT / "reference" / "hgemm" / "13_dispatch"
-# On a GPU of two multiprocessors, where consumers always take turns.
-TURNS = (
-    ("hgemm.cu", "  return count;", "  return 2;"),
-    ("hgemm.cu", "TURNS_STEP_CLOCKS = 900", "TURNS_STEP_CLOCKS = 1"),
-)
+ORDERS = values(__file__, "orders.txt")
+TURNS, WIDE = ([row for name, *row in ORDERS if name == group] for group in ("turns", "wide"))
 NO_TURNS = ("turns.cuh", "if (mine > 0) wait_until_let(turn_of(consumer));", "")
-# On a GPU of four multiprocessors, always with wide tiles: two clusters share the last of three.
-WIDE = (
-    ("hgemm.cu", "  return count;", "  return 4;"),
-    ("hgemm.cu", "WIDE_STEP_CLOCKS = 1565", "WIDE_STEP_CLOCKS = 1"),
-    ("hgemm.cu", "WIDE_TILE_CLOCKS = 6000", "WIDE_TILE_CLOCKS = 1"),
-    ("hgemm.cu", "WIDE_SHARED_CLOCKS = 6000", "WIDE_SHARED_CLOCKS = 1"),
-    ("pace.cuh", "STEPS_TO_A_MARK = 16", "STEPS_TO_A_MARK = 2"),
-)
 NO_WAIT = ("wide.cuh", "while (atomicCAS(&sums_left[slot], 1, 0) != 1);", "sums_left[slot] = 0;")
 # A is copied first, by a kernel beside whose end the product begins: one thread waits for it, ahead
 # of its first copy.

@@ -64,11 +64,7 @@ def shown(ladder: Ladder, width: int = 120) -> str:
 
 def test_a_header_is_read_over_its_lines(tmp_path: Path) -> None:
     (tmp_path / "07_name").mkdir()
-    (tmp_path / "07_name" / "sgemm.cu").write_text(
-        "// Rung 7 (a trap): a title over\n// two lines.\n//\n"
-        "// Changed:  first,\n//           second.\n// Why:      because.\n"
-        "// Tile:     BM = 8\n#include <x>\n// Why: not this\n"
-    )
+    (tmp_path / "07_name" / "sgemm.cu").write_text(beside(__file__, "header.cu"))
     (tmp_path / "notes").mkdir()
     (rung,) = find_rungs(tmp_path)
     assert (rung.number, rung.name, rung.trap) == (7, "07_name", True)
