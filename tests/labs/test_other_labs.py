@@ -38,8 +38,9 @@ def context(lab: str) -> GradingContext:
     return msgspec.structs.replace(bench(), lab=load_lab(find_lab(lab)), explain=False)
 
 
-def graded(folder: Path, lab: str, **changes: object) -> Result:
-    return grade(folder, msgspec.structs.replace(context(lab), **changes), quietly).result
+def graded(folder: Path, name: str, **changes: object) -> Result:
+    """changes: of the context that grades by the lab of this name."""
+    return grade(folder, msgspec.structs.replace(context(name), **changes), quietly).result
 
 
 # --- right programs -----------------------------------------------------------------------------
