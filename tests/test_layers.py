@@ -1,7 +1,5 @@
 """The house: a room imports only from the doors of rooms above it in this list."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from collections.abc import Iterator

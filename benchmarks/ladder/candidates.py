@@ -5,7 +5,7 @@
 Timed as by benchmarks.ladder.shapes, by turns with cuBLAS; those that the estimate gives more than
 twice the time of its choice are left out. Each line: kernel, slices of K, tiles that a block has
 alone, blocks that share the others, microseconds. The constants of the rung's estimate.cuh are
-fitted to these times, and tests/ladder/test_choice.py compares the choices with them. Ends with 1
+fitted to these times, and tests/ladder/test_ladder.py compares the choices with them. Ends with 1
 if a product is wrong.
 """
 

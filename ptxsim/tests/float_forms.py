@@ -1,31 +1,14 @@
 """Arithmetic on floating-point numbers, comparisons and conversions, and what they compute."""
 
-from __future__ import annotations
-
 import math
+import operator
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
 
-from ptx_form import (
-    Form,
-    Value,
-    bits_of,
-    from_real,
-    integer,
-    mask,
-    of_reals,
-    real,
-)
+from ptx_form import Form, Value, bits_of, from_real, integer, mask, of_reals, real
 
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
+_COMPARE = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 _UNSIGNED_NAMES = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
@@ -73,14 +56,9 @@ def _floats() -> Iterator[Form]:
     for t in ("f32", "f64", "f16", "bf16", "f16x2", "bf16x2"):
         two, three = (t, t), (t, t, t)
         rn = "rn." if t in ("f32", "f64") else ""
-        if "bf" not in t:
-            yield Form(f"add.{rn}{t}", t, two, of_reals(t, lambda a, b: a + b))
-            yield Form(f"sub.{rn}{t}", t, two, of_reals(t, lambda a, b: a - b))
-            yield Form(f"mul.{rn}{t}", t, two, of_reals(t, lambda a, b: a * b))
-        else:
-            yield Form(f"add.{t}", t, two, of_reals(t, lambda a, b: a + b), sm=90)
-            yield Form(f"sub.{t}", t, two, of_reals(t, lambda a, b: a - b), sm=90)
-            yield Form(f"mul.{t}", t, two, of_reals(t, lambda a, b: a * b), sm=90)
+        for f in (operator.add, operator.sub, operator.mul):
+            sm = 90 if "bf" in t else 80
+            yield Form(f"{f.__name__}.{rn}{t}", t, two, of_reals(t, f), sm=sm)
         yield Form(f"fma.rn.{t}", t, three, of_reals(t, _fma))
         yield Form(f"min.{t}", t, two, of_reals(t, min))
         yield Form(f"max.{t}", t, two, of_reals(t, max))

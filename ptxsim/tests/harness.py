@@ -3,8 +3,7 @@
 ``PTXSIM_ENGINE`` names a compiled engine to use instead of the one that a first call compiles.
 """
 
-from __future__ import annotations
-
+import ast
 import hashlib
 import importlib.util
 import os
@@ -47,12 +46,14 @@ def cuda_tool(name: str) -> Path:
 
 
 @cache
-def compiled(source: str, arch: str = "sm_80", name: str = "sgemm") -> tuple[str, Path]:
+def compiled(
+    source: str, arch: str = "sm_80", name: str = "sgemm", flags: str = ""
+) -> tuple[str, Path]:
     """PTX of ``source`` with line info, and the folder its paths are relative to.
 
     nvcc makes it once for all tests, workers and runs.
     """
-    key = hashlib.sha256(f"{cuda_tool('nvcc')} {arch} {name} {source}".encode()).hexdigest()
+    key = hashlib.sha256(f"{cuda_tool('nvcc')} {arch} {flags} {name} {source}".encode()).hexdigest()
     folder = user_cache("ptxsim") / "test-kernels" / key[:16]
     folder.mkdir(parents=True, exist_ok=True)
     file, target = folder / f"{name}.cu", folder / f"{name}.ptx"
@@ -62,7 +63,8 @@ def compiled(source: str, arch: str = "sm_80", name: str = "sgemm") -> tuple[str
         ours.replace(file)
         made = target.with_suffix(f".{os.getpid()}")
         command = [str(cuda_tool("nvcc")), f"-arch={arch}", "-std=c++17", "-lineinfo"]
-        subprocess.run([*command, "-ptx", "-o", made, file], check=True, capture_output=True)
+        command += [*flags.split(), "-ptx", "-o", made, file]
+        subprocess.run(command, check=True, capture_output=True)
         made.replace(target)
     return target.read_text(), folder
 
@@ -86,6 +88,18 @@ def table(name: str) -> list[list[str]]:
     return [
         [cell.strip() for cell in line.split("¦")] for line in lines if line[:1] not in ("", "#")
     ]
+
+
+def values(name: str) -> list[list[Any]]:
+    """As ``table``, but a cell that Python reads as a literal stands for its value."""
+    return [list(map(_value, row)) for row in table(name)]
+
+
+def _value(cell: str) -> Any:
+    try:
+        return ast.literal_eval(cell)
+    except (SyntaxError, ValueError):
+        return cell
 
 
 def sentence(seen: Finding) -> str:

@@ -1,19 +1,9 @@
 """Instructions on integers and on bits, and what they compute."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 
-from ptx_form import (
-    Form,
-    Value,
-    bits_of,
-    integer,
-    of_ints,
-    real,
-    signed,
-)
+from ptx_form import Form, Value, bits_of, integer, of_ints, real, signed
 
 
 def _quotient(a: int, b: int) -> int | None:

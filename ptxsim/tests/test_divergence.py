@@ -1,7 +1,5 @@
 """Branches that split warps: how often, and which code runs with lanes off because of them."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -75,12 +73,7 @@ def test_a_branch_that_whole_warps_follow_splits_none() -> None:
 def test_the_innermost_branch_counts() -> None:
     outer, inner = line("t % 2 == 0"), line("t % 4 == 0")
     assert split("nested") == {outer: (4, 4), inner: (4, 4)}
-    assert stores("nested") == [
-        (4, 64, outer),
-        (4, 32, inner),
-        (4, 64, outer),
-        (4, 128, None),
-    ]
+    assert stores("nested") == [(4, 64, outer), (4, 32, inner), (4, 64, outer), (4, 128, None)]
 
 
 def test_lanes_that_leave_a_loop_early_wait_for_the_others() -> None:

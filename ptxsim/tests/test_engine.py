@@ -1,7 +1,5 @@
 """The engine against PTX that no compiler writes, and plans that no recorder does."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from functools import cache
@@ -22,24 +20,17 @@ from harness import (
     run,
     run_ptx,
     table,
+    values,
 )
+from ptxsim import records
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
 from ptxsim.frontend.module import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
-from ptxsim.records import (
-    POISONS,
-    Allocate,
-    Allocation,
-    Copy,
-    Memset,
-    Operation,
-    Plan,
-    SymbolWrite,
-    Write,
-)
 from ptxsim.simulator import Simulator
+from tests.fuzz.campaign import repeat, run_campaign
+from tests.fuzz.cases import SEEDS, make_case
 
 
 def run_body(body: str) -> tuple[SimOutcome, np.ndarray]:
@@ -74,42 +65,18 @@ def test_an_operand_that_its_instruction_does_not_take_is_refused(body: str):
     assert re.search(rf"{opcode}|barrier|line \d+ of the PTX", str(refused.value))
 
 
-@pytest.mark.parametrize(
-    ("logic", "want"),
-    [
-        ("xor.pred %p2, %p1, -1;", lambda t: t >= 5),
-        ("xor.pred %p2, %p1, 0;", lambda t: t < 5),
-        ("and.pred %p2, %p1, 1;", lambda t: t < 5),
-        ("and.pred %p2, 0, %p1;", lambda t: False),
-        ("or.pred %p2, %p1, -1;", lambda t: True),
-        ("not.pred %p2, 1;", lambda t: False),
-        ("mov.pred %p2, 1;", lambda t: True),
-        ("mov.pred %p2, 0;", lambda t: False),
-        ("setp.ge.and.s32 %p2, %r1, 3, 1;", lambda t: t >= 3),
-        ("setp.ge.and.s32 %p2, %r1, 3, %p1;", lambda t: 3 <= t < 5),
-        ("selp.b32 %r3, 1, 0, 1; setp.ne.s32 %p2, %r3, 0;", lambda t: True),
-    ],
-)
-def test_predicates_may_be_constants(logic: str, want: Any):
+@pytest.mark.parametrize(("logic", "want"), table("predicates.txt"))
+def test_predicates_may_be_constants(logic: str, want: str):
     body = f"setp.lt.s32 %p1, %r1, 5; {logic} selp.b32 %r2, 1, 0, %p2; st.global.u32 [%rd4], %r2;"
     outcome, b = run_body(body)
     assert outcome.findings == ()
-    assert b[:32].tolist() == [int(want(t)) for t in range(32)]
+    assert b[:32].tolist() == [int(eval(want, {"t": t})) for t in range(32)]
 
 
 # --- addresses
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "st.{space}.v4.u32 [{address}], {{%r1, %r1, %r1, %r1}};",
-        "ld.{space}.v4.u32 {{%r2, %r3, %r4, %r5}}, [{address}];",
-        "mov.u64 %rd5, {address}; st.{space}.v4.u32 [%rd5], {{%r1, %r1, %r1, %r1}};",
-        "mov.u64 %rd5, {address}; ld.{space}.v4.u32 {{%r2, %r3, %r4, %r5}}, [%rd5];",
-        "mov.u64 %rd5, 0; ld.{space}.v4.u32 {{%r2, %r3, %r4, %r5}}, [%rd5+{address}];",
-    ],
-)
+@pytest.mark.parametrize("body", [each for (each,) in values("wrapping.txt")])
 @pytest.mark.parametrize("space", ["shared", "local", "param", "global"])
 @pytest.mark.parametrize("address", [2**64 - 16, 2**63, 2**56 - 16, 2**32, 2**32 - 16])
 def test_no_address_wraps_into_bounds(body: str, space: str, address: int):
@@ -154,23 +121,7 @@ def test_loops_nested_without_reason_are_refused():
 # --- device printf
 
 
-FORMATS = (
-    (r'printf("%d|%5d|%-5d|%05d|%+d|% d", 7, 7, 7, 7, 7, 7);', "7|    7|7    |00007|+7| 7"),
-    (r'printf("%i %u %x %X %#x %o %#o", -7, -1, 255, 255, 255, 8, 8);',
-     "-7 4294967295 ff FF 0xff 10 010"),
-    (r'printf("%lld %llu %ld %hd %hhd", -5ll, ~0ull, 1l << 40, 65537, 257);',
-     f"-5 {2**64 - 1} {2**40} 1 1"),
-    (r'printf("%.3d|%8.3d|%.0d|", 7, -7, 0);', "007|    -007||"),
-    (r'printf("%f %.2f %8.2f|%-8.2f|%e %g %G", 1.5, 1.5, -1.5, 1.5, 1.5, 1e-9, 1e10);',
-     "1.500000 1.50    -1.50|1.50    |1.500000e+00 1e-09 1E+10"),
-    (r'printf("%08.2f|%+.1f|%a|%#.0f", -1.5, 2.0, 1.0, 3.0);', "-0001.50|+2.0|0x1p+0|3."),
-    (r'printf("%f %F %5.1f", 1.0 / (seven - 7), -1.0 / (seven - 7), 0.0);', "inf -INF   0.0"),
-    (r'printf("%c%5c|%-3c|%%", 120, 121, 122);', "x    y|z  |%"),
-    (r'printf("%s|%8s|%-8s|%.2s|%s", "word", "word", "word", "word", (char*)nullptr);',
-     "word|    word|word    |wo|(null)"),
-    (r'printf("%*d|%-*d|%.*f", 5, 7, 4, 8, 2, 1.5);', "    7|8   |1.50"),
-    (r'printf("%n|%1$s|%lln|%q|%", 1);', "%n|%1$s|%lln|%q|%"),
-)  # fmt: skip
+FORMATS = values("printf.txt")
 LONG = (
     r'printf("%1000000000d", 1);',
     r'printf("%.1000000000f", 1e300);',
@@ -225,7 +176,7 @@ extern "C" __global__ void k(char** a, float* b) { printf("%s", a[0]); }
 # --- plans
 
 
-def a_plan(**changes: Any) -> Plan:
+def a_plan(**changes: Any) -> records.Plan:
     memory = allocated(256, 256, 256)
     launch = msgspec.structs.replace(launched("k", *memory[:2]), **changes.pop("launch", {}))
     return msgspec.structs.replace(planned(memory, launch), **changes)
@@ -237,64 +188,69 @@ def test_what_cuda_leaves_undefined_differs_from_call_to_call(turn: int):
     stores = (f"st.global.u32 [%rd2+{4 * i}], %r{2 + i};" for i in range(3))
     text = kernels("engine.ptx", body=" ".join([*(f"ld.{each};" for each in loads), *stores]))
     _, given, own = allocated(256, 256, 256)
-    plan = a_plan(operations=(Allocate(allocation=2), launched("k", own, given)))
+    plan = a_plan(operations=(records.Allocate(allocation=2), launched("k", own, given)))
     b = np.zeros(64, np.uint32)
     calls = Simulator(text, Path("/nowhere"), engine()).calls(
         plan, {1: b.view(np.uint8)}, SimLimits(), turn=turn
     )
     for number in range(turn, turn + 4):
         next(calls)
-        assert b[:3].tolist() == [POISONS[number % 3]] * 3
+        assert b[:3].tolist() == [records.POISONS[number % 3]] * 3
     calls.close()
 
 
 def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
-    more = [Allocation(name=s, address=at, size=size, symbol=s) for s, at, size in symbols]
+    more = [records.Allocation(name=s, address=at, size=size, symbol=s) for s, at, size in symbols]
     return {"allocations": (*a_plan().allocations, *more)}
 
 
-def doing(operation: Operation) -> dict[str, Any]:
+def doing(operation: records.Operation) -> dict[str, Any]:
     return {"operations": (operation,)}
 
 
 def more(address: int, size: int) -> dict[str, Any]:
     return {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=address, size=size))
+        "allocations": (
+            *a_plan().allocations,
+            records.Allocation(name="w", address=address, size=size),
+        )
     }
 
 
 def rows(size: int, count: int, read: int, written: int) -> dict[str, Any]:
     """A copy with these pitches between two allocations of 256 bytes."""
     shape = {"size": size, "rows": count, "source_pitch": read, "target_pitch": written}
-    return doing(Copy(source=0, source_delta=0, target=1, target_delta=0, **shape))
+    return doing(records.Copy(source=0, source_delta=0, target=1, target_delta=0, **shape))
 
 
-def carry_out(plan: Plan) -> SimOutcome:
+def carry_out(plan: records.Plan) -> SimOutcome:
     text = kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;")
     return Simulator(text, Path("/nowhere"), engine()).run(plan, {}, SimLimits(bytes=1 << 30))
 
 
 FORGED = {
-    "symbol beyond": doing(SymbolWrite(symbol="kept", delta=8, data=b"x" * 16)),
-    "symbol far beyond": doing(SymbolWrite(symbol="kept", delta=1 << 62, data=b"x")),
-    "symbol below": doing(SymbolWrite(symbol="kept", delta=-1, data=b"x")),
-    "no symbol": doing(SymbolWrite(symbol="A", delta=0, data=b"x")),
+    "symbol beyond": doing(records.SymbolWrite(symbol="kept", delta=8, data=b"x" * 16)),
+    "symbol far beyond": doing(records.SymbolWrite(symbol="kept", delta=1 << 62, data=b"x")),
+    "symbol below": doing(records.SymbolWrite(symbol="kept", delta=-1, data=b"x")),
+    "no symbol": doing(records.SymbolWrite(symbol="A", delta=0, data=b"x")),
     "symbol twice": memory(("kept", 0x5000_0000_0000, 16), ("kept", 0x5100_0000_0000, 16)),
     "symbol of another size": memory(("kept", 0x5000_0000_0000, 1 << 20)),
     "symbol over an array": memory(("kept", FIRST_ADDRESS + 128, 16)),
-    "memset beyond": doing(Memset(allocation=0, delta=255, value=0, size=2)),
-    "memset of nothing there": doing(Memset(allocation=9, delta=0, value=0, size=0)),
-    "memset from the end": doing(Memset(allocation=-1, delta=0, value=0, size=4)),
-    "memset of no byte": doing(Memset(allocation=0, delta=0, value=256, size=4)),
-    "memset backwards": doing(Memset(allocation=0, delta=8, value=0, size=-8)),
-    "copy beyond": doing(Copy(source=0, source_delta=1, target=1, target_delta=0, size=256)),
+    "memset beyond": doing(records.Memset(allocation=0, delta=255, value=0, size=2)),
+    "memset of nothing there": doing(records.Memset(allocation=9, delta=0, value=0, size=0)),
+    "memset from the end": doing(records.Memset(allocation=-1, delta=0, value=0, size=4)),
+    "memset of no byte": doing(records.Memset(allocation=0, delta=0, value=256, size=4)),
+    "memset backwards": doing(records.Memset(allocation=0, delta=8, value=0, size=-8)),
+    "copy beyond": doing(
+        records.Copy(source=0, source_delta=1, target=1, target_delta=0, size=256)
+    ),
     "one row, a pitch beyond 64 bits": rows(4, 1, 1 << 70, 0),
     "one row, a pitch below 0": rows(4, 1, 0, -(1 << 70)),
     "rows beyond": rows(4, 8, 4, 40),
     "rows that overlap": rows(4, 2, 4, 3),
     "no end of rows": rows(0, 1 << 40, 0, 0),
-    "written beyond": doing(Write(allocation=0, delta=255, data=b"xy")),
-    "written nowhere": doing(Write(allocation=9, delta=0, data=b"x")),
+    "written beyond": doing(records.Write(allocation=0, delta=255, data=b"xy")),
+    "written nowhere": doing(records.Write(allocation=9, delta=0, data=b"x")),
     "parameters missing": {"launch": {"params": b""}},
     "parameters too many": {"launch": {"params": bytes(1 << 16)}},
     "no kernel": {"launch": {"kernel": "kept"}},
@@ -316,16 +272,7 @@ def test_a_forged_plan_is_refused(changes: dict[str, Any]):
     assert refused.value.reason is Reason.WRONG_PLAN
 
 
-LIMITS = {
-    "0 blocks in x; CUDA allows 1 to 2147483647": {"grid": (0, 1, 1)},
-    "65536 blocks in y; CUDA allows 1 to 65535": {"grid": (1, 65536, 1)},
-    "2048 threads in a block; CUDA allows 1 to 1024": {"block": (1024, 2, 1)},
-    "9223372036854775808 threads in a block": {"block": (1 << 31, 1 << 31, 2)},
-    "1024 threads in z; CUDA allows 1 to 64": {"block": (1, 1, 1024)},
-    "-1 bytes of dynamic shared memory": {"shared_bytes": -1},
-    "4294967296 bytes of dynamic shared memory; at most 1048576": {"shared_bytes": 1 << 32},
-    "524289 bytes of stack for a thread; at most 524288": {"stack_bytes": (512 << 10) + 1},
-}
+LIMITS = dict(values("launch_limits.txt"))
 
 
 @pytest.mark.parametrize("says", LIMITS)
@@ -338,12 +285,12 @@ def test_a_launch_beyond_a_limit_names_it(says: str):
 def test_the_plan_they_are_forged_from_is_carried_out():
     assert carry_out(a_plan()).findings == ()
     honest = memory(("kept", 0x5000_0000_0000, 16))
-    honest["operations"] = (SymbolWrite(symbol="kept", delta=8, data=b"x" * 8),)
+    honest["operations"] = (records.SymbolWrite(symbol="kept", delta=8, data=b"x" * 8),)
     assert carry_out(a_plan(**honest)).findings == ()
 
 
 def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
-    vast = Allocation(name="w", address=0x10_0000_0000, size=1 << 45)
+    vast = records.Allocation(name="w", address=0x10_0000_0000, size=1 << 45)
     with pytest.raises(RefusedProgram, match="the simulator takes 1024 MB"):
         carry_out(a_plan(allocations=(vast, *a_plan().allocations)))
 
@@ -368,3 +315,35 @@ def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, nu
         program.packed.ctypes.data, ctypes.byref(made), ctypes.byref(bad)
     )
     assert (status, made.value) == (REFUSED, None)
+
+
+# --- fuzzing under ASan and UBSan; python -m tests.fuzz does more
+
+
+def test_the_seeds_run_as_they_are():
+    count = len(list(SEEDS.glob("*.ptx")))
+    ends = {make_case(0, number).name: repeat(0, number) for number in range(count)}
+    bad = {name: end for name, end in ends.items() if end.startswith(("refused", "no plan"))}
+    assert count >= 20 and not bad, bad
+
+
+def test_a_case_follows_from_its_number():
+    cases = [make_case(7, number) for number in range(100, 140)]
+    assert cases == [make_case(7, number) for number in range(100, 140)]
+    assert len({(case.name, case.ptx, str(case.plan)) for case in cases}) > 35
+    changed = [c for c in cases if c.plan != msgspec.json.decode(c_plan(c.name))]
+    assert 2 < len(changed) < 30
+
+
+def c_plan(name: str) -> bytes:
+    text = (SEEDS / f"{name}.json").read_bytes()
+    msgspec.json.decode(text, type=records.Plan)
+    return text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("minutes", [0.1, pytest.param(5, marks=pytest.mark.nightly)])
+def test_fuzzing(minutes: float):
+    campaign = run_campaign(seed=12, minutes=minutes)
+    assert campaign.cases > 20 * minutes, campaign.summary()
+    assert campaign.failures == {}, campaign.summary()

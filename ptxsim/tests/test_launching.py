@@ -1,7 +1,5 @@
 """ptxsim as a stranger meets it: the README's example, and arguments that do not fit."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every instruction with every kind of operand that ptxas takes: the right value, or a refusal."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -12,29 +10,17 @@ import numpy as np
 import pytest
 
 from float_forms import FLOAT_FORMS
-from harness import cuda_tool, engine, launched, planned
+from harness import cuda_tool, engine, kernels, launched, planned
 from integer_forms import INTEGER_FORMS
-from memory_lines import MEMORY, VARIABLES, memory_lines
-from operand_lines import COUNT, GLOBAL_AT, OLD, REGISTERS, Line, lines, predicate
-from ptx_form import LANES
+from memory_lines import MEMORY, VARIABLES, memory_lines, warp_lines
+from ptx_form import COUNT, GLOBAL_AT, LANES, OLD, REGISTERS, Line, lines, predicate
 from ptxsim.outcome import RefusedProgram, SimLimits
 from ptxsim.records import Allocation
 from ptxsim.simulator import Simulator
 from video_forms import VIDEO_FORMS
-from warp_lines import warp_lines
 
 INPUTS_AT, RESULTS_AT = 0x7F00_0000_0000, 0x7F80_0000_0000
 _OF_A_KERNEL = 250  # lines in one kernel
-
-
-HEADER = """.version 8.5
-.target sm_{sm}
-.address_size 64
-.visible .global .align 16 .b8 glob[64] = {{{bytes}}};
-.const .align 16 .b8 con[64] = {{{bytes}}};
-.visible .entry k(.param .u64 a, .param .u64 b)
-{{
-"""
 
 
 def inputs() -> np.ndarray:
@@ -87,7 +73,8 @@ def stored(line: Line, at: int) -> tuple[str, str]:
 def module(chosen: Sequence[Line], sm: int) -> tuple[str, dict[int, Line]]:
     """A kernel of these lines, and which row of the text holds which of them."""
     rows: dict[int, Line] = {}
-    text = f"{HEADER.format(sm=sm, bytes=', '.join(map(str, MEMORY)))}{prologue()}\n"
+    head = kernels("operand_kinds.ptx", sm=sm, bytes=", ".join(map(str, MEMORY)))
+    text = f"{head}{prologue()}\n"
     row = text.count("\n") + 1
     parts = []
     for at, line in enumerate(chosen):

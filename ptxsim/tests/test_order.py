@@ -3,19 +3,32 @@
 The kernels are in kernels/order.cu; each is right, or wrong in one way where lines say BAD.
 """
 
-from __future__ import annotations
-
+import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from harness import allocated, compiled, engine, launched, planned, run, sentence
+from harness import allocated, compiled, engine, launched, planned, run, sentence, table, values
 from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Severity
-from ptxsim.outcome import SimOutcome
+from ptxsim.findings.finding import Finding, Severity
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.records import Allocation, Free, Memset, Operation, Synchronise
 from ptxsim.sampling import Sampler
+from ptxsim.simulator import Simulator
+from ptxsim.streams import (
+    READ,
+    READ_STRONGLY,
+    WRITTEN,
+    WRITTEN_STRONGLY,
+    Use,
+    Watch,
+    launch_use,
+    rows_use,
+    unordered,
+)
 
 KERNELS = (Path(__file__).parent / "kernels" / "order.cu").read_text()
 
@@ -44,29 +57,7 @@ def bad_lines(kernel: str) -> set[int]:
     return found
 
 
-RIGHT = {
-    "exits_before_a_barrier": (1, 128),
-    "one_barrier_in_a_loop": (1, 36, (9,)),
-    "flag_in_shared_memory": (1, 64),
-    "last_block_adds": (8, 64),
-    "flags_in_a_chain": (8, 64),
-    "volatile_data_behind_the_flag": (8, 64),
-    "asks_by_a_function": (8, 64),
-    "asks_by_shared_memory": (8, 64),
-    "fence_ahead_of_the_barrier": (2, 64),
-    "lock": (4, 32),
-    "lock_of_the_block": (1, 128),
-    "volatile_flag_in_shared_memory": (1, 64),
-    "adds": (4, 64),
-    "adds_in_its_own_block": (4, 64),
-    "pairs_in_place": (1, 128),
-    "later_blocks_first": (200, 64),
-    "grid_barriers": (132, 64),
-    "tiles_of_a_warp": (1, 32),
-    "tiles_of_four_warps": (1, 256),
-    "set_where_it_is_used": (1, 32, (9,)),
-    "recursion": (1, 32, (11,)),
-}
+RIGHT = {kernel: row for kernel, *row in values("right_order.txt")}
 
 
 @pytest.mark.parametrize("turn", [0, 1], ids=["forwards", "backwards"])
@@ -98,63 +89,14 @@ def test_right_kernels_are_not_accused(kernel: str, turn: int) -> None:
             assert (b[:32].view(np.uint32) == sums + (0xFF << 8 * tile)).all()
 
 
-WRONG = {
-    "exits_without_a_barrier": (1, 128, Event.RACE, "in shared memory"),
-    "whole_warps_at_two_barriers": (1, 64, Event.BARRIERS_MIXED, "every GPU of today"),
-    "half_a_warp_at_another_barrier": (1, 64, Event.DIVERGENT_BARRIER, "of a warp reach"),
-    "writes_what_others_read": (3, 64, Event.RACE, "between blocks"),
-    "fence_but_no_flag": (3, 64, Event.RACE, "between blocks"),
-    "no_barrier_ahead_of_the_count": (3, 64, Event.RACE, "between blocks"),
-    "no_fence_ahead_of_the_flag": (2, 64, Event.RACE, "between blocks"),
-    "no_barrier_behind_the_flag": (3, 64, Event.RACE, "between blocks"),
-    "no_fence_behind_the_flag": (
-        3,
-        64,
-        Event.NO_FENCE_AFTER_FLAG,
-        "__threadfence() behind the wait",
-    ),
-    "fence_ahead_of_the_data": (2, 64, Event.RACE, "before it is set and another after the wait"),
-    "fence_of_another_warp": (2, 64, Event.RACE, "between blocks"),
-    "fence_of_the_block": (2, 64, Event.RACE, "between blocks"),
-    "lock_without_a_fence_behind": (4, 32, Event.VOLATILE_RACE, "orders nothing"),
-    "lock_without_a_fence_ahead": (4, 32, Event.VOLATILE_RACE, "orders nothing"),
-    "lock_with_narrow_fences": (4, 32, Event.VOLATILE_RACE, "orders nothing"),
-    "lock_with_the_scope_of_a_block": (4, 32, Event.BLOCK_SCOPE_ONLY, "of one block only"),
-    "volatile_beside_an_atomic": (2, 32, Event.VOLATILE_RACE, "no thread waits"),
-    "last_block_takes_volatile_sums": (3, 32, Event.VOLATILE_RACE, "no thread waits"),
-    "last_block_looks_at_volatile_sums": (3, 32, Event.VOLATILE_RACE, "no thread waits"),
-    "volatile_flag_without_a_fence": (1, 64, Event.RACE, "in shared memory"),
-    "clears_and_adds": (3, 64, Event.ATOMIC_AND_PLAIN, "cudaMemset"),
-    "clears_shared_and_adds": (1, 64, Event.ATOMIC_AND_PLAIN, "__syncthreads() between"),
-    "adds_for_the_block": (3, 64, Event.BLOCK_SCOPE_ONLY, "thread_scope_device"),
-    "pairs_without_one_barrier": (1, 128, Event.RACE, "no __syncthreads()"),
-    "reads_two_arrays": (2, 64, Event.RACE, "between blocks"),
-    "writes_what_is_there": (3, 64, Event.RACE, "double work"),
-    "reads_as_constant": (1, 64, Event.READ_ONLY_WRITTEN, "with a plain load"),
-    "reads_a_constant": (1, 64, Event.READ_ONLY_WRITTEN, "with a plain load"),
-    "beyond_its_row": (2, 64, Event.RACE, "the check of the bounds is missing"),
-    "waits_for_nobody": (3, 64, Event.WAITS_FOR_EVER, "no thread writes any more"),
-    "mask_without_caller": (1, 32, Event.MASK_WITHOUT_CALLER, "0x0000ffff does not name"),
-    "mask_beyond_the_block": (1, 16, Event.MASK_BEYOND_BLOCK, "0xffffffff"),
-    "value_of_an_absent_lane": (1, 32, Event.ABSENT_LANE, "takes no part"),
-    "shuffle_in_a_branch": (1, 32, Event.DIVERGENT_WARP_OP, "lanes 16-31 do not"),
-    "copy_not_committed": (1, 64, Event.COPY_NOT_COMMITTED, "__pipeline_commit()"),
-    "copy_not_waited_for": (1, 64, Event.ASYNC_RACE, "not waited for"),
-    "last_fetch_unused": (1, 64, Event.UNUSED_RACE, "nothing uses what was read", (4,)),
-    "last_fetch_stored": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "last_fetch_votes": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "last_fetch_added": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "last_fetch_kept": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "last_fetch_returns": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
-    "sum_never_set": (1, 32, Event.NEVER_SET, "no value yet", (9,)),
-    "recursion": (1, 32, Event.STACK_OVERFLOW, "stack of 1024 bytes", (40,)),
-}
+WRONG = {kernel: row for kernel, *row in values("wrong_order.txt")}
 
 
 @pytest.mark.parametrize("turn", [0, 1], ids=["forwards", "backwards"])
 @pytest.mark.parametrize("kernel", WRONG)
 def test_wrong_kernels_are_told_what_is_wrong(kernel: str, turn: int) -> None:
-    blocks, threads, event, says, *scalars = WRONG[kernel]
+    blocks, threads, name, says, *scalars = WRONG[kernel]
+    event = Event[name]
     outcome, _, _ = watch(kernel, blocks, threads, *scalars, turn=turn)
     found = [f for f in outcome.findings if f.event is event]
     assert found, outcome.findings
@@ -219,3 +161,173 @@ def test_blocks_that_do_not_wait_need_not_fit() -> None:
 def test_a_larger_stack_takes_deeper_calls(stack: int, events: list[Event]) -> None:
     outcome, _, _ = watch("recursion", 1, 32, (40,), stack=stack)
     assert [found.event for found in outcome.findings] == events
+
+
+# --- programmatic launches: what comes before griddepcontrol.wait, against kernels that still run
+
+
+THREADS, BLOCKS = 64, 4
+N = THREADS * BLOCKS
+
+PROGRAMMATIC = (Path(__file__).parent / "kernels" / "dependency.cu").read_text()
+
+
+@cache
+def simulator() -> Simulator:
+    ptx, folder = compiled(PROGRAMMATIC, "sm_90")
+    return Simulator(ptx, folder, engine())
+
+
+def outcome_of(*kernels: str) -> SimOutcome:
+    """One call that launches ``kernels``, those with a + in front programmatically."""
+    arrays = [np.arange(N, dtype=np.float32), *np.zeros((2, N), np.float32), np.zeros(1, np.int32)]
+    allocations = allocated(*(array.nbytes for array in arrays))
+    shape = {"grid": (BLOCKS, 1, 1), "block": (THREADS, 1, 1)}
+    operations = (
+        launched(k.removeprefix("+"), *allocations, **shape, programmatic=k.startswith("+"))
+        for k in kernels
+    )
+    plan = planned(allocations, *operations, inputs=4, outputs=0)
+    buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
+    return simulator().run(plan, buffers, SimLimits(seconds=20))
+
+
+def line(kernel: str) -> int:
+    """The marked line of ``kernel``."""
+    lines = PROGRAMMATIC.splitlines()
+    (first,) = (k for k, text in enumerate(lines) if f" {kernel} ARGS" in text)
+    return next(k for k, text in enumerate(lines[first:], first + 1) if text.endswith("// BAD"))
+
+
+def early(outcome: SimOutcome) -> list[Finding]:
+    assert outcome.stopped is None
+    return [each for each in outcome.findings if each.event is Event.BEFORE_GRID_WAIT]
+
+
+LAUNCHES = [(says, tuple(kernels.split())) for says, kernels in table("dependency.txt")]
+ON_TIME = [kernels for says, kernels in LAUNCHES if says == "right"]
+TOO_EARLY = [kernels for says, kernels in LAUNCHES if says == "wrong"]
+
+
+@pytest.mark.parametrize("kernels", ON_TIME, ids=" ".join)
+def test_who_waits_is_not_accused(kernels: tuple[str, ...]) -> None:
+    outcome = outcome_of(*kernels)
+    assert outcome.findings == () and outcome.stopped is None
+
+
+@pytest.mark.parametrize("kernels", TOO_EARLY, ids=" ".join)
+def test_what_is_done_too_early(kernels: tuple[str, ...]) -> None:
+    (found,) = early(outcome_of(*kernels))
+    assert found.severity is Severity.ERROR
+    assert found.place is not None and found.place.line == line(kernels[-1].removeprefix("+"))
+
+
+def test_the_sentence_says_what_the_kernel_before_may_do() -> None:
+    (reads,) = early(outcome_of("pack", "+no_wait"))
+    assert "reads B[" in sentence(reads)
+    assert "may still be writing there" in sentence(reads)
+    (writes,) = early(outcome_of("reads_out", "+writes_out_before"))
+    assert "writes C[" in sentence(writes)
+    assert "may still be reading there" in sentence(writes)
+
+
+def test_the_time_limit_holds_between_launches() -> None:
+    array = np.zeros(1 << 20, np.uint8)
+    memory = Allocation(name="a", address=1 << 32, size=array.nbytes)
+    fill = Memset(allocation=0, delta=0, value=1, size=array.nbytes)
+    plan = planned((memory,), *(fill,) * 100_000, inputs=1, outputs=0)
+    outcome = simulator().run(plan, {0: array}, SimLimits(seconds=0.2))
+    assert outcome.stopped == "time"
+
+
+# --- streams
+
+
+CELL = 4
+
+
+def memset(after: tuple[int, ...] | None = None) -> Memset:
+    return Memset(allocation=2, delta=0, value=0, size=4, after=after)
+
+
+@pytest.mark.parametrize(
+    ("operations", "rivals"),
+    [
+        ((memset(), memset(), memset()), [0, 0, 0]),
+        ((memset(), memset(()), memset((1,))), [0, 0b1, 0b1]),
+        ((memset(), memset(()), memset((2, 1)), memset((1,))), [0, 0b1, 0, 0]),
+        ((memset(), memset(()), Synchronise(after=(1,)), memset(())), [0, 1, 1, 1]),
+        ((memset(), memset(()), Synchronise(), memset(())), [0, 1, 0, 0]),
+        ((memset(), Free(allocation=3), memset(())), [0, 0, 0]),
+        ((memset(), Free(allocation=3, ordered=True), memset(())), [0, 0, 0b11]),
+        ((memset((7, -1)), memset((2, 0))), [0, 1]),  # forged
+    ],
+)
+def test_what_is_unordered(operations: tuple[Operation, ...], rivals: list[int]) -> None:
+    assert unordered(operations) == rivals
+
+
+STRONG, ASKED = WRITTEN_STRONGLY, READ_STRONGLY
+
+
+def used(*cells: int) -> Use:
+    use = launch_use(0, np.array(cells, np.uint8), CELL)
+    assert use is not None
+    return use
+
+
+def rows(start: int, end: int, count: int, pitch: int) -> Use:
+    return rows_use(Use(0, start, end, True), count, pitch, CELL)
+
+
+RACES = [
+    ("a read and a write", used(READ), used(WRITTEN), True),
+    ("two reads", used(READ), used(READ), False),
+    ("two writes", used(WRITTEN), used(WRITTEN), True),
+    ("neighbours", used(WRITTEN, 0, WRITTEN), used(0, WRITTEN), False),
+    ("the last of several", used(0, READ, 0, READ), used(0, 0, 0, WRITTEN), True),
+    ("atomics", used(STRONG), used(STRONG), False),
+    ("atomics that nobody reads, and a race", used(STRONG, WRITTEN), used(STRONG, READ), True),
+    ("atomics that may order the rest", used(STRONG, WRITTEN), used(STRONG | ASKED, READ), False),
+    ("an atomic and a read", used(STRONG), used(READ), True),
+    ("a flag that may order the rest", used(STRONG, WRITTEN), used(ASKED, READ), False),
+    ("a memset of a part", used(0, READ), Use(0, 5, 9, True), True),
+    ("a memset of the rest", used(READ, 0, READ), Use(0, 4, 8, True), False),
+    ("a memset and atomics", used(STRONG), Use(0, 0, 4, True), True),
+    ("a copy that reads", used(READ), Use(0, 0, 4, False), False),
+    ("rows between", used(WRITTEN, 0, 0, WRITTEN), rows(4, 8, 3, 12), False),
+    ("rows that meet", used(0, 0, WRITTEN), rows(4, 9, 3, 12), True),
+    ("rows beside each other", rows(0, 5, 3, 12), rows(8, 10, 3, 12), False),
+    ("rows over each other", rows(0, 8, 3, 12), rows(18, 20, 1, 12), True),
+    ("two memsets", Use(0, 0, 6, True), Use(0, 6, 9, True), False),
+    ("two memsets that meet", Use(0, 0, 7, True), Use(0, 6, 9, True), True),
+    ("elsewhere", Use(0, 0, 7, True), Use(1, 0, 7, True), False),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "race"), [r[1:] for r in RACES], ids=[r[0] for r in RACES]
+)
+def test_what_races(one: Use, other: Use, race: bool) -> None:
+    for first, second in ((one, other), (other, one)):
+        watch = Watch((memset(), memset(())), CELL)
+        assert watch.watches(0) and watch.watches(1)
+        assert watch.races(0, [first]) == []
+        assert watch.races(1, [second]) == ([(0, 0)] if race else [])
+
+
+def test_one_stream_is_not_watched() -> None:
+    watch = Watch((memset(), memset()), CELL)
+    assert not (watch.watches(0) or watch.watches(1))
+
+
+def test_thousands_of_streams_are_watched_in_little_time() -> None:
+    """The first half comes after nothing, the second after nothing but the last of the first."""
+    count = 5000
+    operations = tuple(memset(()) for _ in range(count))
+    ordered = tuple(memset((place + 1,)) for place in range(count - 1))
+    started = time.process_time()
+    watch = Watch((*operations, *ordered, memset(())), CELL)
+    for place in range(2 * count):
+        watch.races(place, (Use(0, 4 * place, 4 * place + 4, True),))
+    assert time.process_time() - started < 5

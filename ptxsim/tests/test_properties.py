@@ -1,7 +1,5 @@
 """Properties of the simulator: any launch geometry multiplies, any arithmetic is what C++ says."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fragments.generate import COUNT, VARIABLES, program
-from harness import cuda_tool, engine, kernels
+from harness import compiled, engine, kernels
 from ptxsim.launching import launch
 from ptxsim.outcome import RefusedProgram, SimLimits
 from ptxsim.tensor_maps import Output
@@ -26,26 +24,12 @@ LIMITS = SimLimits(seconds=30)
 TILES = [(1, 1, 8), (2, 1, 4), (3, 2, 5), (4, 4, 8), (1, 8, 16)]  # TM, TN, BK in gemm.cu
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("properties")
-
-
-def compiled(folder: Path, name: str, source: str, *flags: str) -> Path:
-    """nvcc's PTX of ``source``."""
-    (folder / f"{name}.cu").write_text(source)
-    target = folder / f"{name}.ptx"
-    nvcc = [str(cuda_tool("nvcc")), "-arch=sm_80", "-std=c++17", "-lineinfo", "-ptx", "-w"]
-    subprocess.run([*nvcc, *flags, "-o", target, folder / f"{name}.cu"], check=True)
-    return target
-
-
 # --- any shape, any geometry
 
 
 @pytest.fixture(scope="module")
-def gemm(folder: Path) -> Path:
-    return compiled(folder, "gemm", kernels("gemm.cu"))
+def gemm() -> Path:
+    return compiled(kernels("gemm.cu"))[1] / "sgemm.ptx"
 
 
 @settings(max_examples=60, deadline=None)
@@ -103,27 +87,16 @@ class Fragments:
 def compile_fragments(folder: Path, seeds: range, *, directed: bool) -> Fragments:
     text, bodies = program(seeds, directed=directed)
     includes = f'#include "{FRAGMENTS}/{{}}"\n#include "{FRAGMENTS}/common.cuh"\n'
-    kernels = "".join(
-        f'extern "C" __global__ void kernel_{seed}(const long long* in, const long long*, '
-        "long long* out, int count) {\n"
-        "  const int t = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "  if (t >= count) return;\n"
-        f"  in += VALUES * t, out += VALUES * t;\n  CALL(fragment_{seed}, in, out)\n}}\n"
-        for seed in seeds
-    )
-    loops = "".join(
-        f'extern "C" void host_{seed}(const long long* in, long long* out, int count) {{\n'
-        "  for (; count > 0; --count, in += VALUES, out += VALUES)\n"
-        f"    CALL(fragment_{seed}, in, out)\n}}\n"
-        for seed in seeds
-    )
-    device = compiled(folder, "f", includes.format("device.cuh") + text + kernels, "-fmad=false")
+    calls = "".join(kernels("fragment.cu", seed=seed) for seed in seeds)
+    loops = "".join(kernels("fragment.cpp", seed=seed) for seed in seeds)
+    device = includes.format("device.cuh") + text + calls
+    ptx = compiled(device, flags="-fmad=false -w")[1] / "sgemm.ptx"
     source, library = folder / "host.cpp", folder / "host.so"
     source.write_text(includes.format("intrinsics.hpp") + text + loops)
     gxx = ["g++", "-std=c++17", "-O1", "-fwrapv", "-shared", "-fPIC"]
     exact = ["-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing", "-w"]
     subprocess.run([*gxx, *exact, "-o", library, source], check=True)
-    return Fragments(dict(zip(seeds, bodies, strict=True)), device, ctypes.CDLL(str(library)))
+    return Fragments(dict(zip(seeds, bodies, strict=True)), ptx, ctypes.CDLL(str(library)))
 
 
 @cache

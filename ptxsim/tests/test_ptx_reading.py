@@ -1,7 +1,5 @@
 """One reading of PTX: the grader takes a text as ptxas does, or refuses it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -9,7 +7,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from harness import allocated, cuda_tool, engine, kernels, launched, planned
+from harness import allocated, cuda_tool, engine, kernels, launched, planned, table
 from ptxsim.frontend.interface import interface
 from ptxsim.frontend.module import read_module
 from ptxsim.frontend.reader import parse
@@ -166,26 +164,13 @@ def test_a_gpu_runs_what_was_read(tmp_path: Path) -> None:
     said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     cubin = assembled(tmp_path, f"sm_{said.split()[0].replace('.', '')}")
     done = subprocess.run(
-        [sys.executable, "-c", ON_GPU, str(cubin), str(len(READ))],
+        [sys.executable, "-c", kernels("odd_on_gpu.py.in"), str(cubin), str(len(READ))],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [odd.says for odd in READ]
-
-
-ON_GPU = """
-import json, sys
-import cupy
-module = cupy.RawModule(path=sys.argv[1])
-stored = []
-for i in range(int(sys.argv[2])):
-    out = cupy.full(1, 0xDEADBEEF, cupy.uint32)
-    module.get_function(f"k{i}")((1,), (1,), (out,))
-    stored.append(int(out[0]))
-print(json.dumps(stored))
-"""
 
 
 def test_the_corpus_is_large() -> None:
@@ -205,49 +190,20 @@ def counted(text: str, count: int) -> str:
     return "".join(text.replace("#", str(i)) for i in range(count))
 
 
-# name → the text at a size of about so many characters
-LARGE: dict[str, Callable[[int], str]] = {
-    "kernels": lambda n: counted(".visible .entry k#(.param .u64 p)\n{ret;}\n", n // 45),
-    "a parameter list that never ends": lambda n: (
-        ".visible .entry k(" + counted(".param .b32 a#,", n // 18)
-    ),
-    "one line": lambda n: KERNEL + "mov.u32 %r1, 1; " * (n // 16) + END,
-    "commas": lambda n: KERNEL + "add " + "," * n,
-    "operands": lambda n: KERNEL + "add %r1" + ", %r1" * (n // 5) + ";" + END,
-    "open comments": lambda n: "/*" * (n // 2),
-    "stars": lambda n: "/*" + "* " * (n // 2) + "*/",
-    "comments": lambda n: "//\n" * (n // 3),
-    "quotation marks": lambda n: '"' * n,
-    "open braces": lambda n: KERNEL + "{" * n,
-    "braces": lambda n: KERNEL + "{}" * (n // 2) + END,
-    "deep braces": lambda n: KERNEL + ("{" * 60 + "mov.u32 %r1, 1;" + "}" * 60) * (n // 135) + END,
-    "labels": lambda n: KERNEL + counted("L#: bra L#;\n", n // 20) + END,
-    "jumps out of deep braces": lambda n: (
-        KERNEL
-        + ("{" * 60 + counted("bra L#;\n", n // 20) + "}" * 60)
-        + counted("L#:", n // 20)
-        + END
-    ),
-    "a jump table": lambda n: KERNEL + "T: .branchtargets L" + ",L" * (n // 2) + "; L:" + END,
-    "families": lambda n: KERNEL + counted(".reg .b32 a#x<4294967295>;\n", n // 30) + END,
-    "registers and a family of theirs": lambda n: (
-        KERNEL + counted(".reg .b32 x#;\n", n // 18) + ".reg .b32 x<1>;" + END
-    ),
-    "scopes": lambda n: KERNEL + "{.reg .b32 x; mov.u32 x, 1;}\n" * (n // 30) + END,
-    "digits": lambda n: KERNEL + "mov.u32 %r1, " + "1" * n + "a;" + END,
-    "modifiers": lambda n: KERNEL + "mov" + ".u32" * (n // 4) + " %r1, 1;" + END,
-    "a sum": lambda n: KERNEL + "mov.u32 %r1, 1" + "+1" * (n // 2) + ";" + END,
-    "initial values": lambda n: f".global .b8 x[{n}] = {{1" + ",1" * (n // 2) + "};",
-    "dimensions": lambda n: ".global .b8 x" + "[1]" * (n // 3) + ";",
-    "files": lambda n: counted('.file # "a"\n', n // 14),
-    "lines of calls in calls": lambda n: (
-        KERNEL
-        + counted(".loc 1 # 1\n.loc 2 # 1, function_name x, inlined_at 1 # 1\n", n // 60)
-        + END
-    ),
-    "blank lines before a mistake": lambda n: KERNEL + ".loc 1 1 1\n" + "\n" * n + "!",
-    "a debug section": lambda n: ".section .debug_x {" + ".b8 1,2,3\n" * (n // 10) + "}",
-}
+def large(parts: Sequence[str], size: int) -> str:
+    """A text of about so many characters, by a row of large.txt."""
+    text = ""
+    for part in parts:
+        for name, stands_for in HOLES.items():
+            part = part.replace(name, stands_for)
+        per, times, repeated = part.partition("×")
+        text += counted(repeated, size // int(per)) if times else per
+    return text.replace("$SIZE", str(size))
+
+
+LARGE = {name: parts for name, *parts in table("large.txt")}
+HOLES = {"$KERNEL": KERNEL, "$END": END, "$OPEN": "{" * 60, "$CLOSE": "}" * 60}
+HOLES |= {r"\n": "\n", r"\x20": " "}
 
 
 def seconds(text: str) -> float:
@@ -258,16 +214,16 @@ def seconds(text: str) -> float:
     return time.process_time() - started
 
 
-@pytest.mark.parametrize("make", LARGE.values(), ids=LARGE.keys())
-def test_hostile_text_takes_time_in_proportion(make: Callable[[int], str]) -> None:
+@pytest.mark.parametrize("parts", LARGE.values(), ids=LARGE.keys())
+def test_hostile_text_takes_time_in_proportion(parts: Sequence[str]) -> None:
     """Four times the text takes four times as long; sixteen times would be quadratic.
 
     Caches and frequencies differ from moment to moment, so one good measurement is enough.
     """
     ratios = []
     while not ratios or (ratios[-1] >= 9 and len(ratios) < 4):
-        small, large = seconds(make(30_000)), seconds(make(120_000))
-        ratios.append(large / max(small, 0.01))
+        short, long = (seconds(large(parts, size)) for size in (30_000, 120_000))
+        ratios.append(long / max(short, 0.01))
     assert ratios[-1] < 9, ratios
 
 

@@ -3,15 +3,13 @@
 The kernels are in kernels/sim.cu.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 
 import harness
-from harness import kernels, sentence
+from harness import kernels, sentence, values
 from ptxsim.findings.finding import Severity
 from ptxsim.outcome import RefusedProgram, SimOutcome
 
@@ -181,16 +179,7 @@ def test_deadlock_is_told_apart_from_a_slow_kernel() -> None:
 # --- races
 
 
-@pytest.mark.parametrize(
-    ("kernel", "races"),
-    [
-        ("race_32", True),
-        ("race_1", True),
-        ("syncwarp_1", False),
-        ("syncwarp_32", True),
-        ("syncthreads_32", False),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "races"), values("shared_races.txt"))
 def test_shared_race_needs_the_right_barrier(kernel: str, races: bool) -> None:
     outcome = run(kernel, [floats(64), zeros(64)], 64)
     assert [f.kind for f in outcome.findings if f.severity is Severity.ERROR] == (
@@ -221,18 +210,7 @@ def test_undefined_values_are_followed_to_the_result() -> None:
 # --- copies, one of them plain
 
 
-@pytest.mark.parametrize(
-    ("kernel", "says", "threads"),
-    [
-        ("two_byte_neighbours", None, 64),
-        ("copy_right", None, 64),
-        ("copy_not_waited_for", "cp.async not waited for", 64),
-        ("copy_waits_for_another", "cp.async not waited for", 64),
-        ("copy_without_barrier", "in shared memory", 64),
-        ("bulk_waits", None, 256),
-        ("bulk_does_not_wait", "in shared memory", 256),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "says", "threads"), values("reversing.txt"))
 def test_reversing_through_shared_memory(kernel: str, says: str | None, threads: int) -> None:
     b = zeros(threads)
     outcome = run(kernel, [floats(threads), b], threads)
@@ -279,19 +257,7 @@ def test_counts_of_a_copy() -> None:
     assert line.global_bytes == 64 * 8
 
 
-@pytest.mark.parametrize(
-    ("kernel", "mark", "wavefronts"),
-    [
-        ("banks_in_a_row", "banks", 1),
-        ("every_other_bank", "banks", 2),
-        ("one_bank_of_four", "banks", 4),
-        ("broadcast", "banks", 1),
-        ("shared_passes", "a quarter", 1),
-        ("shared_passes", "half", 2),
-        ("shared_passes", "every other", 2),
-        ("shared_passes", "all but one", 2),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "mark", "wavefronts"), values("bank_conflicts.txt"))
 def test_bank_conflicts(kernel: str, mark: str, wavefronts: int) -> None:
     """Lanes that take no part object to no shared pass."""
     outcome = run(kernel, [floats(128), zeros(32)])

@@ -3,8 +3,6 @@
 The kernels are in kernels/tensor_cores.cu; a wrong one is wrong where a line says BAD.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Tiles of tensors of one to five dimensions, as TMA brings them and takes them away: what of them
 lies where in shared memory under each swizzle, and what becomes of the parts outside."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any
@@ -11,24 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import engine, kernels, sentence
+from harness import engine, kernels, sentence, values
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Kind, Severity
 from ptxsim.launching import launch
 from ptxsim.tensor_maps import DataType, Output, Swizzle, TensorMap
 
-# Extents, box and the tile's first coordinates, the innermost dimension first. Tiles reach beyond
-# the tensor on both sides, and one lies beyond it altogether.
-TILES = [
-    ((100,), (32,), (80,)),
-    ((100,), (32,), (-8,)),
-    ((20, 30), (16, 8), (8, 25)),
-    ((20, 30), (16, 8), (-4, -3)),
-    ((24, 7, 5), (8, 4, 2), (20, 5, 4)),
-    ((8, 5, 4, 3), (8, 2, 3, 2), (0, 4, -1, 2)),
-    ((8, 3, 2, 4, 3), (8, 2, 2, 3, 2), (4, -1, 1, 2, -1)),
-    ((8, 3, 2, 4, 3), (4, 2, 2, 3, 2), (0, 0, 2, 0, 0)),
-]
+TILES = values("tiles.txt")
 # Bits of the shared address that are flipped by others, three places further up.
 SWIZZLED = {Swizzle.BYTES_32: 0x10, Swizzle.BYTES_64: 0x30, Swizzle.BYTES_128: 0x70}
 
@@ -197,28 +184,16 @@ def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_pat
 
 
 @pytest.mark.parametrize("kernel", ["brings", "takes"])
-@pytest.mark.parametrize(
-    ("type_", "first", "says"),
-    [
-        (DataType.FLOAT16, 27, "has 27 as its innermost coordinate, which comes to 54 bytes"),
-        (DataType.FLOAT16, -4, "has -4 as its innermost coordinate, which comes to -8 bytes"),
-        (DataType.FLOAT16, 40, ""),
-        (DataType.FLOAT16, -8, ""),
-        (DataType.UINT8, 8, "comes to 8 bytes"),
-        (DataType.UINT8, 16, ""),
-        (DataType.FLOAT64, 1, "comes to 8 bytes"),
-        (DataType.FLOAT64, 2, ""),
-    ],
-)
+@pytest.mark.parametrize(("type_", "first", "says"), values("tile_starts.txt"))
 @pytest.mark.parametrize("other", [0, 1])
 def test_a_tile_begins_at_a_multiple_of_16_bytes(
-    kernel: str, type_: DataType, first: int, says: str, other: int, tmp_path: Path
+    kernel: str, type_: str, first: int, says: str, other: int, tmp_path: Path
 ) -> None:
     """Of the innermost dimension; other coordinates may be anything."""
-    each = {DataType.UINT8: 1, DataType.FLOAT16: 2, DataType.FLOAT64: 8}[type_]
+    each = {"UINT8": 1, "FLOAT16": 2, "FLOAT64": 8}[type_]
     ptx = ptx_for((4, 8), (first, other), tmp_path)  # 4 words a row, in elements of any size
     tensor, words = np.ones(1024, np.float32), np.ones(32, np.float32)
-    given = TensorMap(tensor, type_, (64, 8), (512,), (16 // each, 8))
+    given = TensorMap(tensor, DataType[type_], (64, 8), (512,), (16 // each, 8))
     found = launch(ptx, kernel, 1, 32, [given, words], engine=engine()).findings
     events = [Event.TILE_MISALIGNED] * bool(says)
     if kernel == "takes" and first == -8:
@@ -252,21 +227,7 @@ def test_what_fills_with_nan(type_: DataType, bits: np.generic, tmp_path: Path) 
         assert (words[:16] == 1).all()
 
 
-# Before and after. A TF32 keeps 10 of a float's 23 bits.
-ROUNDED = {
-    0x3F801000: 0x3F800000,  # half of the last bit: to the even one
-    0x3F801001: 0x3F802000,
-    0x3F803000: 0x3F804000,
-    0xBF801FFF: 0xBF802000,
-    0x00000001: 0x00000000,
-    0x007FFFFF: 0x00800000,
-    0x7F7FFFFF: 0x7F800000,  # too large: infinite
-    0x7F800000: 0x7F800000,
-    0xFF800000: 0xFF800000,
-    0x7FC12345: 0x7FFFE000,  # one NaN for all
-    0xFFA00001: 0x7FFFE000,
-    0x3F802000: 0x3F802000,
-}
+ROUNDED = dict(values("tf32.txt"))  # floats, by their bits
 
 
 @pytest.mark.parametrize("type_", [DataType.TFLOAT32, DataType.TFLOAT32_FTZ, DataType.FLOAT32])
@@ -299,3 +260,28 @@ def test_maps_may_lie_in_device_memory_and_tensors_behind_an_arrays_start(tmp_pa
     outcome = launch(ptx, "brings", 1, 32, [maps, Output(words)], engine=engine())
     assert outcome.findings == ()
     np.testing.assert_array_equal(words, tensor[32:])
+
+
+# --- boxes of more bytes than 32 bits count
+
+
+LOAD = (
+    "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+    "[%r1], [%rd2, {%r3, %r3, %r3, %r3}], [%r2];"
+)
+STORE = "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%rd2, {%r3, %r3, %r3, %r3}], [%r1];"
+
+
+@pytest.mark.parametrize(("moves", "access"), [(LOAD, "write"), (STORE, "read")])
+@pytest.mark.parametrize("box", [(256, 256, 256, 256), (256, 256, 256, 255), (256, 256, 17, 1)])
+def test_a_tile_that_no_block_has_room_for(
+    moves: str, access: str, box: tuple[int, ...], tmp_path: Path
+) -> None:
+    ptx = tmp_path / "moves.ptx"
+    ptx.write_text(kernels("giant_tiles.ptx", moves=moves))
+    array = np.zeros(1 << 20, np.uint8)
+    tensor = TensorMap(array, DataType.UINT8, (256, 256, 256, 256), (256, 1 << 16, 1 << 16), box)
+    outcome = launch(ptx, "moves", 1, 1, [tensor], engine=engine())
+    (found,) = [each for each in outcome.findings if each.event is Event.OUT_OF_BOUNDS]
+    assert f"shared {access}" in sentence(found)
+    assert "across the end of the 128-byte array tile" in sentence(found)

@@ -1,8 +1,6 @@
 """Video instructions, and what the PTX ISA's pseudo-code says that they compute; where it leaves
 room, what ptxas makes of them (ptxsim/engine/arithmetic/video.cpp)."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, product

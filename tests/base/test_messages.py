@@ -1,8 +1,8 @@
 """Messages are data: text and arguments, in any language, whatever a document says."""
 
-from __future__ import annotations
-
 import gettext
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import msgspec
@@ -21,6 +21,7 @@ from ptxsim.message import (
     sentences,
     verbatim,
 )
+from tests.support.files import beside, values
 
 SECONDS = phrase("it took {seconds:.3g} s of {whole}", seconds=2 / 3, whole=7)
 
@@ -77,16 +78,7 @@ def test_a_document_gives_them_back() -> None:
         assert again == message and str(again) == str(message) and hash(again) == hash(message)
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "shown"),
-    [
-        ("而 {x}", "线程 (1,31,0)", "而线程 (1,31,0)"),
-        ("{x} 写入", "线程块", "线程块写入"),
-        ("在{x}写入 {y}", "sgemm.cu:3", "在 sgemm.cu:3 写入 {y}"),
-        ("{x}的末尾", "B（共 4 字节）", "B（共 4 字节）的末尾"),
-        ("by {x} at 3", "张三", "by 张三 at 3"),
-    ],
-)
+@pytest.mark.parametrize(("text", "value", "shown"), values(__file__, "spaces.txt"))
 def test_chinese_has_spaces_beside_latin_words_only(text: str, value: str, shown: str) -> None:
     assert str(phrase(text, x=value)) == shown
 
@@ -108,3 +100,24 @@ def test_a_forged_one_does_not_grow_without_end() -> None:
     deep = b'{"text":"{a}","args":{"a":' * 30 + b'""' + b"}}" * 30
     with pytest.raises(msgspec.ValidationError, match="too deep"):
         msgspec.json.decode(deep, type=Message)
+
+
+# --- reading by two threads
+
+
+_JSON, _BUILTINS = """b'{"inner": {"x": 1}, "name": "a"}'""", """{"inner": {"x": 1}, "name": "a"}"""
+
+
+def run(call: str) -> int:
+    program = beside(__file__, "two_threads.py.in", call=call)
+    return subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode
+
+
+@pytest.mark.parametrize("call", [f"decode({_JSON}, Outer)", f"convert({_BUILTINS}, Outer)"])
+def test_two_threads_may_need_a_type_for_the_first_time_at_once(call: str) -> None:
+    assert run(call) == 0
+
+
+def test_msgspec_alone_cannot_do_that() -> None:
+    """Should this fail, msgspec has learnt it, and ``decoding`` can go."""
+    assert run(f"msgspec.json.decode({_JSON}, type=Outer)") != 0

@@ -1,7 +1,5 @@
 """Names that code may use without an #include of its own, because the real headers bring them."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from grader.build.entry import with_brought_headers
 from grader.build.toolchain import find_toolchain
 from grader.labs.submission import load_submission
 from tests.support.bench import built
-from tests.support.files import table
+from tests.support.files import table, values
 from tests.support.places import ROOT
 from tests.support.product import GEMM, MAIN
 
@@ -21,7 +19,7 @@ NAMES: dict[str, str] = {}
 for header, names in table(__file__, "names.txt"):
     NAMES[header] = f"{NAMES.get(header, '')} {names}"
 OF_THE_LAB = {  # not of Thrust: the lab's own gemm.cuh includes <cute/tensor.hpp>
-    "cute/tensor.hpp": "cute::Tensor cute::Layout cute::make_tensor cute::local_tile cute::gemm",
+    "cute/tensor.hpp": "cute::Tensor cute::Layout cute::make_tensor cute::local_tile cute::gemm"
 }
 
 
@@ -53,15 +51,7 @@ def test_each_name_alone_brings_its_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "source",
-    [
-        STARTER,
-        "const int half = BK / 2;",
-        "x = y * half; if (i < half) a[half] = 0;",
-        "#include <cute/layout.hpp>\nusing namespace cute; cute::Layout<int> x;",
-        "#include <string>\nstd::string name;",
-        "namespace cute { struct Tile; } cute::Tile* tile;",
-    ],
+    "source", [STARTER, *(text for (text,) in values(__file__, "no_headers.txt"))]
 )
 def test_what_needs_nothing_brings_nothing(source: str, tmp_path: Path) -> None:
     assert brought(tmp_path, source) == []

@@ -1,7 +1,5 @@
 """The grader's own C++: compiled once, cached, safe for two graders at once."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess
@@ -13,7 +11,7 @@ import pytest
 
 from grader.base import native
 from grader.base.errors import ToolchainError
-from tests.support.processes import living, until
+from tests.support.commands import living, until
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Where nvcc is looked for; toolkits as they are found on machines: used where they serve, else
 passed over in words."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -19,6 +17,7 @@ from grader.judge.pipeline import grade
 from grader.labs.lab import load_lab
 from grader.run.protocol import quietly
 from tests.support.bench import bench
+from tests.support.files import values
 from tests.support.places import ALICE, BROKEN
 
 _WHEELS = {  # of one release, which fit together
@@ -68,16 +67,7 @@ def test_script_on_path_leads_to_the_real_nvcc(
     assert (found.origin, found.nvcc) == ("PATH", real.resolve())
 
 
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({"CUDA_HOME": "/nowhere"}, "CUDA_HOME=/nowhere holds no bin/nvcc"),
-        ({"SGEMM_GRADER_CUDA": "home"}, "no nvcc in SGEMM_GRADER_CUDA=home"),
-        ({"SGEMM_GRADER_CUDA": "best"}, "must be one of home, path, wheel"),
-        ({"NVCC_CCBIN": "/nowhere/g++"}, r"NVCC_CCBIN=/nowhere/g\+\+"),
-        ({"PATH": "/nowhere"}, "install g\\+\\+"),
-    ],
-)
+@pytest.mark.parametrize(("variables", "words"), values(__file__, "missing.txt"))
 def test_what_is_missing_is_named(
     variables: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

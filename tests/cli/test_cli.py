@@ -1,7 +1,5 @@
 """The command line as a user meets it: real processes, exit statuses, one-line errors."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -25,8 +23,9 @@ from grader.cli.entry import main, unsupported
 from grader.results import store
 from ptxsim.message import Message, verbatim
 from tests.support import boards, commands
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.commands import Processes, environment
+from tests.support.files import beside, table, values
 from tests.support.places import ROOT
 from tests.support.results import RACE, WRONG, make_result
 
@@ -41,12 +40,7 @@ groups:
 """
 GRADE = (sys.executable, "-m", "grader.cli")
 NAIVE = ROOT / "starter"
-LAB = """\
-id: quick
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[1, 1, 1], [2, 3, 5], [33, 17, 20]]
-"""
+LAB = commands.QUICK
 
 
 def run(*arguments: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -123,12 +117,14 @@ def test_an_accepted_grade_fits_one_screen(place: Path) -> None:
 
 
 def test_json_is_the_document_and_nothing_else(place: Path) -> None:
-    submission(place, "alice")
-    done = run("--json", "--out", "elsewhere", "--lab", "lab.yaml", "submissions/alice", cwd=place)
+    """Of a folder that is named like a command."""
+    shutil.copytree(NAIVE, place / "doctor")
+    done = run("--json", "--out", "elsewhere", "--lab", "lab.yaml", "./doctor", cwd=place)
     assert done.returncode == 0
     assert done.stdout.count("\n") == 1
     document = json.loads(done.stdout)
     assert document["schema"] == "sgemm-grader/result"
+    assert document["submission"]["student"] == "doctor"
     (stored,) = (place / "elsewhere").rglob("*.json")
     assert json.loads(stored.read_text()) == document
     assert document["build"]["arch"] == "sm_80"
@@ -137,33 +133,7 @@ def test_json_is_the_document_and_nothing_else(place: Path) -> None:
     assert not (place / "results").exists()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (
-            *("C[i + j * size_t(m)] = sum", "C[i * size_t(n) + j] = sum"),
-            (
-                "WA wrong answer",
-                "C came out transposed: C is column-major, C[i + j*m]",
-                "first wrong element: C[row 0, column 1]",
-            ),
-        ),
-        pytest.param(
-            *("if (i >= m || j >= n) return;", ""),
-            (
-                "RE runtime error",
-                "error: out-of-bounds: global read: block",
-                "> {line} │     sum += A[i * size_t(k) + p]",
-            ),
-            marks=pytest.mark.sampled,
-        ),
-        (
-            *("float sum = 0.0f;", "float sum = 0.0f"),
-            ("CE compile error", 'sgemm.cu(15): error: expected a ";"'),
-        ),
-    ],
-    ids=["a wrong answer", "out of bounds", "does not compile"],
-)
+@pytest.mark.parametrize(("old", "new", "words"), values(__file__, "wrong.txt"))
 def test_what_is_wrong_has_its_place(old: str, new: str, words: Sequence[str], place: Path) -> None:
     text = starter_with(old, new)
     line = next(n for n, t in enumerate(text.splitlines(), 1) if "sum += A" in t)
@@ -189,14 +159,7 @@ def test_several_submissions_give_the_worst_status(place: Path) -> None:
     assert "grade: nowhere: no such folder" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["labs"], ""),
-        (["submissions/alice", "--lab", "lab.yaml", "--device", "cpu"], "alice: simulating"),
-        (["submissions/alice", "--lab", "lab.yaml", "--json"], "alice: AC accepted"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), values(__file__, "leaving.txt"))
 def test_a_reader_that_leaves_ends_a_command_quietly(
     arguments: Sequence[str], said: str, place: Path
 ) -> None:
@@ -251,42 +214,23 @@ def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Pat
 # --- usage -------------------------------------------------------------------------------------
 
 CHECKED = MachineCheck(name=verbatim("a part"), ok=True, needed=True, found=())
-USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
-    "no argument": (["sass"], 2, "the following arguments are required: SUBMISSION"),
-    "no folder": (["nowhere"], 2, "grade: nowhere: no such folder"),
-    "a file": (["lab.yaml"], 2, "grade: lab.yaml: not a folder"),
-    "no lab": (["x", "--lab", "none.yaml"], 2, "grade: none.yaml: no such lab file"),
-    "bad lab": (["x", "--lab", "bad.yaml"], 2, "grade: bad.yaml: cpu: missing; expected a list"),
-    "odd option": (["x", "--device", "tpu"], 2, "invalid choice: 'tpu'"),
-    "no document": (["report", "none.json"], 2, "grade: none.json: no such file"),
-    "no such file to export": (["export", "csoj", "x.json"], 2, "grade: x.json: no such file"),
-    "no results": (["history", "bobby"], 2, "grade: bobby: no results in results; grade it first"),
-    "mistyped command": (["docter"], 2, "no such folder or command; did you mean 'doctor'?"),
-    "mistyped name": (["watch", "alcie"], 2, "no such folder or command; did you mean 'alice'?"),
-    "mistyped option": (["sass", "x", "--lsting"], 2, "--lsting; did you mean '--listing'?"),
-    "of a subcommand": (["export", "csv", "--rooster", "x"], 2, "did you mean '--roster'?"),
-    "mistyped lab": (["alice", "--lab", "sgemv"], 2, "no such file; did you mean 'sgemm'?"),
-    "no such rung": (["rung", "06_tile3"], 2, "no such rung; did you mean '06_tile32'?"),
-    "mistyped rung": (["ladder", "--only", "01_naiv"], 2, "did you mean '01_naive'?"),
+USAGE_ERRORS: dict[str, tuple[Sequence[str], str]] = {
+    **{name: (words.split(), said) for name, words, said in table(__file__, "usage_errors.txt")},
     **{
-        f"name {name!r}": (["new", name], 2, "is not allowed as a name")
+        f"name {name!r}": (["new", name], "is not allowed as a name")
         for name in ("../x", ".x", "a\tb", "a\u202eb", "李 四", "四" * 65, "")
     },
 }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "words"), USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys()
-)
-def test_usage_errors_are_one_line(
-    arguments: Sequence[str], status: int, words: str, place: Path
-) -> None:
+@pytest.mark.parametrize(("arguments", "words"), USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys())
+def test_usage_errors_are_one_line(arguments: Sequence[str], words: str, place: Path) -> None:
     (place / "submissions" / "alice").mkdir(parents=True)
     (place / "bad.yaml").write_text(
         "id: x\ncorrectness: [[1, 1, 1]]\nperformance: [{mnk: [1, 1, 1]}]\n"
     )
     done = run(*arguments, cwd=place)
-    assert done.returncode == status
+    assert done.returncode == 2
     assert words in done.stderr
     assert done.stdout == "" and "Traceback" not in done.stderr
 
@@ -334,23 +278,7 @@ def test_auto_says_that_it_simulates(place: Path) -> None:
 # --- the other commands ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "answer"),
-    [
-        ("", 2, r"(?s)grade SUBMISSION….*  new .*  watch .*  hidden "),
-        ("help", 0, r"usage: grade \[-h\]"),
-        ("help sass", 0, "usage: grade sass"),
-        ("version", 0, r"grade 0\."),
-        ("-V", 0, r"grade 0\."),
-        ("alice --lab lab.yaml --device cpu", 0, "alice: AC accepted"),
-        ("sass alice --lab lab.yaml", 0, "sgemm"),
-        ("leaderboard", 0, r"(?s).*quick · simulator.*alice .*simulator cannot rank by speed"),
-        ("leaderboard --html board.html", 0, r"(?s).*alice .*cannot rank by speed"),
-        ("rung 06_tile32", 0, "// Rung 6: "),
-        ("rung hgemm/01_wmma_global --language zh", 0, "// Rung 1: "),
-        ("report alice --lab lab.yaml --no-report", 0, "alice: AC accepted"),
-    ],
-)
+@pytest.mark.parametrize(("words", "status", "answer"), values(__file__, "answers.txt"))
 def test_an_answer_goes_to_stdout(words: str, status: int, answer: str, graded: Path) -> None:
     done = run(*words.split(), cwd=graded)
     assert done.returncode == status, done.stderr
@@ -387,18 +315,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         assert_chinese(re.sub(r"\{.*?\}", "", capsys.readouterr().out, flags=re.DOTALL))
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("sweep --language zh", "缺少参数：SUBMISSION"),
-        ("sweep a --colour --language zh", "无法识别的参数：--colour"),
-        ("history a --device tpu --language zh", "参数 --device：不能取 'tpu'"),
-        ("a --language zh --out", "参数 --out：需要一个值"),
-        ("a --memory-mb 0 --language zh", "参数 --memory-mb：应为 ≥ 1 的整数，实际为 '0'"),
-        ("sass x --colour", "usage: grade sass"),
-        ("sass x --colour", "grade sass: error: unrecognized arguments: --colour"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), values(__file__, "wrong_usage.txt"))
 def test_wrong_usage_in_two_languages(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -409,13 +326,7 @@ def test_wrong_usage_in_two_languages(
 
 
 def test_help_loads_only_what_it_needs(place: Path) -> None:
-    look = (
-        "import sys, contextlib\n"
-        "from grader.cli import main\n"
-        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):\n"
-        "    main(['--help'])\n"
-        "print('numpy' in sys.modules)"
-    )
+    look = beside(__file__, "help.py.in")
     assert commands.run([sys.executable, "-c", look], place).stdout == "False\n"
 
 
@@ -460,12 +371,8 @@ def test_shells_complete_commands_options_and_folders(graded: Path) -> None:
         "grade watch sub": "submissions",
         "grade export canv": "canvas",
     }
-    press = (
-        'eval "$(grade completion bash)"\n'
-        'f=$(complete -p grade | sed "s/.*-F \\([^ ]*\\).*/\\1/")\n'
-        'press() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); $f; '
-        'echo "${COMPREPLY[*]}"; }\n'
-    ) + "\n".join(f"press {words}" for words in typed)
+    calls = "\n".join(f"press {words}" for words in typed)
+    press = beside(__file__, "press.sh.in", calls=calls)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = commands.run(["bash", "-c", press], graded, PATH=path)
     assert done.stdout.splitlines() == list(typed.values()), done.stderr
@@ -509,12 +416,6 @@ def test_editors_understand_a_new_submission(place: Path) -> None:
     source.write_text(starter_with("float sum = 0.0f;", "float sum = threadIdx.w;"))
     done = subprocess.run(tidy, capture_output=True, text=True, cwd=place)
     assert re.search(r"sgemm\.cu:\d+:\d+: error: no member named 'w'", done.stdout), done.stdout
-
-
-def test_a_folder_may_be_named_like_a_command(place: Path) -> None:
-    (place / "doctor").mkdir()
-    done = run("./doctor", "--json", cwd=place)
-    assert json.loads(done.stdout)["submission"]["student"] == "doctor"
 
 
 def test_report_shows_a_stored_result_again(place: Path) -> None:
@@ -563,24 +464,11 @@ def test_labs_are_known_by_name(place: Path) -> None:
     header = (place / "submissions" / "grace" / "gemm.cuh").read_text()
     assert "B  k×n, row-major" in header
 
-    done = run("new", "henry", "--lab", "sgemv", cwd=place)
-    assert done.returncode == 2
-    assert done.stderr.startswith("grade: sgemv: no such lab, and no such file; did you mean ")
-
 
 # --- where it cannot work ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("system", "machine", "words"),
-    [
-        ("win32", "AMD64", "install the grader in WSL2"),
-        ("darwin", "arm64", "darwin: the grader needs Linux"),
-        ("linux", "riscv64", "riscv64: NVIDIA has compilers only for x86_64 and aarch64"),
-        ("linux", "aarch64", ""),
-        ("linux", "x86_64", ""),
-    ],
-)
+@pytest.mark.parametrize(("system", "machine", "words"), values(__file__, "machines.txt"))
 def test_machines_that_cannot_grade_are_told_so(system: str, machine: str, words: str) -> None:
     said = unsupported(system, machine)
     assert words in said
@@ -599,17 +487,7 @@ def test_other_processes_start_before_a_command_has_loaded_everything(
     assert commands.run([sys.executable, "-c", code], ROOT).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "shown"),
-    [
-        ("leaderboard", "student_of_a_long_"),
-        ("course regrade", "student_of_a_"),
-        ("similar class", "student_of_a_"),
-        ("kit github --to kit", "written: kit/.github/workflows/classroom.yml"),
-        ("export csv --to results/a_folder_with_a_long_name/and_one_more/board.csv", ""),
-        ("hidden --lab hidden.yaml", "×"),
-    ],
-)
+@pytest.mark.parametrize(("words", "shown"), values(__file__, "eighty_columns.txt"))
 def test_eighty_columns(
     words: str,
     shown: str,

@@ -1,7 +1,5 @@
 """``grade watch``: a result at once, and after every change."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import signal

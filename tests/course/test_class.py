@@ -1,7 +1,5 @@
 """A whole class: what counts as a submission, resuming, faults that stay with one submission."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random
@@ -34,19 +32,13 @@ from grader.results.entries import read_entries
 from tests.support import commands
 from tests.support.boards import grade, rows_of
 from tests.support.commands import Processes, environment, until
-from tests.support.files import beside
+from tests.support.files import beside, values
 from tests.support.places import ROOT
 from tests.support.product import MAIN
 
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 WRONG = STARTER.replace("C[", "C[1 + ", 1)
-LAB = """\
-id: quick
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[1, 1, 1], [2, 3, 5], [33, 17, 20]]
-limits: {simulate_s: 2}
-"""
+LAB = commands.QUICK + "limits: {simulate_s: 2}\n"
 HANG = beside(__file__, "hang.cu")
 
 
@@ -110,14 +102,7 @@ def test_folders_and_flat_files(tmp_path: Path) -> None:
 
 def test_an_export_of_gradescopes(tmp_path: Path) -> None:
     class_of(tmp_path, {"submission_1": STARTER, "submission_2": STARTER, "submission_3": STARTER})
-    (tmp_path / "submission_metadata.yml").write_text(
-        "submission_1:\n"
-        "  :submitters:\n  - :name: Ann\n    :sid: '0042'\n    :email: ann@x.org\n"
-        "  :created_at: 2026-01-30 12:00:00.000000000 -08:00\n"
-        "submission_2:\n"
-        "  :submitters:\n  - :name: Cy/..\n    :sid:\n    :email:\n"
-        "  - :name: Bo\n    :email: bo@x.org\n"
-    )
+    (tmp_path / "submission_metadata.yml").write_text(beside(__file__, "export.yml"))
     entrants, _ = find_submissions(tmp_path, MAIN)
     assert [e.student for e in entrants] == ["0042", "Cy/..+bo@x.org", "submission_3"]
     assert [e.submitted for e in entrants] == ["2026-01-30T12:00:00-08:00", None, None]
@@ -125,16 +110,7 @@ def test_an_export_of_gradescopes(tmp_path: Path) -> None:
     assert (submission.student, submission.folder.name) == ("Cy/..+bo@x.org", "submission_2")
 
 
-@pytest.mark.parametrize(
-    ("text", "moment"),
-    [
-        ("2026-01-30 12:00:00 UTC", "2026-01-30T12:00:00+00:00"),
-        ("2026-01-30T12:00:00.5Z", "2026-01-30T12:00:00+00:00"),
-        ("2026-01-30 12:00:00", "2026-01-30T12:00:00+00:00"),
-        ("last Friday", None),
-        ("2026-13-45 12:00:00 UTC", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "moment"), values(__file__, "moments.txt"))
 def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | None) -> None:
     class_of(tmp_path, {"submission_1": STARTER})
     (tmp_path / "submission_metadata.yml").write_text(f"{EXPORT}{text}\n")
@@ -145,17 +121,7 @@ def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | N
         assert find_submissions(tmp_path, MAIN)[0][0].submitted == moment
 
 
-@pytest.mark.parametrize(
-    ("files", "words"),
-    [
-        ({"c/notes.txt": ""}, "neither folders nor .cu files"),
-        ({"c/sgemm.cu": ""}, "is one submission"),
-        ({"c/a/sgemm.cu": "", "c/a.cu": ""}, "are both of a"),
-        ({"c/submission_metadata.yml": "a: [b"}, "expected Gradescope's list"),
-        ({"c/submission_metadata.yml": "a:\n  b: c\n"}, "expected Gradescope's list"),
-        ({}, "no such folder"),
-    ],
-)
+@pytest.mark.parametrize(("files", "words"), values(__file__, "no_class.txt"))
 def test_folders_that_are_no_class(tmp_path: Path, files: dict[str, str], words: str) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -475,5 +441,5 @@ def test_several_labs_and_a_changed_one_in_one_folder_of_results(tmp_path: Path)
     made = grade("course", "rubric", "--lab", "sum.yaml", "--to", "made", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert {path.name for path in (tmp_path / "made").iterdir()} == {
-        *("ann.html", "bob.html", "marks.csv"),
+        *("ann.html", "bob.html", "marks.csv")
     }

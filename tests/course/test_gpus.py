@@ -1,25 +1,20 @@
 """A class on several GPUs: real processes, with stand-ins for the driver and for the measuring."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from benchmarks.timeline import Turn, beside_timing
 from grader.base.native import compile_native
 from grader.results import store
 from tests.support import commands
+from tests.support.files import values
 from tests.support.places import ROOT
 
 STANDIN = ROOT / "tests" / "support" / "standin"
-LAB = """\
-id: quick
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[2, 3, 5]]
-"""
 UUIDS = ["GPU-" + "-".join(2 * f"{n:02x}" * k for k in (2, 1, 1, 1, 3)) for n in range(4)]
 H200 = ";".join(["NVIDIA H200"] * 4)
 
@@ -58,7 +53,7 @@ def grade(
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    (tmp_path / "lab.yaml").write_text(LAB)
+    (tmp_path / "lab.yaml").write_text(commands.QUICK)
     for student in "abcde":
         (tmp_path / "class" / student).mkdir(parents=True)
         (tmp_path / "class" / student / "sgemm.cu").write_text(commands.STARTER)
@@ -123,3 +118,33 @@ def test_slices_are_looked_at_one_by_one(place: Path, driver: Path) -> None:
     assert done.returncode == 2
     known = ", ".join(f"{n}: NVIDIA H200 MIG 1g.18gb, {named[n]}" for n in (0, 1))
     assert f"({known})" in " ".join(done.stderr.split())
+
+
+# --- what the benchmark of a class sees of a GPU that two submissions use at once
+
+
+FIRST = Turn(
+    student="ann",
+    process=0,
+    loaded=1,
+    asked=1,
+    context=(1, 2),
+    cases=(2, 9),
+    timing=(4, 7),
+    timed=3,
+    verified=4,
+    ending=9,
+    gone=10,
+)
+NEXT = msgspec.structs.replace(
+    FIRST, student="ben", context=(7, 8), cases=(9, 16), timing=(11, 14), ending=16, gone=17
+)
+
+
+def test_turns_that_overlap_as_they_may() -> None:
+    assert beside_timing([FIRST, NEXT]) == []
+
+
+@pytest.mark.parametrize(("change", "says"), values(__file__, "beside_timing.txt"))
+def test_what_may_not_be(change: dict[str, tuple[float, float]], says: str) -> None:
+    assert beside_timing([FIRST, msgspec.structs.replace(NEXT, **change)]) == [says]

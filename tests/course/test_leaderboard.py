@@ -1,7 +1,5 @@
 """Boards of stored results: ranks, rosters, pseudonyms, pages, exports; ten thousand in time."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -12,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from grader.base.errors import UsageError
 from grader.base.records import Verdict
@@ -30,11 +27,10 @@ from grader.course.roster import (
 from grader.labs.course_rules import TimeRules
 from grader.results import store
 from grader.results.entries import ResultEntry, read_entries
-from tests.support.boards import grade, keep, rows_of
+from tests.support.boards import check_gradescope, grade, keep, rows_of
 from tests.support.commands import environment
-from tests.support.files import beside
-from tests.support.formats import check_gradescope
-from tests.support.pages import H200, RUNGS, gpu_result, sample_ladder
+from tests.support.files import beside, values
+from tests.support.pages import H200, RUNGS, drawn, gpu_result, sample_ladder
 from tests.support.results import RIGHT, WRONG, make_result
 
 A100 = msgspec.structs.replace(H200, name="NVIDIA A100")
@@ -227,9 +223,7 @@ def test_terminal_and_csv(tmp_path: Path) -> None:
     for i, name in enumerate(HARD_NAMES):
         keep(tmp_path, name, 80 - i)
     found = boards(tmp_path)
-    console = Console(record=True, width=120, file=io.StringIO())
-    console.print(render.terminal(found, None))
-    text = console.export_text()
+    text = drawn(render.terminal(found, None))
     assert "O'Brien" in text and "78.00" in text
     assert "<b>zoë" not in render.html(found, None)
     rows = rows_of(render.table_csv(found, None))
@@ -325,10 +319,8 @@ def test_several_labs_share_a_folder_and_no_board(tmp_path: Path) -> None:
     # The ladder is one of products: only their board shows it.
     assert sum(row.kind == "reference" for row in first.rows) > 0
     assert {row.kind for row in second.rows} == {"student", "baseline"}
-    console = Console(file=io.StringIO(), width=120)
-    console.print(render.terminal((first, second), None))
-    assert isinstance(console.file, io.StringIO)
-    assert "of CUB" in console.file.getvalue() and "GB/s" in console.file.getvalue()
+    text = drawn(render.terminal((first, second), None))
+    assert "of CUB" in text and "GB/s" in text
     assert "of CUB" in render.html((first, second), None)
 
 
@@ -361,18 +353,7 @@ def test_canvas(tmp_path: Path) -> None:
     assert "Missing One" not in text  # a blank would clear the 70 given by hand
 
 
-@pytest.mark.parametrize(
-    ("title", "found"),
-    [
-        ("SGEMM (12345)", "SGEMM (12345)"),
-        ("SGEMM", "SGEMM (12345)"),
-        ("Twice (2)", "Twice (2)"),
-        ("Mine", "Mine"),
-        ("Twice", "'Twice' may be any of 'Twice (1)', 'Twice (2)'; name one"),
-        ("HGEMM", "no column 'HGEMM', but 'SGEMM (12345)', 'Twice (1)', 'Twice (2)'; a new"),
-        ("Section", "no column 'Section', but "),
-    ],
-)
+@pytest.mark.parametrize(("title", "found"), values(__file__, "assignments.txt"))
 def test_an_assignment_is_a_column_of_the_gradebook(title: str, found: str, tmp_path: Path) -> None:
     file = tmp_path / "gradebook.csv"
     file.write_text(CANVAS.replace("SGEMM (12345)", "SGEMM (12345),Twice (1),Twice (2),Mine"))

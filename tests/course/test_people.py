@@ -1,7 +1,5 @@
 """Groups, marks and regrades: what an instructor does with the results of a class."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -24,9 +22,8 @@ from grader.labs.course_rules import read_rubric, read_weights
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.results import store
 from grader.results.entries import read_entries, read_index
-from tests.support.boards import grade, keep, rows_of
-from tests.support.files import beside
-from tests.support.formats import check_gradescope
+from tests.support.boards import check_gradescope, grade, keep, rows_of
+from tests.support.files import beside, values
 from tests.support.pages import gpu_result
 from tests.support.results import SHA, WRONG
 
@@ -183,28 +180,9 @@ def test_grades_for_canvas(place: Path) -> None:
 SHEET = "student,q1 (of 10),q2 (of 30),comment\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (SHEET + "ada,ten,,\n", "marks.csv:2: q1 (of 10): expected a number from 0 to 10, got"),
-        (SHEET + "ada,10,31,\n", "marks.csv:2: q2 (of 30): expected a number from 0 to 30"),
-        (SHEET + "ada,nan,1,\n", "marks.csv:2: q1 (of 10): expected a number"),
-        (SHEET + "ada,-1,1,\n", "marks.csv:2: q1 (of 10): expected a number"),
-        (SHEET + 'ada,"7,5",1,\n', "write the decimals after a point"),
-        (SHEET + 'ada,1,1,"two\nlines"\nada,1,1,\n', "marks.csv:4: student: 'ada' appears twice"),
-        (SHEET + "eve,1,1,\n", "marks.csv:2: student: 'eve' has no result here"),
-        (SHEET + "ada,1,1,well, done\n", "marks.csv:2: more cells than columns"),
-        (SHEET + "ada,1\n", "marks.csv:2: fewer cells than columns"),
-        (SHEET + 'ada,1,1,"open\n', "not a CSV file"),
-        (SHEET.replace("q2 (of 30)", "q2 (of 20)"), "'q2 (of 20)' is not of this rubric"),
-        ("student,q1 (of 10)\n", "marks.csv:1: no column 'q2 (of 30)'"),
-        ("student,q1 (of 10),q1 (of 10)\n", "'q1 (of 10)' appears twice"),
-        (SHEET.replace(",", ";"), "save it with commas"),
-        ("", "no column 'student'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), values(__file__, "marks_mistakes.txt"))
 def test_a_mistake_in_the_marks_is_one_line(place: Path, text: str, words: str) -> None:
-    (place / "marks.csv").write_text(text)
+    (place / "marks.csv").write_text(text.replace("$SHEET", SHEET))
     rubric = read_rubric(place / "rubric.yaml")
     with pytest.raises(UsageError) as caught:
         read_sheet(place / "marks.csv", rubric, {"ada", "=eq"})

@@ -1,7 +1,5 @@
 """Copies are found however they are dressed; kernels written on their own are not."""
 
-from __future__ import annotations
-
 import builtins
 import itertools
 import re
@@ -13,8 +11,7 @@ import pytest
 from grader.base.errors import MachineError
 from grader.cli import entry as cli
 from grader.course.similar import ComparedWork, PairSide, SimilarPair, find_pairs, html
-from tests.support.browser import Browser
-from tests.support.page_checks import MOST_BYTES, assert_readable
+from tests.support.browser import MOST_BYTES, Browser, assert_readable
 from tests.support.places import CORRECT, ROOT
 
 ALICE = (ROOT / "submissions" / "alice" / "sgemm.cu").read_text()

@@ -1,7 +1,5 @@
 """Due dates, grace and penalties: raw points stay, adjusted ones stand beside them."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +16,7 @@ from grader.labs.course_rules import Late, TimeRules, due_rule, lateness
 from grader.labs.lab import load_lab
 from grader.results.entries import read_entries
 from tests.support.boards import grade, keep, rows_of
-from tests.support.files import beside, table
+from tests.support.files import beside, table, values
 
 WHEN = "2026-01-02T12:00:00+00:00"
 DUE = moment(WHEN)
@@ -165,18 +163,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, words: str) -
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("rule", "words"),
-    [
-        ("soon", "expected a time such as"),
-        ("2026-01-02,late=5", "'late=5': not understood; expected TIME[,grace=10m]"),
-        ("2026-01-02,late=5%/week", "not understood"),
-        ("2026-01-02,late=0/day", "late: expected a number > 0"),
-        ("2026-01-02,late=500%/day", "late.percent: expected at most 100"),
-        ("2026-01-02,most=40%", "'most=40%': limits late=, in the same unit"),
-        ("2026-01-02,late=5%/day,most=4", "'most=4': limits late=, in the same unit"),
-    ],
-)
+@pytest.mark.parametrize(("rule", "words"), values(__file__, "due_mistakes.txt"))
 def test_a_wrong_rule_on_the_command_line(rule: str, words: str) -> None:
     with pytest.raises(ValueError) as caught:
         due_rule(rule)

@@ -1,7 +1,5 @@
 """Advice on the ladder and on kernels that other people might write; the whole explanation."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence

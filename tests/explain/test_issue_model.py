@@ -1,14 +1,25 @@
 """The issue model of a multiprocessor, by hand, on sequences whose cycles are known."""
 
-from __future__ import annotations
-
+from functools import cache
 from typing import Any
 
+import msgspec
 import pytest
 
-from grader.base import gpus
+from grader.base import NO_TRAFFIC, gpus
+from grader.base.explanation import Bound, KernelCounts, Traffic
+from grader.base.records import KernelInfo
+from grader.explain.accesses import SharedAccess, side_by_side
+from grader.explain.banks import Conflict, worst
+from grader.explain.bound import bound
 from grader.explain.issue_model import SteadyState, Why, run_loop
 from grader.explain.loop_steps import LoopStep, Pipe
+from ptxsim.records import Size
+from tests.support.bench import engine
+from tests.support.explained import built, counts, loops, rung
+from tests.support.files import table, values
+from tests.support.places import ALICE, FIXTURES
+from tests.support.product import flops, work
 
 H200 = gpus.MULTIPROCESSORS[90]
 TURING = gpus.MULTIPROCESSORS[75]
@@ -19,13 +30,7 @@ LATENCY = 22
 
 
 def lds(board: int, **changes: Any) -> LoopStep:
-    given = {
-        "unit": Pipe.SHARED,
-        "stall": 1,
-        "sets": board,
-        "work": 1.0,
-        "latency": LATENCY,
-    }
+    given = {"unit": Pipe.SHARED, "stall": 1, "sets": board, "work": 1.0, "latency": LATENCY}
     return LoopStep(**(given | changes))
 
 
@@ -96,18 +101,7 @@ def test_shared_memory_serves_a_wavefront_in_each_cycle() -> None:
     assert run(*[lds(0)] * 64, USE).cycles == pytest.approx(64 * 4 + LATENCY - 3, abs=3)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "each"),
-    [
-        ([(1, 1)], 1.0),
-        ([(2, 0)], 2.0),
-        ([(3, 0)], 3.0),
-        ([(2, 0), (0, 2)], 1.0),
-        ([(2, 0), (2, 0), (0, 2), (0, 2)], 1.5),
-        ([(2, 1), (1, 2)], 1.5),
-        ([(1, 1), (1, 1), (1, 1), (1, 2)], 1.25),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "each"), values(__file__, "register_banks.txt"))
 def test_register_banks(pattern: list[tuple[int, int]], each: float) -> None:
     """Cycles of an FFMA, as a microbenchmark with these operands showed on an H200."""
     code = [LoopStep(unit=Pipe.FP32, stall=1, reads=reads) for reads in pattern] * 16
@@ -144,3 +138,221 @@ def test_copies_are_waited_for_by_groups() -> None:
 
 def test_a_round_that_is_too_long_is_left_out() -> None:
     assert run_loop((FFMA,) * 100_000, warps=64, blocks=1, sm=H200, latency=200) is None
+
+
+# --- remedies against bank conflicts
+
+
+def access(*words: int, width: int = 4, **changes: object) -> SharedAccess:
+    """A load in the main loop whose lanes read these words."""
+    given: dict[str, object] = {
+        **{"opcode": "LDS", "file": "sgemm.cu", "line": 10, "row": 1, "in_loop": True},
+        **{"requests": 1.0, "wavefronts": 8.0, "ideal": 1.0, "width": width, "array": 0},
+        "lanes": words,
+    }
+    return SharedAccess(**(given | changes))  # type: ignore[arg-type]
+
+
+def blamed(*accesses: SharedAccess, unroll: int = 1) -> Conflict:
+    found = worst(accesses, unroll, engine())
+    assert found is not None
+    return found
+
+
+def advised(*accesses: SharedAccess, unroll: int = 1) -> str:
+    remedy = blamed(*accesses, unroll=unroll).remedy
+    return str(remedy.words) if remedy else ""
+
+
+def test_a_column_of_a_square_tile_is_padded_by_one() -> None:
+    column = access(*(32 * lane for lane in range(32)), wavefronts=32.0)
+
+    assert advised(column) == "pad each row of the tile by 1"
+    found = blamed(column)
+    assert found.remedy is not None and found.remedy.kept == 0
+    assert found.lanes == (0, 1) and found.apart == 32
+
+
+def test_rows_that_are_read_as_float4_are_padded_by_four() -> None:
+    """By one, the float4 of the second access would not be aligned."""
+    scattered = access(*(64 * (lane % 8) for lane in range(32)), opcode="STS")
+    vectors = access(*(lane % 8 * 4 for lane in range(32)), width=16, wavefronts=4.0, ideal=4.0)
+
+    words = advised(scattered, vectors, unroll=4)
+    assert words == "pad each row of the tile by 4, which keeps float4 aligned"
+
+
+def test_a_remedy_must_help_for_the_rows_that_there_may_be() -> None:
+    """A thread reads 8 rows of 9 words: no padding helps, neighbouring threads on neighbouring rows
+    do."""
+    rows = [access(*(72 * (lane % 16) + 9 * i for lane in range(32))) for i in range(8)]
+
+    assert advised(*rows) == "let neighbouring threads take neighbouring rows of the tile"
+
+
+def test_padding_is_not_advised_within_a_row() -> None:
+    """Eight neighbouring values for each of 16 threads, read as two float4: the usual 8×8 tile."""
+    places = [lane % 16 * 8 for lane in range(32)]
+    first = access(*places, width=16, wavefronts=4.0, ideal=2.0)
+    second = access(*(place + 4 for place in places), width=16, wavefronts=4.0, ideal=2.0)
+
+    words = advised(first, second)
+    assert words.startswith("padding rows does not help")
+    assert "neighbouring groups of 4 values" in words and "64 values apart" in words
+
+
+def test_nothing_is_advised_that_does_not_help() -> None:
+    """28 words apart, 4 more bring all lanes into one bank; float4 forbids one more."""
+    column = access(*(28 * lane for lane in range(32)))
+    vectors = access(*(4 * lane for lane in range(32)), width=16, wavefronts=4.0, ideal=4.0)
+
+    assert "by 1" in advised(access(*(16 * lane for lane in range(32)), wavefronts=16.0))
+    assert blamed(column, vectors).remedy is None
+    scalars = access(*(lane % 4 * 127 + lane // 4 * 8 for lane in range(32)))
+    assert "float4" not in advised(scalars)  # there is none that 4 would keep aligned
+
+
+def test_the_line_with_the_most_extra_wavefronts_is_blamed() -> None:
+    free = access(*range(32), line=5, requests=1e6, wavefronts=1.0)
+    rare = access(*(32 * lane for lane in range(32)), line=6, wavefronts=32.0)
+    often = access(*(2 * lane for lane in range(32)), line=7, wavefronts=2.0, requests=100.0)
+    found = blamed(free, rare, often)
+
+    assert (found.at.line, found.at.file) == (7, "sgemm.cu")
+    assert found.share == pytest.approx(100 / 131)
+    assert worst((free,), 1, engine()) is None
+
+
+def test_what_lies_side_by_side() -> None:
+    strided = [access(*(lane % 16 + 16 * i for lane in range(32))) for i in range(8)]
+    owned = [access(*(lane % 16 * 8 + i for lane in range(32))) for i in range(8)]
+    k_major = [access(*(lane % 16 * 64 + 8 * i for lane in range(32))) for i in range(8)]
+
+    assert side_by_side(strided) and side_by_side(owned)
+    assert not side_by_side(k_major)
+
+
+# --- bounds
+
+
+SIZE = Size.of(m=8192, n=8192, k=8192)
+CARD = next(card for card in gpus.known() if card.name == "H200")
+MEASURED = {name: float(speed) for name, speed in table(__file__, "measured.txt")}
+NO_RUNGS = {
+    "alice": ALICE,
+    "cp_async_ptx": FIXTURES / "correct" / "cp_async_ptx",
+    "cp_async_intrinsic": FIXTURES / "correct" / "cp_async_intrinsic",
+}
+
+
+TRAFFIC = (
+    *("global_loads", "global_stores", "global_copies"),
+    *("shared_loads", "shared_stores", "shared_copies"),
+)
+
+
+def a_kernel(**changes: object) -> KernelCounts:
+    """M·N·K FFMA and nothing else, in ten full waves of an H200."""
+    ffma = flops(SIZE) // 64
+    kernel = KernelCounts(
+        name="k",
+        grid=(1320, 1, 1),
+        block=(256, 1, 1),
+        shared_bytes=0,
+        times=1,
+        complete=True,
+        instructions=ffma,
+        floats=ffma,
+        flops=flops(SIZE),
+        warp_cycles=0.0,
+        mix=(),
+        **dict.fromkeys(TRAFFIC, NO_TRAFFIC),
+    )
+    return msgspec.structs.replace(kernel, **changes)
+
+
+def limit(kernel: KernelCounts) -> tuple[float, str]:
+    found = bound([kernel], {}, work(SIZE), CARD)
+    assert found is not None
+    return found.speed, found.resource
+
+
+def test_nothing_but_ffma_reaches_the_peak() -> None:
+    speed, resource = limit(a_kernel())
+
+    assert speed == pytest.approx(CARD.fp32_tflops, rel=1e-6)
+    assert resource in ("FP32", "issue")  # four schedulers feed 128 lanes
+
+
+def test_each_resource_bounds() -> None:
+    ffma = flops(SIZE) // 64
+    peak = limit(a_kernel())[0]
+    waves = Traffic(requests=ffma, cost=ffma, lines=0, bytes=0)
+
+    assert limit(a_kernel(instructions=2 * ffma)) == (pytest.approx(peak / 2), "issue")
+    assert limit(a_kernel(shared_loads=waves)) == (pytest.approx(peak / 4), "shared memory")
+    lines = Traffic(requests=ffma, cost=ffma, lines=2 * ffma, bytes=0)
+    assert limit(a_kernel(global_loads=lines)) == (pytest.approx(peak / 8), "L1")
+    # One block more than full waves: one multiprocessor runs 11 where 10.01 would do.
+    assert limit(a_kernel(grid=(1321, 1, 1)))[0] == pytest.approx(peak * 1321 / 132 / 11)
+    # A single warp at a time on each multiprocessor: its own time decides.
+    one = KernelInfo(name="k", registers=32, shared_bytes=200 * 1024, spill_bytes=0)
+    slow = bound([a_kernel(warp_cycles=1e9)], {"k": one}, work(SIZE), CARD)
+    assert slow is not None and slow.resource == "latency"
+    assert slow.speed == pytest.approx(flops(SIZE) / (10e9 / 1.98e9) / 1e12)
+
+
+def test_a_kernel_that_does_not_fit_has_no_bound() -> None:
+    huge = KernelInfo(name="k", registers=32, shared_bytes=300 * 1024, spill_bytes=0)
+
+    assert bound([a_kernel()], {"k": huge}, work(SIZE), CARD) is None
+
+
+@cache
+def bound_of(name: str) -> Bound:
+    folder = NO_RUNGS.get(name) or rung(name)
+    kernels = {kernel.name: kernel for kernel in built(folder, "sm_90").kernels}
+    of = (folder, "sm_90", 8192, 1.0, 1)
+    found = bound(counts(*of), kernels, work(SIZE), CARD, loops(*of))
+    assert found is not None
+    return found
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", MEASURED)
+def test_what_was_measured_stays_under_the_bound_and_near_the_estimate(name: str) -> None:
+    found = bound_of(name)
+
+    assert found.most is not None and found.speed <= found.most.speed
+    assert MEASURED[name] <= found.most.speed
+    assert 0.75 <= MEASURED[name] / found.speed <= 1.05
+
+
+def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
+    """A pass that reads and writes 4 GB takes 8/4800 s on an H200."""
+    moved = Traffic(requests=1, cost=1, lines=1, bytes=4_000_000_000)
+    copies = a_kernel(flops=0, floats=0, instructions=1, global_loads=moved, global_stores=moved)
+    alone, both = (
+        bound(counts, {}, work(SIZE), CARD) for counts in ([a_kernel()], [copies, a_kernel()])
+    )
+
+    assert alone is not None and both is not None and both.most is not None
+    seconds = [flops(SIZE) / speed / 1e12 for speed in (alone.speed, both.speed)]
+    assert seconds[1] - seconds[0] == pytest.approx(8 / 4800)
+    assert both.most.speed == pytest.approx(alone.speed, rel=1e-3)  # it may all be in the L2
+
+
+@pytest.mark.sampled
+def test_what_the_issue_model_waits_for() -> None:
+    """A tile that is used as soon as it comes; the same one round ahead; FFMA in no good order."""
+    exposed, prefetched = bound_of("transposed").waiting, bound_of("register_prefetch").waiting
+    buffered = bound_of("double_buffer").waiting
+
+    assert exposed is not None and prefetched is not None and buffered is not None
+    assert exposed.warp_global_loads > 0.05 > prefetched.warp_global_loads
+    assert exposed.issued < prefetched.issued - 0.03
+    assert bound_of("double_buffer").resource == "waiting"
+    assert buffered.banks > 0.1 > buffered.stalls + buffered.global_loads
+    shares = (buffered.issued, buffered.banks, buffered.stalls, buffered.fp32)
+    loads = buffered.shared_loads + buffered.global_loads
+    assert 0.98 < sum(shares) + loads + buffered.barriers < 1.02

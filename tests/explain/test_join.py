@@ -1,8 +1,6 @@
 """What the machine code executes, inferred from the simulator's counts of the PTX, against what
 the products must cost, against figures reckoned by hand and against Nsight Compute's."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from grader.explain.join import factors, unfounded
 from grader.explain.sass import BasicBlock, Loop, SassFunction
 from ptxsim.records import Size
 from tests.support.explained import built, counts, functions, rung, samples
+from tests.support.files import values
 from tests.support.places import ALICE, FIXTURES, ROOT
 from tests.support.product import work
 
@@ -107,17 +106,7 @@ def test_a_block_that_takes_too_long_is_scaled_up() -> None:
     assert 32 * of_kind(kernel, "FFMA") == pytest.approx(4096**3, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("stops", "operations", "scaled", "why"),
-    [
-        ((None,), 1, (1,), ""),
-        ((None,), 1.03, (1,), "the blocks that were counted do 97 % of the problem's operations"),
-        ((None, "time", "time"), 5, (1, 2, 2), ""),  # both share what the first one leaves
-        ((None, "time"), 1, (1, 1), ""),
-        (("deadlock",), 1, (1,), "the blocks of k that were counted did not end"),
-        (("time",), 0, (1,), "the blocks of k that were counted did not end"),
-    ],
-)
+@pytest.mark.parametrize(("stops", "operations", "scaled", "why"), values(__file__, "grounds.txt"))
 def test_what_samples_are_a_ground_for(
     stops: tuple[str | None, ...], operations: float, scaled: tuple[float, ...], why: str
 ) -> None:

@@ -1,7 +1,5 @@
 """Kernels on tensor cores: what they execute, what bounds them, and the way up the ladder."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -20,27 +18,14 @@ from grader.report.why import answers
 from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.explained import rung
+from tests.support.files import table, values
 from tests.support.places import FIXTURES
 from tests.support.results import make_result
 
 N = 4096
 HMMA = 2 * 16 * 8 * 16  # operations
 CARDS = {"sm_80": "A100 80GB PCIe", "sm_90": "H200", "sm_90a": "H200"}
-# A rung, what it is compiled for, the idea of the next one, and the resource that bounds it.
-LADDER = [
-    ("cuda_cores", "sm_80", "wmma_global", "shared memory"),
-    ("wmma_global", "sm_80", "wmma_shared", "L1"),
-    ("wmma_shared", "sm_80", "mma_ldmatrix", "shared memory"),
-    ("mma_ldmatrix", "sm_80", "swizzled", "shared memory"),
-    ("swizzled", "sm_80", "cp_async", "tensor cores"),
-    ("cp_async", "sm_80", "register_buffer", "shared memory"),
-    ("register_buffer", "sm_80", "rasterised", "tensor cores"),
-    ("rasterised", "sm_90", "wgmma_tma", "tensor cores"),
-    ("wgmma_tma", "sm_90a", "ring", "L2"),
-    ("ring", "sm_90a", "two_consumers", "L2"),
-    ("two_consumers", "sm_90a", "cluster", "L2"),
-    ("cluster", "sm_90a", "persistent", "tensor cores"),
-]
+LADDER = table(__file__, "tensor_ladder.txt")
 
 
 @cache
@@ -232,20 +217,7 @@ def instruction(opcode: str, *operands: str) -> SassInstruction:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("opcode", "operands", "product"),
-    [
-        ("HMMA.16816.F32", "R4 R8 R12 R4", ("f16", "f32", HMMA, False, 8, 0)),
-        ("HMMA.16816.F16", "R4 R8 R12 R4", ("f16", "f16", HMMA, False, 8, 0)),
-        ("HMMA.1688.F32.BF16", "R4 R8 R12 R4", ("bf16", "f32", HMMA // 2, False, 8, 0)),
-        ("HMMA.1684.F32.TF32", "R4 R8 R12 R4", ("tf32", "f32", HMMA // 4, False, 8, 0)),
-        ("HGMMA.64x256x16.F32", "R4 gdesc[UR4] R4", ("f16", "f32", 131072, True, 256, 2560)),
-        ("HGMMA.64x8x8.F32.TF32", "R4 R8 gdesc[UR4] R4", ("tf32", "f32", 2048, True, 8, 64)),
-        ("HMMA.SP.16832.F32", "R4 R8 R12 R4", None),
-        ("HFMA2.MMA", "R1 -RZ RZ 0 0", None),
-        ("IMMA.16832.S8.S8", "R4 R8 R12 R4", None),
-    ],
-)
+@pytest.mark.parametrize(("opcode", "operands", "product"), values(__file__, "products.txt"))
 def test_what_an_opcode_multiplies(
     opcode: str, operands: str, product: tuple[str, str, int, bool, int, int] | None
 ) -> None:

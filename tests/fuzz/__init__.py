@@ -8,8 +8,7 @@ changes; which ones follows from the seed and the case's number alone. It may en
 findings or with none. A crash, a sanitiser's report, a Python exception of another kind and a case
 that takes too long are failures.
 
-    cases.py     seed and number → PTX and plan; how one case ends
-    mutate.py    the changes
+    cases.py     seed and number → PTX and plan with changes; how one case ends
     worker.py    runs cases in a process with the sanitisers, one after another
     campaign.py  two such processes, their failures, the clock
     seeds.py     makes ``seeds/`` anew from the fixtures

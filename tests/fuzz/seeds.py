@@ -1,7 +1,5 @@
 """``python -m tests.fuzz.seeds``: makes ``seeds/`` anew, with the nvcc and recorder at hand."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

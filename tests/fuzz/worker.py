@@ -3,8 +3,6 @@
 Writes a line before every case and one behind it.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import resource
 import select

@@ -4,15 +4,13 @@
 hold one submission per folder; tests/support/corpus.py says how each declares what it must get.
 """
 
-from __future__ import annotations
-
 import re
-from io import StringIO
+import shutil
+import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from grader.base.finding import Finding
 from grader.base.records import Verdict
@@ -23,12 +21,14 @@ from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report import formatting as text
-from grader.report import terminal
 from grader.results import store
 from grader.run.protocol import quietly
 from ptxsim.findings.finding import Severity
+from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.corpus import ExpectedFinding, Fixture, fixtures
+from tests.support.files import table, values
+from tests.support.pages import printed
 from tests.support.places import FIXTURES, ROOT
 from tests.support.product import MAIN
 
@@ -83,10 +83,7 @@ def check_declined(graded: Graded) -> None:
 
 
 def rendered(graded: Graded) -> str:
-    console = Console(file=StringIO(), width=120)
-    console.print(terminal.render(graded.result, graded.sources))
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+    return printed(graded.result, graded.sources, 120)
 
 
 def bench_for(want: Fixture) -> GradingContext:
@@ -158,22 +155,128 @@ def test_samples_are_accepted(name: str) -> None:
     assert [f for f in result.findings if f.severity is not Severity.NOTE] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "verdict", "words"),
-    [
-        ("split_k_zero_kernel", Verdict.RF, "one call launches 2 kernels (zero, "),
-        ("many_kernels", Verdict.RF, "kernels (add<…>"),
-        ("naive", Verdict.AC, ""),
-    ],
-)
-def test_a_lab_may_ask_for_one_kernel_per_call(name: str, verdict: Verdict, words: str) -> None:
+@pytest.mark.parametrize(("name", "verdict", "words"), table(__file__, "one_kernel.txt"))
+def test_a_lab_may_ask_for_one_kernel_per_call(name: str, verdict: str, words: str) -> None:
     shared = bench()
     rules = msgspec.structs.replace(shared.lab.rules, kernels="one")
     lab = msgspec.structs.replace(shared.lab, rules=rules, cpu=shared.lab.cpu[:4])
     asked = msgspec.structs.replace(shared, lab=lab)
     result = grade(FIXTURES / "correct" / name, asked, quietly).result
 
-    assert result.verdict is verdict, result.cases
+    assert result.verdict.name == verdict, result.cases
     for case in result.cases:
         assert (case.kernels == 1) == (case.verdict is Verdict.AC), case
         assert words in str(case.message) or case.kernels == 1
+
+
+# --- a product by wgmma and TMA, and what becomes of it when a line is wrong
+
+
+FOLDER = FIXTURES / "hopper" / "tma_wgmma"
+SIZE = Size.of(m=72, n=136, k=520)  # partial tiles in every direction, more steps than stages
+COPY, WGMMA, WAIT, LAUNCH = '"l"(map)', ': "l"(x), "l"(y)', '"r"(parity)', "cudaLaunchKernelEx("
+MAP, EXPECT = "cuTensorMapEncodeTiled", "expect(&s.full[stage], TILE * LINE * 2);"
+
+
+WRONG = {name: row for name, *row in table(__file__, "wrong_tma.txt")}
+
+
+def graded(folder: Path, size: Size = SIZE) -> Result:
+    lab = load_lab(find_lab("hgemm"))
+    case = msgspec.structs.replace(lab.cpu[0], size=size)
+    lab = msgspec.structs.replace(lab, cpu=(case,), performance=())
+    shared = msgspec.structs.replace(bench(), lab=lab, explain=False)
+    return grade(folder, shared, quietly).result
+
+
+@pytest.mark.sampled
+def test_wgmma_and_tma_are_accepted() -> None:
+    result = graded(FOLDER)
+    assert result.verdict is Verdict.AC, (result.error, result.findings)
+    assert result.build is not None and result.build.arch == "sm_90a"
+    assert all(each.severity is Severity.NOTE for each in result.findings)
+
+
+def errors_of(result: Result) -> list[Finding]:
+    return [each for each in result.findings if each.severity is Severity.ERROR]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
+    row = (each.encode().decode("unicode_escape") for each in WRONG[name])
+    old, new, verdict, kind, at, says = row
+    folder = changed(FOLDER, tmp_path, ("hgemm.cu", old, new))
+    result = graded(folder)
+    assert result.verdict is Verdict(verdict), (result.error, result.findings)
+    lines = ["", *(folder / "hgemm.cu").read_text().splitlines()]
+    assert any(
+        each.kind.value == kind and says in str(each.message) and at in lines[each.line or 0]
+        for each in errors_of(result)
+    ), result.findings
+
+
+def changed(folder: Path, place: Path, *changes: tuple[str, str, str] | str) -> Path:
+    """Copy the program, with other words in some of its files or with a patch."""
+    copy = shutil.copytree(folder, place / "student")
+    for change in changes:
+        if isinstance(change, str):
+            patch = Path(__file__).parent / "data" / change
+            subprocess.run(["git", "apply", patch], cwd=copy, check=True)
+            continue
+        file, old, new = change
+        text = (copy / file).read_text()
+        assert text.count(old) == 1, old
+        (copy / file).write_text(text.replace(old, new))
+    return copy
+
+
+LAST_RUNG = ROOT / "reference" / "hgemm" / "13_dispatch"
+ORDERS = values(__file__, "orders.txt")
+TURNS, WIDE = ([row for name, *row in ORDERS if name == group] for group in ("turns", "wide"))
+NO_TURNS = ("turns.cuh", "if (mine > 0) wait_until_let(turn_of(consumer));", "")
+NO_WAIT = ("wide.cuh", "while (atomicCAS(&sums_left[slot], 1, 0) != 1);", "sums_left[slot] = 0;")
+# A is copied first, by a kernel beside whose end the product begins: one thread waits for it, ahead
+# of its first copy.
+PACKED = ("packed.patch",)
+NO_PACKED = ("hgemm.cu", "      if (p == 0) cudaGridDependencySynchronize();\n", "")
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize(
+    ("program", "order", "mistake", "size", "verdicts", "says"),
+    [
+        # A parity says too little to a consumer that waits for a phase several rounds ahead: six
+        # tiles, seven steps.
+        (LAST_RUNG, TURNS, NO_TURNS, (200, 520, 392), "WA TLE", "bulk copy not waited for"),
+        (LAST_RUNG, WIDE, NO_WAIT, (520, 512, 392), "WA RE TLE", ""),
+        (FOLDER, PACKED, NO_PACKED, SIZE.extents, "WA", "has waited for the kernel launched befor"),
+    ],
+    ids=["consumers take turns", "clusters share a tile", "the operand is packed first"],
+)
+def test_who_does_not_wait_is_found(
+    program: Path,
+    order: tuple[tuple[str, str, str] | str, ...],
+    mistake: tuple[str, str, str],
+    size: tuple[int, int, int],
+    verdicts: str,
+    says: str,
+    waits: bool,
+    tmp_path: Path,
+) -> None:
+    folder = changed(program, tmp_path, *order, *([] if waits else [mistake]))
+    m, n, k = size
+    result = graded(folder, Size.of(m=m, n=n, k=k))
+    errors = errors_of(result)
+    if waits:
+        assert result.verdict is Verdict.AC and not errors, (result.error, errors)
+        return
+    assert result.verdict.value in verdicts.split()
+    races = [each for each in errors if each.kind.value == "race"]
+    assert any(says in str(each.message) for each in races or errors), errors
+    if order is PACKED:
+        (found,) = errors
+        assert COPY in ["", *(folder / "hgemm.cu").read_text().splitlines()][found.line or 0]
+    if order is WIDE:
+        assert races, errors

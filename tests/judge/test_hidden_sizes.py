@@ -5,8 +5,6 @@ to tell, everything that is written and printed must be the same afterwards, but
 hash of the lab.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -20,7 +18,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from grader.base.errors import MachineError, Rejected, UsageError
 from grader.base.explanation import SizeGroup
@@ -36,7 +33,7 @@ from grader.judge import pipeline, rulings, scoring, walk
 from grader.judge.rulings import Ruling, reduced
 from grader.labs.lab import Case, Hidden, Lab, load_lab, with_hidden
 from grader.labs.submission import load_submission
-from grader.report import html, terminal
+from grader.report import html
 from grader.results import store
 from grader.results.entries import keep_sources
 from grader.run.gpu.device import GpuDevice
@@ -47,13 +44,12 @@ from grader.study.sweep import Sweep, run_sweep
 from ptxsim.findings.finding import Severity
 from ptxsim.message import verbatim
 from ptxsim.records import Size
-from tests.support import outcomes
-from tests.support.bench import bench
+from tests.support.bench import bench, needs_landlock
 from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
-from tests.support.files import beside
-from tests.support.pages import H200, timed
+from tests.support.files import beside, table
+from tests.support.pages import H200, printed, timed
 from tests.support.product import MAIN
-from tests.support.sandboxes import needs_landlock
+from tests.support.results import outcome as outcome_of
 
 LAB = beside(__file__, "hidden.yaml")
 SECRETS = ("the secret of one course", "that of the year after it")
@@ -93,32 +89,20 @@ def submit(place: Path, host: str) -> subprocess.CompletedProcess[str]:
 
 def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) -> dict[str, Any]:
     """Everything that the grading wrote and printed, by where."""
-    console = Console(width=160)
-    with console.capture() as shown:
-        console.print(terminal.render(result, {}))
     files = sorted(str(path.relative_to(place)) for path in (place / "results").rglob("*"))
     # The second time the explanation of the public sizes is in the cache.
-    printed = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr).replace("eve: explaining\n", "")
+    logged = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr).replace("eve: explaining\n", "")
     return {
         "document": store.encode(result).decode(),
         "page": html.render(result, {}),
-        "terminal": shown.get(),
-        "log": printed,
+        "terminal": printed(result),
+        "log": logged,
         "files": files,
         **{name: render(result, "", ENGLISH) for name, render in RENDERERS.items()},
     }
 
 
-LATER = (
-    ("history", "eve", "--markdown"),
-    ("history", "eve"),
-    ("result", "eve", "--lab", "lab.yaml"),
-    ("report", "RESULT"),
-    ("leaderboard", "--html", "made/board.html"),
-    ("leaderboard", "--csv", "-"),
-    ("export", "json"),
-    ("course", "rubric", "--rubric", "rubric.yaml", "--to", "made"),
-)
+LATER = [words.split() for (words,) in table(__file__, "later.txt")]
 
 
 def told_later(result: Result, place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -296,7 +280,7 @@ def gpu_lab() -> Lab:
 
 
 def outcome(case: Case, speed: float, *findings: Finding, wrong: int = 0) -> CaseOutcome:
-    return outcomes.outcome(
+    return outcome_of(
         case,
         *findings,
         wrong=wrong,

@@ -1,28 +1,34 @@
-"""The judge's rules, one by one; the same outcomes always give the same verdicts."""
+"""The judge: its rules one by one, what counts as a library, and the ruling on a submission."""
 
-from __future__ import annotations
-
+import math
 from typing import Any
 
 import msgspec
 import pytest
 
-from grader.base.errors import Rejected
+from grader.base import Bound, Limit
+from grader.base.errors import GraderError, MachineError, OutOfTime, Rejected, ToolchainError
 from grader.base.finding import Finding, Kind
 from grader.base.records import Verdict
-from grader.base.result import CaseResult
+from grader.base.result import BuildInfo, CaseResult
+from grader.judge import rulings
 from grader.judge import verdicts as judge
-from grader.labs.lab import Case
+from grader.judge.launches import library_kernels, refusal
+from grader.judge.rulings import Ruling
+from grader.labs.lab import Case, Lab, load_lab
 from grader.labs.shape import Rules
+from grader.problems.problem import Problem
+from grader.problems.reduction.reduction import Reduction
 from grader.run.protocol import CaseOutcome, refused
 from ptxsim.findings.finding import Severity
+from ptxsim.frontend.interface import Interface
 from ptxsim.message import NOTHING, verbatim
-from ptxsim.records import Size
-from tests.support import outcomes
-from tests.support.files import table
-from tests.support.pages import LINES
+from ptxsim.records import Launch, Plan, Size
+from tests.support.files import table, values
+from tests.support.pages import H200, LINES
 from tests.support.product import GEMM
-from tests.support.results import RIGHT
+from tests.support.results import NOTHING_KNOWN, RIGHT
+from tests.support.results import outcome as outcome_of
 
 SIZE = Size.of(m=2, n=3, k=5)
 RULES = Rules()
@@ -39,7 +45,7 @@ def finding(
 
 
 def outcome(*findings: Finding, name: str = "cpu-0", **changes: Any) -> CaseOutcome:
-    return outcomes.outcome(Case(id=name, size=SIZE), *findings, **changes)
+    return outcome_of(Case(id=name, size=SIZE), *findings, **changes)
 
 
 def described(words: str) -> Finding:
@@ -163,18 +169,7 @@ def test_only_slow_means_right_wherever_it_ended_in_time() -> None:
     assert not judge.only_slow([right, slow], [note, finding(Kind.RACE)])
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("AC AC", "AC"),
-        ("AC WA AC", "WA"),
-        ("WA RE TLE", "RE"),
-        ("AC TLE", "TLE"),
-        ("WA FE RE RF", "FE"),
-        ("RE RF FE", "RF"),
-        ("RE IE", "IE"),
-    ],
-)
+@pytest.mark.parametrize(("given", "expected"), values(__file__, "worst.txt"))
 def test_the_submission_gets_the_worst_or_the_first_that_decides(given: str, expected: str) -> None:
     results = [result(Verdict(word)) for word in given.split()] + [result(None)]
     assert judge.overall(results) is Verdict(expected)
@@ -199,8 +194,166 @@ def test_counts_come_from_the_largest_case_that_ran_to_its_end() -> None:
     def counted(extent: int, stopped: str | None = None) -> CaseOutcome:
         line = msgspec.structs.replace(LINES[0], line=extent)
         case = Case(id=f"cpu-{extent}", size=Size.of(m=extent, n=1, k=1))
-        return outcomes.outcome(case, stopped=stopped, lines=(line,))
+        return outcome_of(case, stopped=stopped, lines=(line,))
 
     seen = [counted(1), counted(8), counted(9, "time"), counted(4)]
     assert [line.line for line in judge.line_counts(seen, GEMM)] == [8]
     assert judge.line_counts([counted(9, "time")], GEMM) == ()
+
+
+CUTLASS = "/usr/lib/include/cutlass"
+INSTANCE = (
+    "_ZN7cutlass6KernelINS_4gemm6kernel4GemmINS1_11threadblock12MmaPipelinedINS1_9GemmShapeILi128E"
+    "Li128ELi8EEENS4_9MmaPolicyINS1_4warp7MmaSimtIS7_fEEEEEEEEvNT_6ParamsE"
+)
+
+
+def launch(kernel: str) -> Launch:
+    return Launch(
+        kernel=kernel, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
+    )
+
+
+def noted(kernel: str, *origins: str, problem: Problem = GEMM) -> tuple[str, ...]:
+    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(launch(kernel),))
+    declared = Interface(entries={}, symbols={}, origins={kernel: origins} if origins else {})
+    return tuple(str(note.message) for note in library_kernels([plan], declared, problem))
+
+
+@pytest.mark.parametrize("file", [each for (each,) in values(__file__, "cutlass.txt")])
+def test_code_from_the_library_counts_whatever_the_kernel_is_called(file: str) -> None:
+    (message,) = noted("_Z4mine5Bytes", f"{CUTLASS}/{file}", "/usr/include/sm_32_intrinsics.hpp")
+    assert message == f"mine is a library's kernel: its code comes from cutlass/{file}"
+
+
+def test_the_library_among_the_submitted_files_is_known_by_what_it_instantiates() -> None:
+    (message,) = noted(INSTANCE)
+    assert message.startswith("cutlass::Kernel<…> is a library's kernel: its name instantiates")
+
+
+@pytest.mark.parametrize(("kernel", "origins"), table(__file__, "no_cutlass.txt"))
+def test_a_name_alone_and_cute_do_not_count(kernel: str, origins: str) -> None:
+    assert noted(kernel, *origins.replace("$CUTLASS", CUTLASS).split()) == ()
+
+
+@pytest.mark.parametrize(("kernel", "file", "evidence"), values(__file__, "cub.txt"))
+def test_cubs_sum_is_known_under_any_name_and_its_parts_are_allowed(
+    kernel: str, file: str, evidence: str | None
+) -> None:
+    found = noted(kernel, f"/usr/include/{file}", problem=Reduction())
+    assert len(found) == (evidence is not None)
+    assert all(str(evidence) in each for each in found)
+
+
+def test_the_lab_decides() -> None:
+    build = BuildInfo(ok=True, command="", log="", seconds=0.0, kernels=())
+    plan = Plan(
+        size=Size.of(m=1, n=1, k=1), allocations=(), operations=(), setup=(launch(INSTANCE),)
+    )
+    notes = library_kernels([plan], Interface(entries={}, symbols={}), GEMM)
+    refused = refusal(notes, Rules(), build)
+    assert refused is not None
+    assert refused.verdict is Verdict.RF
+    assert refusal(notes, Rules(libraries="allow"), build) is None
+    assert refusal((), Rules(), build) is None
+
+
+# --- the GPU's sizes and the simulator together
+
+
+SQUARE = Size.of(m=512, n=512, k=512)
+CASE = Case(id="performance-0", size=SQUARE)
+A_RACE = Finding(
+    kind=Kind.RACE, severity=Severity.ERROR, message=verbatim("race"), file="sgemm.cu", line=7
+)
+
+
+def timed(*findings: Finding, stopped: str | None = None) -> CaseOutcome:
+    return outcome_of(CASE, *findings, stopped=stopped, times=None if stopped else (2.0, 1.0))
+
+
+def lab(**rules: str) -> Lab:
+    return msgspec.structs.replace(
+        load_lab(), performance=(CASE,), rules=msgspec.convert(rules, Rules)
+    )
+
+
+def ruled(simulated: Verdict, *seen: Finding, findings: str = "fail") -> Ruling:
+    public = rulings.rule([CASE], [timed()], lab())
+    beside = Ruling(verdict=simulated, findings=seen)
+    return rulings.conclude(public, lab(findings=findings), simulated=beside, yardsticks={})
+
+
+@pytest.mark.parametrize(
+    ("findings", "simulated", "verdict", "total"), values(__file__, "simulated.txt")
+)
+def test_the_simulator_decides_if_the_lab_says_so(
+    findings: str, simulated: str, verdict: str, total: float
+) -> None:
+    seen = () if simulated == "AC" else (A_RACE,)
+    ruling = ruled(Verdict[simulated], *seen, findings=findings)
+    assert ruling.verdict.name == verdict
+    assert ruling.score is not None and ruling.score.total == total
+    assert ruling.explain == (verdict == "AC")
+    assert ruling.findings == seen and ruling.cases[0].verdict is Verdict.AC
+
+
+@pytest.mark.parametrize("simulated", Verdict)
+def test_the_simulator_never_makes_a_gpu_verdict_better(simulated: Verdict) -> None:
+    for verdict in set(Verdict) - {Verdict.AC}:
+        assert rulings.with_the_simulator(verdict, simulated, Rules(findings="fail")) is verdict
+
+
+def test_what_is_only_slow_is_explained() -> None:
+    small = msgspec.structs.replace(timed(), id="correctness-0", timing=None)
+    cases = [Case(id="correctness-0", size=SQUARE), CASE]
+    late = [small, timed(stopped="time")]
+    for simulated, seen, explain in (
+        (Verdict.AC, (), True),
+        (Verdict.IE, (), True),
+        (Verdict.WA, (A_RACE,), False),
+        (Verdict.AC, (A_RACE,), False),
+    ):
+        beside = Ruling(verdict=simulated, findings=seen)
+        public = rulings.rule(cases, late, lab())
+        ruling = rulings.conclude(public, lab(), simulated=beside, yardsticks={})
+        assert (ruling.verdict, ruling.explain) == (Verdict.TLE, explain)
+        assert ruling.score is not None and ruling.score.total == 0
+    for seen_here, explain in ((late, True), ([timed(A_RACE), small], False)):
+        public = rulings.rule(cases, seen_here, load_lab())
+        assert rulings.conclude(public, load_lab()).explain == explain
+
+
+@pytest.mark.parametrize(
+    ("share", "gpu", "holds"),
+    [(1.0, "H200", True), (0.99, "H200", False), (math.nan, "H200", False), (0.99, "A100", True)],
+)
+def test_an_exceeded_bound_is_an_error_of_ours(share: float, gpu: str, holds: bool) -> None:
+    cases = ruled(Verdict.AC).cases
+    assert cases[0].timing is not None
+    most = Limit(resource="issue", speed=share * cases[0].timing.scored_speed)
+    bound = Bound(
+        gpu=gpu, size=SQUARE.dims, speed=1, resource="issue", limits=(most,), peak=60, most=most
+    )
+    why = msgspec.structs.replace(NOTHING_KNOWN, size=SQUARE.dims, bounds=(bound,))
+    found, notes = rulings.refute(why, cases, H200, GEMM.info())
+    assert (found == why, not notes) == (holds, holds)
+    if not holds:
+        (note,) = notes
+        assert (note.kind, note.severity) == (Kind.BOUND_EXCEEDED, Severity.NOTE)
+        assert not found.bounds and found.missing == note.message
+        for speed in (cases[0].timing.scored_speed, most.speed):
+            assert f"{speed:.4g}" in str(note.message)
+
+
+@pytest.mark.parametrize(
+    ("failure", "verdict"),
+    [
+        (Rejected(Verdict.CE, verbatim("error")), Verdict.CE),
+        (OutOfTime("out of time"), Verdict.TLE),
+        (MachineError("no room"), Verdict.IE),
+        (ToolchainError("no nvcc"), Verdict.IE),
+    ],
+)
+def test_a_grading_that_ends_early_has_a_verdict(failure: GraderError, verdict: Verdict) -> None:
+    assert rulings.from_failure(failure).verdict is verdict

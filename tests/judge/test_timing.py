@@ -1,26 +1,35 @@
-"""Statistics, scores and peaks: the parts of a GPU grade that need no GPU."""
+"""Statistics, scores and peaks, and what measured times prove: a GPU grade without a GPU."""
 
-from __future__ import annotations
-
+import math
 import random
 
 import msgspec
 import pytest
 
+from grader.base.errors import LabError
+from grader.base.explanation import Piece, Score
 from grader.base.gpus import least_ms
 from grader.base.records import Verdict
 from grader.base.result import CaseResult, Run, Timing
 from grader.judge import launches as times
 from grader.judge import scoring
-from grader.labs.lab import Case
-from grader.labs.scoring_rules import Checkpoint, Scoring
+from grader.judge import verdicts as judge
+from grader.judge.launches import held_to_the_clock
+from grader.judge.scoring import measures, points_at
+from grader.labs.lab import Case, Lab, find_lab, load_lab
+from grader.labs.scoring_rules import Checkpoint, Milliseconds, Scoring, Start, Stretch
+from grader.labs.shape import Rules
 from grader.report.measurement import measurements, sentence
+from grader.results.ladders import shipped_ladders
 from grader.run import statistics as timing
-from grader.run.statistics import Pair
+from grader.run.protocol import CaseOutcome
+from grader.run.statistics import Clocked, Pair
 from ptxsim.records import Size
-from tests.support.pages import H200
-from tests.support.product import GEMM, flops, speed
+from tests.support.files import values
+from tests.support.pages import H200, timed
+from tests.support.product import GEMM, flops, shipped_ladder, speed
 from tests.support.results import RIGHT, make_result
+from tests.support.results import outcome as outcome_of
 
 SIZE = Size.of(m=8192, n=8192, k=8192)
 
@@ -128,16 +137,7 @@ def test_sizes_count_by_weight_and_none_earns_more_than_its_share() -> None:
     assert score_of(whole, half, weight=3) == 87.5
 
 
-@pytest.mark.parametrize(
-    ("policy", "ratio", "points"),
-    [
-        ("linear", 0.05, 10.0),
-        ("linear", 0.55, 55.0),
-        ("linear", 2.0, 100.0),
-        ("log", 0.1, 10.0),
-        ("log", 10**-0.5, 55.0),
-    ],
-)
+@pytest.mark.parametrize(("policy", "ratio", "points"), values(__file__, "checkpoints.txt"))
 def test_checkpoints(policy: str, ratio: float, points: float) -> None:
     marks = (Checkpoint(ratio=1.0, score=100), Checkpoint(ratio=0.1, score=10))
     rule = Scoring(policy=policy, checkpoints=marks)  # type: ignore[arg-type]
@@ -172,3 +172,233 @@ def test_two_clocks_agree_unless_somebody_forged_an_event() -> None:
     busy = [(clocked(34.0, 37.2), clocked(21.5, 24.7)) for _ in range(12)]
     assert times.unseen_ms(honest) == times.unseen_ms(busy) == 0
     assert times.unseen_ms(forged) == pytest.approx(24.0)
+
+
+LARGE = Size.of(m=8192, n=8192, k=8192)
+GPU = msgspec.structs.replace(H200, fp32_peak_tflops=60.0)
+
+
+def outcome(name: str, size: Size, untimed_ms: float, timed_ms: float | None = None) -> CaseOutcome:
+    times = None if timed_ms is None else (timed_ms, 20.0)
+    return outcome_of(Case(id=name, size=size), untimed_ms=untimed_ms, times=times)
+
+
+def verdicts(*outcomes: CaseOutcome) -> list[str]:
+    held = held_to_the_clock(outcomes, GEMM, GPU)
+    cases = [Case(id=each.id, size=each.size) for each in outcomes]
+    return [
+        each.verdict.value for each in judge.judge_cases(cases, held, GEMM, Rules()) if each.verdict
+    ]
+
+
+def test_a_long_warm_up_is_a_time_limit() -> None:
+    """20 ms timed: 10 times that and a tenth of a second are 300 ms."""
+    (held,) = held_to_the_clock([outcome("performance-0", LARGE, 301.0, 20.0)], GEMM, GPU)
+    (finding,) = held.findings
+    assert finding.kind == "untimed-work"
+    assert "took 301 ms" in str(finding.message) and "may take 300 ms" in str(finding.message)
+    assert judge.judge_case(held, Rules())[0] is Verdict.TLE
+    assert (
+        held_to_the_clock([outcome("performance-0", LARGE, 299.0, 20.0)], GEMM, GPU)[0].findings
+        == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "ms"),
+    [((1, 1, 1), 95.0), ((3, 4096, 3), 95.0), ((1, 1, 65536), 95.0), ((8191, 8192, 8192), 295.0)],
+)
+def test_honest_launches_of_other_sizes_are_far_below(
+    size: tuple[int, int, int], ms: float
+) -> None:
+    m, n, k = size
+    small = outcome("correctness-0", Size.of(m=m, n=n, k=k), ms)
+    assert verdicts(small, outcome("performance-0", LARGE, 30.0, 20.0)) == ["AC", "AC"]
+
+
+def test_work_in_a_verified_launch_is_found_once_the_pace_is_known() -> None:
+    """The case is over its limit; those that ran after it have their own verdicts."""
+    small = outcome("correctness-0", Size.of(m=1, n=1, k=1), 105.0)
+    other = outcome("correctness-1", Size.of(m=2, n=1, k=1), 1.0)
+    timed = outcome("performance-0", LARGE, 30.0, 20.0)
+    assert verdicts(small, other, timed) == ["TLE", "AC", "AC"]
+
+
+def test_the_slowest_pace_counts_where_a_size_is_not_timed() -> None:
+    slow_small = outcome("performance-0", Size.of(m=256, n=256, k=256), 1.0, 1.0)
+    timed = outcome("performance-1", LARGE, 30.0, 20.0)
+    middle = outcome("correctness-0", Size.of(m=1024, n=1024, k=1024), 400.0)
+    assert verdicts(middle, timed) == ["TLE", "AC"]
+    assert verdicts(middle, slow_small, timed) == ["AC", "AC", "AC"]
+
+
+def test_without_a_timed_case_there_is_no_pace() -> None:
+    assert verdicts(outcome("correctness-0", LARGE, 9000.0)) == ["AC"]
+
+
+def clocked(*times: tuple[float, float]) -> CaseOutcome:
+    """Repetitions by the GPU's events and by the host's clock; the baseline always takes 20 ms."""
+    baseline = Clocked(gpu_ms=20.0, host_ms=20.2)
+    seen = outcome("performance-0", LARGE, 30.0, 20.0)
+    clocks = tuple((Clocked(gpu_ms=gpu, host_ms=host), baseline) for gpu, host in times)
+    return msgspec.structs.replace(seen, clocks=clocks)
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ([(20.0, 20.2), (12.3, 12.5)], ""),
+        ([(20.0, 20.2), (12.1, 12.3), (20.0, 20.2)], "nothing of this size takes"),
+        ([(20.0, 20.2), (float("nan"), 20.2), (20.0, 20.2)], "a repetition took nan ms"),
+        ([(14.0, 34.0)] * 3, "took 19.8 ms more than the GPU's events say"),
+        ([(14.0, 34.0), (20.0, 20.2), (20.0, 20.2)], ""),
+    ],
+)
+def test_times_that_cannot_be_are_forbidden_and_no_timing(
+    times: list[tuple[float, float]], words: str
+) -> None:
+    """60 TFLOPS make two thirds of 8192³ multiplications and additions in 12.2 ms."""
+    (held,) = held_to_the_clock([clocked(*times)], GEMM, GPU)
+    verdict, message = judge.judge_case(held, Rules())
+    assert (verdict is Verdict.RF) == (held.timing is None) == bool(words)
+    assert words in str(message)
+
+
+def test_nothing_is_held_against_times_of_a_gpu_that_never_ran() -> None:
+    assert held_to_the_clock([clocked((1e-3, 9.0))], GEMM, None)[0].findings == ()
+
+
+# --- curves
+
+
+SHIPPED = load_lab(find_lab("sgemm-curve")).scoring
+PARITY = SHIPPED.pieces[1].rate
+
+
+def shipped(ratio: float) -> float:
+    return points_at(scoring.beside_the_baseline(SHIPPED).pieces, ratio)
+
+
+def near_cublas(u: float) -> float:
+    """The formula of the course."""
+    return 60 + 40 * (math.e ** (1.5 * u) - 1) / (math.e**1.5 - 1)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "points"),
+    [
+        (0.0, 0.0),
+        (0.125, 15.0),
+        (0.25, 30.0),
+        (0.5, 60.0),
+        (0.625, near_cublas(0.25)),
+        (0.75, near_cublas(0.5)),
+        (0.75, 72.83285203298428),
+        (0.999, near_cublas(0.998)),
+        (1.0, 100.0),
+        (1.05, 105.0),
+        (1.2, 120.0),
+        (7.0, 120.0),
+    ],
+)
+def test_the_shipped_curve_gives_the_courses_points(ratio: float, points: float) -> None:
+    assert shipped(ratio) == pytest.approx(points, abs=1e-9)
+
+
+SHAPES = [("linear", 0.0), ("exp", 1.5), ("exp", -3.0), ("exp", 40.0), ("log", 0.5), ("log", 1e6)]
+
+
+@pytest.mark.parametrize(("shape", "rate"), SHAPES)
+@pytest.mark.parametrize(("start", "end"), [(0.2, 0.9), (80.0, 25.0)])
+def test_a_piece_grows_between_its_ends_and_back(
+    shape: str, rate: float, start: float, end: float
+) -> None:
+    piece = Piece(name="", shape=shape, rate=rate, start=start, end=end, low=10, high=70)  # type: ignore[arg-type]
+    spots = [start + (end - start) * i / 50 for i in range(51)]
+    points = [points_at([piece], spot) for spot in spots]
+    assert points == sorted(points)
+    assert (points[0], points[-1]) == (10, pytest.approx(70))
+
+
+def test_log_mirrors_exp_of_the_logarithm_of_its_rate() -> None:
+    rate = 6.0
+    log = Piece(name="", shape="log", rate=rate, start=0, end=1, low=0, high=1)
+    exp = Piece(name="", shape="exp", rate=math.log1p(rate), start=0, end=1, low=0, high=1)
+    for u in (0.1, 0.4, 0.8):
+        assert points_at([exp], points_at([log], u)) == pytest.approx(u)
+
+
+# --- measures ---------------------------------------------------------------------------------
+
+PIECES = (
+    Stretch(name="first", points=60),
+    Stretch(name="second", points=100, shape="log", rate=2.0),
+)
+PLAIN = Timing(runs=(), ratio=1.0, ratio_ci=(0.0, 9.0), noise=0.01, samples=9)
+
+
+def lab(rules: Scoring) -> Lab:
+    return msgspec.structs.replace(load_lab(), scoring=rules)
+
+
+def test_milliseconds_of_a_size_on_a_gpu_model() -> None:
+    times = Milliseconds(gpu="NVIDIA H200", size=(8192, 8192, 8192), at=(100.0, 40.0, 20.0))
+    rules = Scoring(policy="curve", measure="ms", pieces=PIECES, milliseconds=(times,))
+    # 2·8192³ operations in 70 ms: half of the way from 100 ms to 40 ms.
+    score = scored(rules, "NVIDIA H200", 2 * 8192**3 / 70e-3 / 1e12)
+    assert (score.total, score.max) == (30, 100)
+    assert score.curves[0].position == pytest.approx(70)
+    with pytest.raises(LabError, match=r"scoring.milliseconds: .*NVIDIA H200, none for Tesla T4"):
+        measures(lab(rules), "Tesla T4", ())
+
+
+def case(speed: float) -> CaseResult:
+    """The default lab's timed size, at this speed beside a baseline of 50."""
+    timing = msgspec.structs.replace(
+        PLAIN, runs=(Run(speed=speed, baseline_speed=50.0),), ratio=speed / 50
+    )
+    return msgspec.structs.replace(timed(8192, 1.0, 50.0), id="performance-0", timing=timing)
+
+
+def scored(rules: Scoring, gpu: str, speed: float) -> Score:
+    by = measures(lab(rules), gpu, shipped_ladders())
+    score = scoring.score(Verdict.AC, load_lab().performance, [case(speed)], rules, by)
+    assert score is not None
+    return score
+
+
+def test_the_ratio_to_a_rung_comes_from_its_gpus_ladder() -> None:
+    ladder = shipped_ladder()
+    assert ladder.gpu is not None
+    step = next(each for each in ladder.steps if each.at(SIZE.dims))
+    figure = step.at(SIZE.dims)
+    assert figure is not None
+    pieces = (
+        Stretch(name="up to the rung", to=1, points=80),
+        Stretch(name="beyond", to=2, points=90),
+    )
+    rules = Scoring(policy="curve", measure="rung", rung=step.rung.name, pieces=pieces)
+    for factor, points in ((0.5, 40), (1.0, 80), (1.5, 85), (3.0, 90)):
+        score = scored(rules, ladder.gpu.name, 50 * figure.ratio * factor)
+        assert score.total == pytest.approx(points, abs=0.01)
+        assert (score.curves[0].measure, score.curves[0].rung) == ("rung", step.rung.name)
+
+
+@pytest.mark.parametrize(
+    ("rung", "gpu", "size", "words"),
+    [
+        (None, "Tesla T4", SIZE, "scoring.rung: no ladder was measured on Tesla T4, only on N"),
+        ("99_best", None, SIZE, "scoring.rung: no rung is named '99_best'; did you mean"),
+        (None, None, Size.of(m=8, n=8, k=8), "was not timed at 8×8×8 on NVIDIA H200; time one of"),
+    ],
+)
+def test_a_rung_without_a_figure_is_one_clear_line(
+    rung: str | None, gpu: str | None, size: Size, words: str
+) -> None:
+    name = rung or shipped_ladder().steps[0].rung.name
+    rules = Scoring(policy="curve", measure="rung", rung=name, pieces=PIECES, start=Start())
+    other = msgspec.structs.replace(lab(rules), performance=(Case(id="a", size=size),))
+    with pytest.raises(LabError) as caught:
+        measures(other, gpu or "NVIDIA H200", shipped_ladders())
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

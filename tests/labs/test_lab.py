@@ -1,7 +1,7 @@
-"""Every mistake in a lab file is one line that names the file, the field and what was found."""
+"""Lab files: mistakes in one line that names file and field, hidden sizes, curves, examples."""
 
-from __future__ import annotations
-
+import hashlib
+import hmac
 import re
 from pathlib import Path
 
@@ -9,10 +9,12 @@ import pytest
 
 from grader.base.errors import LabError
 from grader.base.language import language
-from grader.labs.lab import DEFAULT_LAB, load_lab
+from grader.labs.lab import DEFAULT_LAB, Lab, load_lab, revealed
+from grader.results.ladders import shipped_ladders
 from ptxsim.records import Size
-from tests.support.chinese import assert_chinese
+from tests.support.catalogues import assert_chinese
 from tests.support.files import beside, table
+from tests.support.places import ROOT
 
 SMALL = beside(__file__, "small.yaml")
 
@@ -73,15 +75,20 @@ def test_a_mistake_is_one_line_naming_file_and_field(
     old, new = (each.encode().decode("unicode_escape") for each in (old, new))
     assert old in ("+", "*", "") or old in SMALL
     path.write_text({"+": SMALL + new, "*": new}.get(old, SMALL.replace(old, new)))
-    with pytest.raises(LabError) as caught:
-        load_lab(path)
-    message = str(caught.value)
-    assert message.startswith("labs/x.yaml:")
-    assert words.replace("$SIZE", SIZE) in message
-    assert "\n" not in message
-    assert len(message) < 250
     # The words of the library, and names of fields, have no translation.
-    if not re.search("not valid YAML|known here|a mapping with|extends", message):
+    refused(path, words.replace("$SIZE", SIZE), "not valid YAML|known here|a mapping with|extends")
+
+
+def refused(file: Path, words: str, untranslated: str = "(?!)") -> None:
+    """In one line that begins with the file, which is in Chinese, too, but for some words."""
+    with pytest.raises(LabError) as caught:
+        load_lab(file)
+    message = str(caught.value)
+    assert message.startswith(f"{file}:")
+    assert words in message
+    assert "\n" not in message
+    assert len(message.removeprefix(str(file))) < 250
+    if not re.search(untranslated, message):
         assert_chinese(language("zh_CN")(caught.value.message))
 
 
@@ -115,3 +122,167 @@ def test_the_labs_that_ship_are_good(path: Path) -> None:
     lab = load_lab(path)
     assert lab.cpu
     assert lab.performance
+
+
+# --- examples of the documents
+
+
+BASE = """\
+id: example
+correctness: [[1, 1, 1]]
+performance: [{mnk: [8192, 8192, 8192]}]
+cpu: [[1, 1, 1], [33, 17, 20]]
+"""
+PAGES = ("lab-file.md", "instructor.md")
+EXAMPLES = [
+    (page, found[1])
+    for page in PAGES
+    for found in re.finditer(r"```yaml\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+]
+
+
+def test_there_are_examples_of_every_rule() -> None:
+    begun = [text.split(":")[0] for _, text in EXAMPLES]
+    assert begun.count("scoring") >= 3 and begun.count("time") >= 2 and "groups" in begun
+
+
+@pytest.mark.parametrize(("page", "text"), EXAMPLES)
+def test_an_example_loads(tmp_path: Path, page: str, text: str) -> None:
+    file = tmp_path / "lab.yaml"
+    whole = text if "performance:\n" in text and text.startswith("id:") else BASE + text
+    file.write_text(whole)
+    (tmp_path / "hidden.seed").write_text("sixteen bytes and more")
+    lab = load_lab(file)
+    if lab.scoring.rung:
+        names = {step.rung.name for each in shipped_ladders() for step in each.steps}
+        assert lab.scoring.rung in names
+    if lab.hidden:
+        assert lab.hidden.known
+
+
+def test_the_shipped_curve_is_the_one_in_the_documents(tmp_path: Path) -> None:
+    shipped = load_lab(ROOT / "grader" / "labs" / "sgemm-curve.yaml").scoring
+    (tmp_path / "lab.yaml").write_text(BASE + EXAMPLES[0][1])
+    assert load_lab(tmp_path / "lab.yaml").scoring == shipped
+
+
+# --- hidden sizes
+
+
+SEALED = beside(__file__, "sealed.yaml")
+SEED = "a secret of enough bytes"
+
+
+def load_sealed(place: Path, seed: str | None = SEED, text: str = SEALED) -> Lab:
+    (place / "lab.yaml").write_text(text)
+    if seed is not None:
+        (place / "hidden.seed").write_text(seed)
+    return load_lab(place / "lab.yaml")
+
+
+def sizes(lab: Lab) -> list[tuple[int, ...]]:
+    assert lab.hidden is not None
+    every = (*lab.hidden.correctness, *lab.hidden.performance, *lab.hidden.cpu)
+    return [case.size.extents for case in every]
+
+
+def test_the_same_secret_draws_the_same_sizes(tmp_path: Path) -> None:
+    lab, again = load_sealed(tmp_path), load_sealed(tmp_path, f"{SEED}\n")
+    assert lab.hidden is not None
+    assert sizes(lab) == sizes(again)
+    assert lab.sha256 == again.sha256
+    counts = map(len, (lab.hidden.correctness, lab.hidden.performance, lab.hidden.cpu))
+    assert list(counts) == [4, 2, 4]
+    assert len(set(sizes(lab))) == 10
+    for m, n, k in (case.size.extents for case in lab.hidden.performance):
+        assert 256 <= m <= 4096 and 256 <= n <= 4096 and 64 <= k <= 512
+        assert m % 64 == n % 64 == k % 64 == 0
+    assert all(case.size["k"] == 8 for case in lab.hidden.cpu[:3])
+    assert lab.timed == (*lab.performance, *lab.hidden.performance)
+
+
+def test_an_extent_is_an_hmac_of_its_place(tmp_path: Path) -> None:
+    """What documents say of it: an old class's sizes can be computed again."""
+    digest = hmac.new(SEED.encode(), b"cpu/0/0/0/m", hashlib.sha256).digest()
+    expected = 40 + int.from_bytes(digest, "big") % 60
+    lab = load_sealed(tmp_path)
+    assert lab.hidden is not None
+    assert lab.hidden.cpu[0].size["m"] == expected
+
+
+def test_another_secret_draws_others_and_is_another_lab(tmp_path: Path) -> None:
+    lab, other = load_sealed(tmp_path), load_sealed(tmp_path, "another secret of enough bytes")
+    assert set(sizes(lab)).isdisjoint(sizes(other))
+    assert lab.sha256 != other.sha256
+
+
+def test_without_the_secret_the_public_sizes_remain(tmp_path: Path) -> None:
+    lab = load_sealed(tmp_path, seed=None)
+    assert lab.hidden is not None and not lab.hidden.known
+    assert sizes(lab) == []
+    assert lab.timed == lab.performance
+    assert lab.sha256 != load_sealed(tmp_path).sha256
+    assert [case.id for case in revealed(load_sealed(tmp_path)).cpu][:2] == [
+        "cpu-0",
+        "hidden-cpu-0",
+    ]
+
+
+def test_hidden_sizes_are_never_public_ones(tmp_path: Path) -> None:
+    narrow = SEALED.replace("[[1, 9], 7, [1, 9]]", "[8, 8, [7, 8]]").replace(", count: 3", "")
+    for number in range(8):
+        lab = load_sealed(tmp_path, f"secret number {number} of eight", narrow)
+        assert lab.hidden is not None
+        assert lab.hidden.cpu[1].size.extents == (8, 8, 7)
+
+
+@pytest.mark.parametrize(("old", "new", "words"), table(__file__, "hidden_mistakes.txt"))
+def test_a_mistake_in_hidden_sizes_is_one_line(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    old = old.encode().decode("unicode_escape")
+    assert old in SEALED
+    (tmp_path / "hidden.seed").write_text(SEED)
+    (tmp_path / "lab.yaml").write_text(SEALED.replace(old, new, 1))
+    refused(tmp_path / "lab.yaml", words)
+
+
+def test_a_short_secret_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"hidden\.seed: a seed has 16 to 4096 bytes, this file 5"):
+        load_sealed(tmp_path, "short")
+
+
+# --- curves
+
+
+BARE = beside(__file__, "base.yaml")
+CURVE = beside(__file__, "curve.yaml")
+TIMES = beside(__file__, "times.yaml")
+GROUPS = beside(__file__, "groups.yaml")
+RUNG = CURVE.replace("measure: baseline", "measure: rung\n  rung: 16_float4")
+CURVE_MISTAKES = table(__file__, "curve_mistakes.txt")
+
+
+@pytest.mark.parametrize("text", [CURVE, TIMES, RUNG])
+def test_a_whole_one_loads(tmp_path: Path, text: str) -> None:
+    (tmp_path / "lab.yaml").write_text(BARE + text)
+    assert len(load_lab(tmp_path / "lab.yaml").scoring.pieces) == 2
+
+
+@pytest.mark.parametrize(("name", "old", "new", "words"), CURVE_MISTAKES)
+def test_a_mistake_in_a_curve_is_one_line(
+    tmp_path: Path, name: str, old: str, new: str, words: str
+) -> None:
+    text = {"curve": CURVE, "times": TIMES, "rung": RUNG}[name]
+    if old.endswith("…"):
+        old = text[text.index("\n  " + old[:-1]) + 1 :]
+    else:
+        old = old.encode().decode("unicode_escape")
+    new = new.encode().decode("unicode_escape").replace("$GROUPS", GROUPS)
+    assert old in text
+    file = tmp_path / "lab.yaml"
+    file.write_text(BARE + text.replace(old, new, 1))
+    if not words:  # points may stay the same for a while
+        load_lab(file)
+        return
+    refused(file, words.replace("$PIECES", "scoring.pieces"))

@@ -1,7 +1,5 @@
 """What a submission folder may hold, and what is said when it does not."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

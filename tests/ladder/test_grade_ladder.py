@@ -1,7 +1,5 @@
 """``grade ladder``: headers, the document, table and page, resuming; on the simulator."""
 
-from __future__ import annotations
-
 import io
 import re
 import shutil
@@ -37,12 +35,14 @@ from grader.results.ladders import (
 )
 from grader.results.rungs import Rung, find_reference, find_rungs
 from ptxsim.message import Message
-from tests.support.files import beside
+from tests.support.commands import QUICK
+from tests.support.files import beside, values
 from tests.support.pages import (
     H200,
     LADDER_SIZES,
     RUNGS,
     SLOWEST,
+    drawn,
     gpu_result,
     sample_ladder,
     standing_at,
@@ -52,19 +52,11 @@ from tests.support.places import REFERENCE
 from tests.support.product import GEMM
 from tests.support.results import SHA
 
-LAB = """\
-id: quick
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[2, 3, 5], [33, 17, 20]]
-"""
 HOST = beside(__file__, "host.cpp")
 
 
 def shown(ladder: Ladder, width: int = 120) -> str:
-    console = Console(width=width, record=True, file=io.StringIO())
-    console.print(terminal(ladder))
-    return console.export_text()
+    return drawn(terminal(ladder), width)
 
 
 # --- rungs and their headers ------------------------------------------------------------------
@@ -72,11 +64,7 @@ def shown(ladder: Ladder, width: int = 120) -> str:
 
 def test_a_header_is_read_over_its_lines(tmp_path: Path) -> None:
     (tmp_path / "07_name").mkdir()
-    (tmp_path / "07_name" / "sgemm.cu").write_text(
-        "// Rung 7 (a trap): a title over\n// two lines.\n//\n"
-        "// Changed:  first,\n//           second.\n// Why:      because.\n"
-        "// Tile:     BM = 8\n#include <x>\n// Why: not this\n"
-    )
+    (tmp_path / "07_name" / "sgemm.cu").write_text(beside(__file__, "header.cu"))
     (tmp_path / "notes").mkdir()
     (rung,) = find_rungs(tmp_path)
     assert (rung.number, rung.name, rung.trap) == (7, "07_name", True)
@@ -179,16 +167,7 @@ def ladder_of(*ratios: float | None) -> Ladder:
     return made(RUNGS[: len(ratios)], *(gpu_result(cases=each) for each in cases))
 
 
-@pytest.mark.parametrize(
-    ("ratio", "below", "ahead"),
-    [
-        (0.01, None, [1]),
-        (0.02, 1, [2, 3, 4, 5]),  # as fast as rung 1; rungs 2 to 4 are slower or were not timed
-        (0.10, 1, [2, 3, 4, 5]),
-        (0.30, 6, [7]),
-        (1.20, 7, []),
-    ],
-)
+@pytest.mark.parametrize(("ratio", "below", "ahead"), values(__file__, "standing.txt"))
 def test_standing(ratio: float, below: int | None, ahead: list[int]) -> None:
     ladder = ladder_of(0.02, 0.005, None, 0.015, 0.12, 0.25, 0.9)
     found = standing([timed(8192, ratio * 50, 50)], H200, [ladder])
@@ -291,7 +270,7 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "lab.yaml").write_text(LAB)
+    (tmp_path / "lab.yaml").write_text(QUICK)
     rungs = tmp_path / "rungs"
     for name in ("01_naive", "06_tile32"):
         shutil.copytree(REFERENCE / name, rungs / name)

@@ -1,18 +1,19 @@
 """Every rung of the reference ladder: accepted, without findings, headed by what it teaches."""
 
-from __future__ import annotations
-
 import re
+import subprocess
 from collections.abc import Iterable
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 import pytest
 from _pytest.mark import ParameterSet
 
 from benchmarks.calibration.ladder.variants import parse
+from benchmarks.ladder.candidates import kernels
 from benchmarks.ladder_counts import formula_bytes, tile
 from benchmarks.ladder_shipped import with_table
 from grader.base.explanation import KernelSass, SassLoop
@@ -30,8 +31,9 @@ from grader.results.ladders import shipped_ladders
 from grader.results.rungs import find_rungs
 from grader.run.protocol import quietly
 from ptxsim.findings.finding import LineCount
-from ptxsim.records import Size
+from ptxsim.records import Record, Size
 from tests.support import bench as benches
+from tests.support.files import beside, values
 from tests.support.places import REFERENCE, ROOT
 from tests.support.product import MAIN
 
@@ -42,17 +44,7 @@ SOURCES = [REFERENCE / "00_host" / "host.cpp", *(rung / "sgemm.cu" for rung in R
 ODD = ((33, 65, 17), (130, 70, 36), (257, 129, 31), (1, 700, 3), (700, 1, 4), (68, 20, 1100))
 COUNTED = Size.of(m=256, n=128, k=64)  # the largest of all, whose lines are in the result
 # FFMA share of the main loop: some instructions below what nvcc 13.0 made of it.
-WIDE = {
-    "18_transposed": 0.80,
-    "19_warp_tile": 0.82,
-    "20_shared_store": 0.82,
-    "21_register_prefetch": 0.85,
-    "22_double_buffer": 0.86,
-    "23_multistage": 0.86,
-    "24_rasterised": 0.86,
-    "25_split_k": 0.86,
-    "27_cute_pipelined": 0.82,
-}
+WIDE = dict(values(__file__, "wide.txt"))
 # Rungs whose operands a first kernel packs; on sm_90 bulk copies load them.
 PACKED = ("28_packed_bulk", "29_reuse_order", "30_shared_tail", "32_dispatch")
 # So large that rung 32 takes its other kernels, and that rung 31 sums in turns.
@@ -316,3 +308,71 @@ def test_host_loops_agree_and_are_timed() -> None:
     assert run is not None
     assert [loop.name for loop in run.loops] == ["plain", "restrict"]
     assert all(loop.gflops > 0.01 for loop in run.loops)
+
+
+# --- the top rung's choice of a kernel, beside the measured best of its kernels
+
+
+ESTIMATE = ROOT / "reference" / "sgemm" / "32_dispatch" / "estimate.cuh"
+LOG = ROOT / "docs" / "measurements" / "2026-11-22-h200-candidates.txt"
+H200 = "{132, 232448, true}"
+SHAPE = re.compile(r"(\d+)x(\d+)x(\d+): ")
+# Kernel, slices, whole, sharers: what the log and the program write.
+Division = tuple[str, int, int, int]
+
+
+class Shape(Record):
+    size: tuple[int, int, int]
+    microseconds: dict[Division, float]
+
+
+def measured() -> list[Shape]:
+    found: list[Shape] = []
+    for line in LOG.read_text().splitlines():
+        if head := SHAPE.match(line):
+            m, n, k = map(int, head.groups())
+            found.append(Shape(size=(m, n, k), microseconds={}))
+        elif line.startswith("  "):
+            name, slices, whole, sharers, time = line.split()
+            division = (name, int(slices), int(whole), int(sharers))
+            found[-1].microseconds[division] = float(time)
+    return found
+
+
+def choices(sizes: list[tuple[int, int, int]], device: str, folder: Path) -> list[Division]:
+    program = folder / "choice"
+    source = beside(__file__, "choose.cpp", device=device)
+    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{ESTIMATE.parent}"]
+    command += ["-x", "c++", "-", "-o", str(program)]
+    subprocess.run(command, input=source, text=True, check=True)
+    shapes = "".join(f"{m} {n} {k}\n" for m, n, k in sizes)
+    done = subprocess.run([program], input=shapes, capture_output=True, text=True, check=True)
+    names = kernels()
+    found = []
+    for line in done.stdout.splitlines():
+        kernel, *rest = map(int, line.split())
+        slices, whole, sharers = rest
+        found.append((names[kernel], slices, whole, sharers))
+    return found
+
+
+def test_the_choice_loses_at_most_three_per_cent_on_average(tmp_path: Path) -> None:
+    shapes = measured()
+    assert len(shapes) >= 60
+    chosen = choices([each.size for each in shapes], H200, tmp_path)
+    lost = {}
+    for shape, division in zip(shapes, chosen, strict=True):
+        assert division in shape.microseconds, f"{shape.size}: {division} was not measured"
+        best = min(shape.microseconds.values())
+        lost[shape.size] = shape.microseconds[division] / best - 1
+    assert fmean(lost.values()) <= 0.03
+    assert max(lost.values()) <= 0.15, max(lost, key=lost.__getitem__)
+
+
+@pytest.mark.parametrize(("device", "families"), values(__file__, "devices.txt"))
+def test_other_devices_get_only_what_they_can_run(
+    device: str, families: tuple[str, ...], tmp_path: Path
+) -> None:
+    chosen = choices([each.size for each in measured()], device, tmp_path)
+    assert chosen
+    assert all(name.startswith(families) for name, *_ in chosen)

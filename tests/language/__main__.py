@@ -3,8 +3,6 @@
 New texts get an empty translation, texts that are no longer used disappear.
 """
 
-from __future__ import annotations
-
 from tests.support.catalogues import catalogues, read, updated
 
 

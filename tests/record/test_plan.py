@@ -1,7 +1,5 @@
 """Plans that no honest host code could have written are refused, whichever field was forged."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -16,33 +14,17 @@ from grader.record import calls as bounds
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.refusals import REFUSALS, refused
+from ptxsim import records
 from ptxsim.frontend.interface import Entry, Interface, Symbol
-from ptxsim.records import (
-    Allocate,
-    Allocation,
-    Copy,
-    Dim3,
-    Free,
-    KernelParam,
-    Launch,
-    Memset,
-    Operation,
-    Plan,
-    PointerSlot,
-    RefusedCall,
-    Size,
-    SymbolWrite,
-    Synchronise,
-    Write,
-)
+from tests.support.files import values
 from tests.support.product import GEMM
 
-SIZE = Size.of(m=2, n=3, k=5)
+SIZE = records.Size.of(m=2, n=3, k=5)
 NAMES = ("A", "B", "C", "workspace 1", "table", "workspace 2")
 SIZES = (40, 60, 24, 1 << 33, 64, 100)
 AT = tuple(bounds.addresses(SIZES))
 TARGET = target_for("sm_80")
-ENTRY = Entry(params=(KernelParam(offset=0, size=24),), max_threads=256)
+ENTRY = Entry(params=(records.KernelParam(offset=0, size=24),), max_threads=256)
 GIVEN = Given(size=SIZE, operands=GEMM.operands(SIZE))
 KNOWN = Known(
     declared=Interface(
@@ -61,42 +43,44 @@ def words(*values: int) -> bytes:
     return b"".join(value.to_bytes(8, "little") for value in values)
 
 
-PLAN = Plan(
+PLAN = records.Plan(
     size=SIZE,
     inputs=2,
     outputs=1,
     allocations=tuple(
-        Allocation(name=name, address=at, size=size, symbol=name if name == "table" else None)
+        records.Allocation(
+            name=name, address=at, size=size, symbol=name if name == "table" else None
+        )
         for name, at, size in zip(NAMES, AT, SIZES, strict=True)
     ),
     operations=(
-        Memset(allocation=2, delta=4, value=255, size=20),
-        Copy(source=3, source_delta=8, target=3, target_delta=16, size=8),
-        SymbolWrite(
+        records.Memset(allocation=2, delta=4, value=255, size=20),
+        records.Copy(source=3, source_delta=8, target=3, target_delta=16, size=8),
+        records.SymbolWrite(
             symbol="constant",
             delta=4,
             data=b"123" + words(AT[4] + 64),
-            pointers=(PointerSlot(offset=3, allocation=4, delta=64),),
+            pointers=(records.PointerSlot(offset=3, allocation=4, delta=64),),
             after=(2, 1),
         ),
-        Launch(
+        records.Launch(
             kernel="k",
             grid=(7, 1, 1),
             block=(32, 8, 1),
             shared_bytes=2048,
             params=words(AT[0] - 4, 1, AT[5]),
             pointers=(
-                PointerSlot(offset=0, allocation=0, delta=-4),
-                PointerSlot(offset=16, allocation=5, delta=0),
+                records.PointerSlot(offset=0, allocation=0, delta=-4),
+                records.PointerSlot(offset=16, allocation=5, delta=0),
             ),
         ),
-        Write(
+        records.Write(
             allocation=5,
             delta=4,
             data=b"123" + words(AT[4] + 64),
-            pointers=(PointerSlot(offset=3, allocation=4, delta=64),),
+            pointers=(records.PointerSlot(offset=3, allocation=4, delta=64),),
         ),
-        Copy(
+        records.Copy(
             source=0,
             source_delta=4,
             target=5,
@@ -107,8 +91,12 @@ PLAN = Plan(
             target_pitch=40,
         ),
     ),
-    setup=(Allocate(allocation=3), Allocate(allocation=5), Free(allocation=3)),
-    refused=(RefusedCall(refused=refused("EXITED")),),
+    setup=(
+        records.Allocate(allocation=3),
+        records.Allocate(allocation=5),
+        records.Free(allocation=3),
+    ),
+    refused=(records.RefusedCall(refused=refused("EXITED")),),
 )
 
 
@@ -183,7 +171,7 @@ FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
 }
 
 
-def forged(path: tuple[str | int, ...], value: object) -> Plan:
+def forged(path: tuple[str | int, ...], value: object) -> records.Plan:
     """PLAN with one value in another's place."""
     document = msgspec.to_builtins(PLAN, builtin_types=(bytes,))
     place = document
@@ -192,20 +180,22 @@ def forged(path: tuple[str | int, ...], value: object) -> Plan:
             place[step] = list(place[step])
         place = place[step]
     place[path[-1]] = value
-    return msgspec.convert(document, Plan)
+    return msgspec.convert(document, records.Plan)
 
 
-def changed(index: int, **fields: Any) -> Plan:
+def changed(index: int, **fields: Any) -> records.Plan:
     operations = list(PLAN.operations)
     operations[index] = msgspec.structs.replace(operations[index], **fields)
     return msgspec.structs.replace(PLAN, operations=tuple(operations))
 
 
-def sound(plan: Plan, known: Known = KNOWN) -> bool:
+def sound(plan: records.Plan, known: Known = KNOWN) -> bool:
     return flaw(plan, GIVEN, known) is None
 
 
-def with_operations(*operations: Operation, setup: tuple[Operation, ...] = PLAN.setup) -> Plan:
+def with_operations(
+    *operations: records.Operation, setup: tuple[records.Operation, ...] = PLAN.setup
+) -> records.Plan:
     return msgspec.structs.replace(PLAN, setup=setup, operations=operations)
 
 
@@ -225,10 +215,10 @@ def test_a_forged_field_is_refused(path: tuple[str | int, ...]) -> None:
 
 LAUNCH = PLAN.operations[3]
 MANY = {
-    "nothing": (Synchronise(),),
+    "nothing": (records.Synchronise(),),
     "launches": (LAUNCH,) * (bounds.MAX_LAUNCHES + 1),
     "transfers": (*PLAN.operations[:1] * (bounds.MAX_TRANSFERS + 1), LAUNCH),
-    "synchronisations": (*(Synchronise(),) * (bounds.MAX_TRANSFERS + 1), LAUNCH),
+    "synchronisations": (*(records.Synchronise(),) * (bounds.MAX_TRANSFERS + 1), LAUNCH),
 }
 
 
@@ -255,20 +245,9 @@ def test_a_cooperative_launch_that_no_gpu_can_do(most: int, fields: dict[str, An
                 assert sound(plan) != bool(wrong), (grid, cooperative)
 
 
-@pytest.mark.parametrize(
-    ("declared", "asked", "grid", "good"),
-    [
-        (None, (2, 1, 1), (6, 1, 1), True),
-        (None, (2, 3, 1), (6, 4, 1), False),
-        (None, (4, 4, 2), (8, 8, 8), False),
-        ((2, 1, 1), (1, 1, 1), (6, 1, 1), True),
-        ((2, 1, 1), (1, 1, 1), (7, 1, 1), False),
-        ((2, 1, 1), (2, 1, 1), (6, 1, 1), True),
-        ((2, 1, 1), (3, 1, 1), (6, 1, 1), False),
-    ],
-)
+@pytest.mark.parametrize(("declared", "asked", "grid", "good"), values(__file__, "clusters.txt"))
 def test_clusters_are_as_declared_or_asked_for_and_divide_the_grid(
-    declared: Dim3 | None, asked: Dim3, grid: Dim3, good: bool
+    declared: records.Dim3 | None, asked: records.Dim3, grid: records.Dim3, good: bool
 ) -> None:
     entry = msgspec.structs.replace(ENTRY, cluster=declared)
     interface = msgspec.structs.replace(KNOWN.declared, entries={"k": entry})
@@ -283,22 +262,24 @@ def test_a_programmatic_launch_follows_a_launch() -> None:
         ((LAUNCH, early, early), True),
         ((early, LAUNCH), False),
         ((LAUNCH, memset, early), False),
-        ((LAUNCH, Synchronise(), early), False),
+        ((LAUNCH, records.Synchronise(), early), False),
     ):
         assert sound(with_operations(*operations)) == good
         setup = (*PLAN.setup, *operations)
         assert sound(with_operations(*PLAN.operations, setup=setup)) == good
 
 
-def with_allocations(*added: tuple[str, int, str | None]) -> Plan:
+def with_allocations(*added: tuple[str, int, str | None]) -> records.Plan:
     rows = [(a.name, a.size, a.symbol) for a in PLAN.allocations] + list(added)
     places = bounds.addresses(size for _, size, _ in rows)
     made = (
-        Allocation(name=name, address=at, size=size, symbol=symbol)
+        records.Allocation(name=name, address=at, size=size, symbol=symbol)
         for (name, size, symbol), at in zip(rows, places, strict=True)
     )
     memory = tuple(made)
-    setup = (Allocate(allocation=i) for i, a in enumerate(memory) if i > 2 and a.symbol is None)
+    setup = (
+        records.Allocate(allocation=i) for i, a in enumerate(memory) if i > 2 and a.symbol is None
+    )
     return msgspec.structs.replace(PLAN, allocations=memory, setup=tuple(setup))
 
 
@@ -316,7 +297,7 @@ def test_allocations_that_only_look_right() -> None:
 
 
 def test_memory_is_allocated_once_in_order_and_freed_once() -> None:
-    made, free = PLAN.setup[:2], Free(allocation=5)
+    made, free = PLAN.setup[:2], records.Free(allocation=5)
     for setup, operations in (
         (made, (free, *PLAN.operations)),
         (made[:1], (made[1], *PLAN.operations, free)),
@@ -335,7 +316,7 @@ def test_memory_is_allocated_once_in_order_and_freed_once() -> None:
 
 
 def test_parameters_and_data_have_their_lengths() -> None:
-    assert isinstance(LAUNCH, Launch)
+    assert isinstance(LAUNCH, records.Launch)
     for params in (b"", LAUNCH.params[:-1], LAUNCH.params + b"\0"):
         assert not sound(changed(3, params=params, pointers=()))
     assert sound(changed(2, data=b"\0" * 12, pointers=()))
@@ -343,7 +324,7 @@ def test_parameters_and_data_have_their_lengths() -> None:
 
 
 def test_pointers_overlap_nowhere_and_stand_in_order() -> None:
-    assert isinstance(LAUNCH, Launch)
+    assert isinstance(LAUNCH, records.Launch)
     first, second = LAUNCH.pointers
     assert sound(changed(3, pointers=(first,)))
     assert not sound(changed(3, pointers=(second, first)))
@@ -381,14 +362,14 @@ def test_data_full_of_freed_addresses_is_compared_at_once() -> None:
     names = (*NAMES[:3], *(f"workspace {i}" for i in (1, 2, 3)))
     one, two, three = (
         (
-            Allocate(allocation=i),
-            Free(allocation=i),
-            SymbolWrite(symbol="table", delta=0, data=data),
+            records.Allocate(allocation=i),
+            records.Free(allocation=i),
+            records.SymbolWrite(symbol="table", delta=0, data=data),
         )
         for i, data in ((i, words(at[i]) * (1 << 18)) for i in (3, 4, 5))
     )
     memory = tuple(
-        Allocation(name=name, address=address, size=size)
+        records.Allocation(name=name, address=address, size=size)
         for name, address, size in zip(names, at, sizes, strict=True)
     )
     assert seconds_to_assemble(Recorded(allocations=memory, calls=(one, two, three))) < 10

@@ -3,8 +3,6 @@
 All host code is in host/sgemm.cu, compiled once; the size's M chooses what it does.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import struct
@@ -26,27 +24,13 @@ from grader.record.recording import record_plans
 from grader.record.refusals import REFUSALS, refusal_sentence
 from grader.sandbox import seccomp as lockdown
 from grader.sandbox.running import Sandbox
+from ptxsim import records
 from ptxsim.frontend.interface import interface
 from ptxsim.frontend.module import read_module
-from ptxsim.records import (
-    Allocate,
-    Allocation,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Plan,
-    Size,
-    SymbolWrite,
-    Synchronise,
-    Write,
-)
-from tests.support.bench import built, read_declarations
-from tests.support.files import beside, table
+from tests.support.bench import MODES, built, read_declarations
+from tests.support.files import beside, table, values
 from tests.support.places import CHEATS
 from tests.support.product import GEMM, MAIN
-from tests.support.sandboxes import MODES
 
 FOLDER = Path(__file__).parent / "host"
 RECORD = Path(recording.__file__).parent
@@ -54,7 +38,7 @@ ASKS = CHEATS / "leaves_word_in_the_kernel" / "asks.cuh"
 SOURCE = (FOLDER / "sgemm.cu").read_text().splitlines()
 N, K = 3, 5
 
-Recorder = Callable[..., "tuple[Plan | Rejected, ...]"]
+Recorder = Callable[..., tuple[records.Plan | Rejected, ...]]
 
 
 @pytest.fixture(scope="session")
@@ -73,8 +57,8 @@ def recorded(submission: Submission) -> Recorder:
 
     def run(
         *scenarios: int, mode: str = "auto", arch: str = "sm_80", record_s: float = 5, **more: bool
-    ) -> tuple[Plan | Rejected, ...]:
-        sizes = [Size.of(m=scenario, n=N, k=K) for scenario in scenarios]
+    ) -> tuple[records.Plan | Rejected, ...]:
+        sizes = [records.Size.of(m=scenario, n=N, k=K) for scenario in scenarios]
         tools = find_toolchain(), Sandbox.open(mode)
         options = {"declared": declared, "record_s": record_s, "target": target_for(arch), **more}
         return record_plans(build, submission, GEMM, sizes, *tools, memory_mb=2048, **options)
@@ -82,32 +66,34 @@ def recorded(submission: Submission) -> Recorder:
     return run
 
 
-def plan(recorded: Recorder, scenario: int) -> Plan:
+def plan(recorded: Recorder, scenario: int) -> records.Plan:
     (one,) = recorded(scenario)
-    assert isinstance(one, Plan), one
+    assert isinstance(one, records.Plan), one
     return one
 
 
-def launches(one: Plan) -> list[Launch]:
-    return [operation for operation in one.operations if isinstance(operation, Launch)]
+def launches(one: records.Plan) -> list[records.Launch]:
+    return [operation for operation in one.operations if isinstance(operation, records.Launch)]
 
 
-def without_places(operations: Sequence[Operation]) -> list[Operation]:
+def without_places(operations: Sequence[records.Operation]) -> list[records.Operation]:
     return [msgspec.structs.replace(each, place=None) for each in operations]
 
 
-def pointers(holder: Launch | SymbolWrite | Write) -> list[tuple[int, int, int]]:
+def pointers(
+    holder: records.Launch | records.SymbolWrite | records.Write,
+) -> list[tuple[int, int, int]]:
     return [(slot.offset, slot.allocation, slot.delta) for slot in holder.pointers]
 
 
-def integer(launch: Launch) -> int:
+def integer(launch: records.Launch) -> int:
     """The second parameter of ``tell``."""
     return int(struct.unpack_from("<i", launch.params, 8)[0])
 
 
 def test_launches(recorded: Recorder) -> None:
     one = plan(recorded, 1)
-    assert one.size == Size.of(m=1, n=N, k=K)
+    assert one.size == records.Size.of(m=1, n=N, k=K)
     assert [(a.name, a.size) for a in one.allocations] == [("A", 20), ("B", 60), ("C", 12)]
     first, second, third, fourth = launches(one)
     assert first.kernel == "_Z4tellPfi"
@@ -120,7 +106,7 @@ def test_launches(recorded: Recorder) -> None:
 
 def test_statics_are_fresh_for_every_size_and_live_on_between_calls(recorded: Recorder) -> None:
     for one in recorded(1, 1):
-        setup = [o for o in one.setup if isinstance(o, Launch) and o.kernel == "_Z4tellPfi"]
+        setup = [o for o in one.setup if isinstance(o, records.Launch) and o.kernel == "_Z4tellPfi"]
         assert [integer(launch) for launch in setup] == [1, 2]
         assert integer(launches(one)[0]) == 3
         assert one.calls_differ == (
@@ -139,12 +125,12 @@ def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
         *("cudaMallocAsync", "cudaDeviceSynchronize", "cudaFreeAsync")
     ]
     make, call, wait, free = without_places(one.operations)
-    assert make == Allocate(allocation=5, ordered=True)
+    assert make == records.Allocate(allocation=5, ordered=True)
     assert [(p.allocation, p.delta) for p in call.pointers] == [(3, 0), (5, 4)]
-    assert wait == Synchronise()
-    assert free == Free(allocation=5, ordered=True)
+    assert wait == records.Synchronise()
+    assert free == records.Free(allocation=5, ordered=True)
     assert one.own == {5}
-    assert without_places(one.setup)[0] == Allocate(allocation=3)
+    assert without_places(one.setup)[0] == records.Allocate(allocation=3)
     assert len(one.setup) == 5
     assert set(one.variables) == {"variable", "large_table"}
 
@@ -152,7 +138,10 @@ def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
 def test_each_call_may_free_what_the_one_before_it_made(recorded: Recorder) -> None:
     one = plan(recorded, 12)
     assert one.calls_differ == ""
-    assert without_places(one.operations[:2]) == [Free(allocation=3), Allocate(allocation=4)]
+    assert without_places(one.operations[:2]) == [
+        records.Free(allocation=3),
+        records.Allocate(allocation=4),
+    ]
 
 
 def test_calls_that_never_settle(recorded: Recorder) -> None:
@@ -163,32 +152,21 @@ def test_calls_that_never_settle(recorded: Recorder) -> None:
 
 def test_bytes_that_no_kernel_reads_may_differ(recorded: Recorder) -> None:
     one = plan(recorded, 19)
-    (before,) = (each.params for each in one.setup if isinstance(each, Launch))
-    (after,) = (each.params for each in one.operations if isinstance(each, Launch))
+    (before,) = (each.params for each in one.setup if isinstance(each, records.Launch))
+    (after,) = (each.params for each in one.operations if isinstance(each, records.Launch))
     assert before != after
     assert one.calls_differ == ""
 
 
-def test_what_a_call_leaves_on_the_stack_is_gone_in_the_next(recorded: Recorder) -> None:
-    assert plan(recorded, 38).calls_differ == ""
-
-
-def test_freed_memory_does_not_count(recorded: Recorder) -> None:
+@pytest.mark.parametrize("scenario", [14, 38], ids=["30 GB, freed", "left on the stack"])
+def test_what_a_call_leaves_behind_it_is_gone_in_the_next(
+    scenario: int, recorded: Recorder
+) -> None:
     """Three calls of 30 GB are more than the 80 that the device has."""
-    assert plan(recorded, 14).calls_differ == ""
+    assert plan(recorded, scenario).calls_differ == ""
 
 
-@pytest.mark.parametrize(
-    ("scenario", "after"),
-    [
-        # The third waits for an event; the default stream waits for both, and they for it.
-        (33, (None, (), None, None, None)),
-        # What runs beside the default stream; waiting for a stream orders what comes later.
-        (34, (None, (), (1,), None, (3,), (2,), None, (4,), (1,), None, None)),
-        # A query is as good as waiting.
-        (35, (None, None, (2,))),
-    ],
-)
+@pytest.mark.parametrize(("scenario", "after"), values(__file__, "streams.txt"))
 def test_the_order_of_streams(
     recorded: Recorder, scenario: int, after: tuple[tuple[int, ...] | None, ...]
 ) -> None:
@@ -203,7 +181,11 @@ def test_a_call_comes_after_the_one_before_it(recorded: Recorder) -> None:
     """Both are in the set-up, where the third call is another one."""
     one = plan(recorded, 35)
     assert one.calls_differ
-    assert [type(each) for each in one.setup] == [*[Launch] * 3, Synchronise, *[Launch] * 3]
+    assert [type(each) for each in one.setup] == [
+        *[records.Launch] * 3,
+        records.Synchronise,
+        *[records.Launch] * 3,
+    ]
 
 
 def test_a_later_call_may_be_refused(recorded: Recorder) -> None:
@@ -229,13 +211,11 @@ def test_parameter_layout_follows_c(recorded: Recorder) -> None:
     assert pointers(launch) == [(16, 2, 8), (56, 0, past_the_end)]
 
 
-def test_launch_functions(recorded: Recorder) -> None:
-    one = plan(recorded, 3)
-    assert [(launch.kernel, integer(launch)) for launch in launches(one)] == [("_Z4tellPfi", 9)] * 3
-
-
-def test_dynamic_shared_memory(recorded: Recorder) -> None:
-    (launch,) = launches(plan(recorded, 4))
+def test_launch_functions_and_dynamic_shared_memory(recorded: Recorder) -> None:
+    three, four = recorded(3, 4)
+    said = [(launch.kernel, integer(launch)) for launch in launches(three)]
+    assert said == [("_Z4tellPfi", 9)] * 3
+    (launch,) = launches(four)
     assert (launch.shared_bytes, launch.carveout) == (64 << 10, 100)
 
 
@@ -245,10 +225,10 @@ def test_memory(recorded: Recorder) -> None:
     assert (work.name, work.size, work.address % 256) == ("workspace 1", 1000, 0)
     make, fill, to_work, to_c, live, free, freed = without_places(one.operations)
     own = make.allocation  # of the third call: a pointer to freed memory differs in each
-    assert free == Free(allocation=own)
-    assert fill == Memset(allocation=own, delta=0, value=255, size=1000)
-    assert to_work == Copy(source=2, source_delta=0, target=own, target_delta=4, size=4)
-    assert to_c == Copy(source=own, source_delta=4, target=2, target_delta=0, size=4)
+    assert free == records.Free(allocation=own)
+    assert fill == records.Memset(allocation=own, delta=0, value=255, size=1000)
+    assert to_work == records.Copy(source=2, source_delta=0, target=own, target_delta=4, size=4)
+    assert to_c == records.Copy(source=own, source_delta=4, target=2, target_delta=0, size=4)
     assert [(p.allocation, p.delta) for p in live.pointers] == [(own, 12)]
     assert freed.pointers == (), "a freed allocation is no longer one"
 
@@ -256,7 +236,7 @@ def test_memory(recorded: Recorder) -> None:
 def test_pitched_and_managed_memory_is_device_memory(recorded: Recorder) -> None:
     one = plan(recorded, 17)
     assert [a.size for a in one.allocations[3:5]] == [512 * 3, 40]
-    row, fill = (each for each in one.operations if isinstance(each, Copy | Memset))
+    row, fill = (each for each in one.operations if isinstance(each, records.Copy | records.Memset))
     assert (row.source_delta, row.target_delta, row.size) == (512, 0, 512)
     assert fill.size == 3 * 512
     (launch,) = launches(one)
@@ -267,7 +247,7 @@ def test_pitched_and_managed_memory_is_device_memory(recorded: Recorder) -> None
 def test_copies_from_the_host_and_of_rows(recorded: Recorder) -> None:
     one = plan(recorded, 74)
     pointer, number, rows, whole = (
-        each for each in one.operations if isinstance(each, Copy | Write)
+        each for each in one.operations if isinstance(each, records.Copy | records.Write)
     )
     assert pointers(pointer) == [(0, 0, 4)]
     assert (pointer.delta, len(pointer.data), pointer.blocking) == (4, 8, False)
@@ -280,13 +260,13 @@ def test_copies_from_the_host_and_of_rows(recorded: Recorder) -> None:
 def test_symbols(recorded: Recorder) -> None:
     one = plan(recorded, 6)
     write, copy, launch, _ = without_places(one.operations)
-    assert write == SymbolWrite(
+    assert write == records.SymbolWrite(
         symbol="constant_table", delta=4, data=struct.pack("<2i", 1, 2), blocking=True
     )
-    assert one.allocations[3] == Allocation(
+    assert one.allocations[3] == records.Allocation(
         name="variable", address=one.allocations[3].address, size=64, symbol="variable"
     )
-    assert copy == Copy(source=2, source_delta=0, target=3, target_delta=8, size=8)
+    assert copy == records.Copy(source=2, source_delta=0, target=3, target_delta=8, size=8)
     assert [(p.allocation, p.delta) for p in launch.pointers] == [(3, 4)]
 
 
@@ -325,11 +305,7 @@ def test_programmatic_launches(recorded: Recorder) -> None:
     assert not any(each.programmatic for each in launches(plan(recorded, 1)))
 
 
-def test_errors_that_a_program_may_ask_for(recorded: Recorder) -> None:
-    assert len(launches(plan(recorded, 8))) == 1
-
-
-def said(one: Plan) -> list[tuple[str, str]]:
+def said(one: records.Plan) -> list[tuple[str, str]]:
     """What CUDA refused, and a word of its line."""
     assert all(each.place for each in one.refused)
     lines = [SOURCE[each.place.line - 1] for each in one.refused if each.place]
@@ -354,7 +330,7 @@ def test_empty_launches_do_nothing(recorded: Recorder) -> None:
         (f"{cannot}the grid (0, 2, 1) has a zero", "first"),
         (f"{cannot}the block (32, 0, 1) has a zero", "empty"),
     ]
-    assert [type(each) for each in plan(recorded, 92).operations] == [Memset]
+    assert [type(each) for each in plan(recorded, 92).operations] == [records.Memset]
 
 
 def test_too_large_an_allocation_is_told(recorded: Recorder) -> None:
@@ -366,23 +342,25 @@ def test_too_large_an_allocation_is_told(recorded: Recorder) -> None:
 
 def test_copies_alone_are_a_plan(recorded: Recorder) -> None:
     (copy,) = without_places(plan(recorded, 93).operations)
-    assert copy == Copy(source=0, source_delta=0, target=2, target_delta=0, size=4 * 93 * N)
+    assert copy == records.Copy(source=0, source_delta=0, target=2, target_delta=0, size=4 * 93 * N)
     (element,) = without_places(plan(recorded, 94).operations)
     last = 4 * (94 * K - 1)
-    assert element == Copy(source=0, source_delta=last, target=2, target_delta=0, size=4)
+    assert element == records.Copy(source=0, source_delta=last, target=2, target_delta=0, size=4)
 
 
 def test_own_device_vector(recorded: Recorder) -> None:
     one = plan(recorded, 9)
     assert [a.size for a in one.allocations[3:]] == [1200] * 4, "two for each of two calls"
     _, fill, _, copy, tell, *_ = one.operations
-    assert "fill" in fill.kernel and isinstance(copy, Copy)
+    assert "fill" in fill.kernel and isinstance(copy, records.Copy)
     assert [(p.allocation, p.delta) for p in tell.pointers] == [(6, 16)]
 
 
 def test_pointers_anywhere(recorded: Recorder) -> None:
-    """Unaligned, before the start, past the end, in parameters and in constants."""
-    one = plan(recorded, 10)
+    """Unaligned, before the start, past the end, in parameters and in constants; and a program
+    may ask for errors."""
+    errors, one = recorded(8, 10)
+    assert len(launches(errors)) == 1
     sizes = [a.size for a in one.allocations]
     write, launch = one.operations
     packed = [(1, 2, 8), (9, 0, -16), (17, 1, sizes[1])]
@@ -396,12 +374,14 @@ NO_LINE = {28, 96, 97, 42, 45, 49}  # no call of run_custom's is to blame, or no
 
 
 @pytest.fixture(scope="session", params=["auto", "off"])
-def refused(request: pytest.FixtureRequest, recorded: Recorder) -> dict[int, Plan | Rejected]:
+def refused(
+    request: pytest.FixtureRequest, recorded: Recorder
+) -> dict[int, records.Plan | Rejected]:
     return dict(zip(REFUSED, recorded(*REFUSED, mode=request.param), strict=True))
 
 
 @pytest.mark.parametrize("scenario", REFUSED)
-def test_refused(scenario: int, refused: dict[int, Plan | Rejected]) -> None:
+def test_refused(scenario: int, refused: dict[int, records.Plan | Rejected]) -> None:
     (verdict, words), one = REFUSED[scenario], refused[scenario]
     assert isinstance(one, Rejected), one
     assert one.verdict is verdict
@@ -432,7 +412,7 @@ def test_nobody_looks_for_lines_unless_asked_to(
 def test_host_code_starts_and_ends_no_process(recorded: Recorder) -> None:
     one, after = recorded(48, 1)
     assert integer(launches(one)[0]) == 1
-    assert isinstance(after, Plan)
+    assert isinstance(after, records.Plan)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -502,7 +482,7 @@ def is_caged(process: Path) -> bool:
 @pytest.mark.parametrize("scenario", [50, 51])
 def test_nothing_is_recorded_after_an_endless_call(scenario: int, recorded: Recorder) -> None:
     first, endless = recorded(1, scenario, 1, record_s=0.5)
-    assert isinstance(first, Plan) and endless.verdict is Verdict.TLE
+    assert isinstance(first, records.Plan) and endless.verdict is Verdict.TLE
     assert "did not return within 0.5 s" in str(endless)
 
 
@@ -514,25 +494,9 @@ def test_layouts_from_ptx() -> None:
     assert (entries["none"].params, entries["none"].max_threads) == ((), 1024)
 
 
-@pytest.mark.parametrize(
-    ("body", "unread"),
-    [
-        ("", ((0, 40),)),
-        ("ld.param.u32 %r1, [a_0]; ld.param.u8 %r1, [ a_0 + 9 ];", ((4, 9), (10, 40))),
-        ("ld.param.v4.f32 {%f1, %f1, %f1, %f1}, [a_0+16];", ((0, 16), (32, 40))),
-        ("ld.param.u64 %d1, [a_1];", ((0, 32),)),
-        ("mov.b64 %d1, a_0; ld.param.u32 %r1, [%d1+4];", ((32, 40),)),
-        ("ld.param.u32 %r1, [a_0+0x4];", ((0, 4), (8, 40))),
-        ("ld.param.u64 %d1, [a_0+28];", ((0, 28), (36, 40))),
-    ],
-)
+@pytest.mark.parametrize(("body", "unread"), values(__file__, "unread.txt"))
 def test_what_a_kernel_never_reads_of_its_parameters(
     body: str, unread: tuple[tuple[int, int], ...]
 ) -> None:
-    ptx = f"""
-        .visible .entry a(.param .align 8 .b8 a_0[32], .param .u64 a_1) {{
-            .reg .b32 %r<2>; .reg .f32 %f<2>; .reg .b64 %d<2>;
-            {body}
-            ret;
-        }}"""
+    ptx = beside(__file__, "parameters.ptx", body=body)
     assert interface(read_module(ptx, Path("/nowhere"))).entries["a"].unread == unread

@@ -1,7 +1,5 @@
 """Formats for course systems, CI and editors, held against the rules of those who read them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -21,7 +19,7 @@ from grader.report.formats.github import sarif
 from grader.results import store
 from grader.results.entries import read_entry
 from ptxsim.message import verbatim
-from tests.support.formats import check_gradescope
+from tests.support.boards import check_gradescope
 from tests.support.pages import gpu_result
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 

@@ -1,8 +1,10 @@
 """The student's page: in a real browser, with everything a student may have written."""
 
-from __future__ import annotations
-
+import os
 import re
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from html import unescape
@@ -21,10 +23,13 @@ from grader.base.records import KernelInfo, SourceFile, Verdict
 from grader.base.result import BuildInfo, Result
 from grader.report import html, pages
 from grader.report.drawing import coloured
+from grader.sandbox import bubblewrap
 from ptxsim.findings.finding import Severity
 from ptxsim.message import verbatim
-from tests.support.browser import Browser
-from tests.support.page_checks import MOST_BYTES, PHONE, accessibility, assert_readable
+from tests.support.bench import needs_bubblewrap
+from tests.support.boards import climbing
+from tests.support.browser import MOST_BYTES, PHONE, Browser, accessibility, assert_readable
+from tests.support.files import values
 from tests.support.pages import LINES, SOURCE, gpu_result, standing_at
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
@@ -97,16 +102,7 @@ def test_pages_in_a_browser(name: str, browser: Browser, tmp_path: Path) -> None
     assert_readable(browser, file)
 
 
-@pytest.mark.parametrize(
-    ("rule", "before", "after"),
-    [
-        ("html-has-lang", '<html lang="en">', "<html>"),
-        ("color-contrast", "--muted: #57606c", "--muted: #b0b0b0"),
-        ("heading-order", "<h2 ", "<h4 "),
-        ("svg-img-alt", "<title>Roofline", "<desc>Roofline"),
-        ("scrollable-region-focusable", ' tabindex="0"', ""),
-    ],
-)
+@pytest.mark.parametrize(("rule", "before", "after"), values(__file__, "axe.txt"))
 def test_axe_core_sees_what_is_wrong(
     rule: str, before: str, after: str, browser: Browser, tmp_path: Path
 ) -> None:
@@ -174,41 +170,12 @@ def test_elements_nest(name: str) -> None:
     assert balance.open == []
 
 
-def test_the_measured_page_says_what_was_measured() -> None:
-    text = PAGES["gpu"]()
-    for part in ("86.07", "NVIDIA H200", "50.2", "8192³", "0.8607", "max bench: 43.2", "FLOP/B"):
-        assert part in text, part
-    assert "No performance score" not in text
-
-
-def test_the_wrong_page_points_at_the_mistake() -> None:
-    text = PAGES["wrong"]()
-    for part in (
-        "two threads touch tile[3]",
-        "sgemm.cu:3, block (1,0,0)",
-        'class="marked"><i>3</i>',
-        "each sign is 8×8 elements",
-        "first wrong element: C[row 1, column 4] is nan",
-        "No performance score",
-    ):
-        assert part in text, part
-    assert text.count("<figure>") == 3  # roofline and two maps
-
-
-def test_what_students_write_is_escaped() -> None:
-    text = PAGES["evil"]()
-    assert "<script" not in text
-    assert "<img" not in text
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert "&lt;script&gt;" in text
-
-
-def test_sources_are_highlighted_and_stay_text() -> None:
-    text = PAGES["gpu"]()
-    assert "__global__</span>" in text
-    assert "<b>not markup</b>" not in text
-    assert "&lt;b&gt;not markup&lt;/b&gt;" in text
+@pytest.mark.parametrize("name", ["gpu", "wrong", "evil"])
+def test_a_page_says_what_was_found_and_escapes_what_students_write(name: str) -> None:
+    text = PAGES[name]()
+    for page, says, words in values(__file__, "page_words.txt"):
+        assert page != name or (words in text) == (says == "says"), words
+    assert text.count("<figure>") == 3 or name != "wrong"  # roofline and two maps
 
 
 def test_a_page_stays_small_whatever_comes() -> None:
@@ -251,17 +218,7 @@ def test_every_character_stays_in_its_line(text: str) -> None:
         assert not re.search(r"<(?!/?span)", line)
 
 
-@pytest.mark.parametrize(
-    ("text", "marked"),
-    [
-        ("float x;", '<span class="k">float</span> x;'),
-        ("__global__", '<span class="k">__global__</span>'),
-        ("floats", "floats"),
-        ("// if", '<span class="c">// if</span>'),
-        ('"a\\"b" + 1', '<span class="s">&#34;a\\&#34;b&#34;</span> + <span class="m">1</span>'),
-        ("  #pragma unroll", '<span class="cp">  #pragma unroll</span>'),
-    ],
-)
+@pytest.mark.parametrize(("text", "marked"), values(__file__, "marked.txt"))
 def test_what_is_marked(text: str, marked: str) -> None:
     assert coloured(text) == [marked]
 
@@ -310,3 +267,77 @@ def test_what_others_could_have_written_is_not_run(
 def test_a_page_needs_no_place_for_them(rendered: Callable[[], str], tmp_path: Path) -> None:
     (tmp_path / "templates").write_text("in the way")
     assert "sgemm" in rendered()
+
+
+# --- a picture as PNG
+
+
+FONTS = Path("/usr/share/fonts")
+LATIN = next(FONTS.rglob("DejaVuSans.ttf"), None)
+needs_latin = pytest.mark.skipif(
+    LATIN is None and "CI" not in os.environ,
+    reason="no PNG is drawn with a Latin font alone: apt-get install fonts-dejavu-core",
+)
+
+
+def history_with_fonts(
+    fonts: tuple[Path, ...], tmp_path: Path, *options: str
+) -> subprocess.CompletedProcess[str]:
+    """``grade history --svg --png`` where only these fonts are, in the user's own folder."""
+    climbing(tmp_path)
+    own = tmp_path / "home/.local/share/fonts"
+    own.mkdir(parents=True)
+    for font in fonts:
+        shutil.copy(font, own)
+    found = bubblewrap.working()
+    assert found is not None
+    command = [str(found[0]), "--dev-bind", "/", "/"]
+    for hidden in (FONTS, Path("/usr/local/share/fonts")):
+        command += ["--tmpfs", str(hidden)] if hidden.exists() else []
+    command += ["--setenv", "HOME", str(own.parents[2]), "--unsetenv", "XDG_DATA_HOME"]
+    command += [sys.executable, "-m", "grader.cli", "history", "alice", "--out", str(tmp_path)]
+    command += ["--svg", str(tmp_path / "c.svg"), "--png", str(tmp_path / "c.png"), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def assert_all_but_the_png(tmp_path: Path) -> None:
+    assert (tmp_path / "c.svg").exists()
+    assert (tmp_path / "sgemm" / "alice" / "history-gpu.html").exists()
+    assert not (tmp_path / "c.png").exists()
+
+
+@pytest.mark.sampled
+@needs_bubblewrap
+def test_without_any_font_one_line_says_what_to_install(tmp_path: Path) -> None:
+    done = history_with_fonts((), tmp_path)
+
+    assert done.returncode == 3
+    complaint = done.stderr.splitlines()[-1]
+    assert "PNG: found no font for " in complaint and "fonts-dejavu-core" in complaint
+    assert "fonts-wqy-microhei" in complaint and "--svg needs none" in complaint
+    assert_all_but_the_png(tmp_path)
+
+
+@pytest.mark.sampled
+@needs_latin
+@needs_bubblewrap
+def test_a_font_in_the_users_own_folder_is_enough(tmp_path: Path) -> None:
+    assert LATIN is not None, "apt-get install fonts-dejavu-core"
+    done = history_with_fonts((LATIN,), tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+@needs_latin
+@needs_bubblewrap
+def test_a_font_without_chinese_draws_no_boxes_for_it(tmp_path: Path) -> None:
+    assert LATIN is not None, "apt-get install fonts-dejavu-core"
+    done = history_with_fonts((LATIN,), tmp_path, "--language", "zh_CN")
+
+    assert done.returncode == 3
+    complaint = done.stderr.splitlines()[-1]
+    assert "字体" in complaint and "fonts-wqy-microhei" in complaint
+    named = complaint.partition("显示")[2].partition("的字体")[0]
+    assert named and not any(each.isascii() and each.isalnum() for each in named)
+    assert_all_but_the_png(tmp_path)

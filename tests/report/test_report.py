@@ -1,24 +1,32 @@
-"""The terminal's text of a result; long tables fit it and lose no character."""
+"""A result on the terminal: long tables fit it and lose no character; the curve of points."""
 
-from __future__ import annotations
-
-import io
+import re
 from collections.abc import Mapping
 
 import msgspec
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 
 from grader.base.explanation import Score, Share
 from grader.base.finding import wrong_elements
+from grader.base.language import ENGLISH
 from grader.base.records import Verdict
 from grader.base.result import BuildInfo, CaseResult, KernelLaunch, Result, Run
+from grader.judge import scoring
+from grader.labs.lab import Case, find_lab, load_lab
+from grader.labs.scoring_rules import Scoring
+from grader.report import curve, html
 from grader.report import formatting as text
+from grader.report.bounds import limit, peak_sentence
 from grader.report.kernels import KernelRow, LongTable, kernel_rows
+from grader.report.why import answers
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import phrase, verbatim
-from tests.support.pages import gpu_result, printed
+from ptxsim.records import Size
+from tests.support.explained import explained, rung
+from tests.support.files import values
+from tests.support.pages import drawn, gpu_result, printed, timed
+from tests.support.places import ALICE, FIXTURES
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
 SOURCE = "line one\nline two\n\ttile[3] = x;\nline four\nline five\nline six\n"
@@ -178,18 +186,7 @@ def test_a_score_is_shown_in_the_judges_form() -> None:
     assert "(Unweighted)" in output and "  512×512×512:\n" in output
 
 
-@pytest.mark.parametrize(
-    ("mangled", "readable"),
-    [
-        ("_Z5sgemmILi8EEvPKfS1_Pfiii", "sgemm<…>"),
-        ("_Z5sgemmPKfS0_Pfiii", "sgemm"),
-        ("_ZN3lab5sgemmILi8EEEvPf", "lab::sgemm<…>"),
-        ("_ZN29_GLOBAL__N__0a1b_sgemm_cu_0_15tiledEPf", "(anonymous)::tiled"),
-        ("_Z5sgemm14CUtensorMap_stS_Pfiii", "sgemm"),
-        ("sgemm", "sgemm"),
-        ("_Zodd", "_Zodd"),
-    ],
-)
+@pytest.mark.parametrize(("mangled", "readable"), values(__file__, "kernel_names.txt"))
 def test_kernel_names_are_readable(mangled: str, readable: str) -> None:
     assert kernel_name(mangled) == readable
 
@@ -241,10 +238,7 @@ def table(width: int) -> list[str]:
     long = LongTable("Board", columns, (1,), prose=3)
     long.add(["1", "zhang_san_of_a_group_of_four", "", "two days late, other lab file"])
     long.add(["12", "张三丰李四王五赵六", "", ""], "dim")
-    console = Console(file=io.StringIO(), width=width)
-    console.print(long)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue().splitlines()
+    return drawn(long, width).splitlines()
 
 
 def test_columns_line_up() -> None:
@@ -265,3 +259,196 @@ def test_a_narrow_terminal_shortens_names_and_puts_prose_below() -> None:
         " 12  张三丰李四王五赵六",
     ]
     assert "empty" not in "".join(lines)
+
+
+# --- the curve
+
+
+SHIPPED = load_lab(find_lab("sgemm-curve")).scoring
+
+
+def result(rules: Scoring, *speeds: tuple[int, float]) -> Result:
+    """Timed sizes of these edges, beside a baseline of 50 TFLOPS."""
+    cases = [
+        Case(id=f"performance-{edge}", size=Size.of(m=edge, n=edge, k=edge)) for edge, _ in speeds
+    ]
+    results = tuple(timed(edge, speed, 50.0) for edge, speed in speeds)
+    score = scoring.score(Verdict.AC, cases, results, rules)
+    return gpu_result(cases=results, score=score)
+
+
+def test_the_next_points_of_the_published_rule() -> None:
+    """100·ratio: five points are five hundredths of cuBLAS."""
+    shown = result(Scoring(), (8192, 40.0))
+    assert "The next 5 points, to 85.00: 42.5 TFLOPS at 8192×8192×8192, 2.5 more" in printed(shown)
+
+
+@pytest.mark.parametrize(("speed", "speeds_for"), values(__file__, "next_points.txt"))
+def test_the_next_points_of_the_shipped_curve(speed: float, speeds_for: float) -> None:
+    shown = result(SHIPPED, (8192, speed))
+    ahead = curve.next_points(shown)
+    assert ahead is not None and shown.score is not None
+    pieces = scoring.beside_the_baseline(SHIPPED).pieces
+    there = scoring.points_at(pieces, ahead.speed / 50)
+    assert there == pytest.approx(min(shown.score.total + 5, 120), abs=0.01)
+    assert ahead.speed == pytest.approx(speeds_for, rel=0.001)
+
+
+def test_several_sizes_get_faster_together() -> None:
+    shown = result(Scoring(), (4096, 20.0), (8192, 30.0))  # 40 and 60 points
+    said = str(curve.next_sentence(shown))
+    assert "33 TFLOPS at 8192×8192×8192, 3 more than now, and the same 10.0 % at the other" in said
+
+
+def test_there_is_an_end() -> None:
+    shown = result(SHIPPED, (8192, 80.0))
+    assert curve.next_points(shown) is None
+    assert "no more points to gain: 120 are the most" in str(curve.next_sentence(shown))
+    assert not curve.next_sentence(gpu_result(total=None))
+
+
+def test_the_page_draws_the_curve_with_the_submission_on_it() -> None:
+    shown = result(SHIPPED, (4096, 37.5), (8192, 25.0))
+    page = html.render(shown, {})
+    assert page == html.render(shown, {})
+    assert all(f">{piece.name}</text>" in page for piece in SHIPPED.pieces)
+    picture = page[page.index("The curve of points") :]
+    picture = picture[: picture.index("</svg>")]
+    assert "4096×4096×4096: 72.83 points; 8192×8192×8192: 60.00 points" in picture
+    path = re.search(r'polyline points="([^"]+)"', picture)
+    assert path is not None
+    line = [tuple(map(float, each.split(","))) for each in path[1].split()]
+    assert [x for x, _ in line] == sorted(x for x, _ in line)
+    assert [y for _, y in line] == sorted((y for _, y in line), reverse=True)
+    own = re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="5" class="point"', picture)
+    # 120 points are the top, at y = 16, and none the bottom, at 216.
+    heights = sorted(216 - float(y) for _, y in own)
+    assert heights == pytest.approx([100, 200 * 72.83 / 120], abs=0.1)
+    assert "The next 5 points" in page
+
+
+def test_older_documents_have_no_curve() -> None:
+    assert curve.pictures(gpu_result(), ENGLISH) == ()
+    bare = msgspec.structs.replace(gpu_result(), score=None)
+    assert "The curve of points" not in html.render(bare, {})
+
+
+# --- why this speed
+
+
+SOURCES = {"sgemm.cu": (ALICE / "sgemm.cu").read_text()}
+
+
+def said_of(result: Result) -> dict[str, str]:
+    return {str(each.question): str(each.answer) for each in answers(result)}
+
+
+def test_every_thinking_question_is_answered_with_the_kernels_own_figures() -> None:
+    said = said_of(make_result(explanation=explained(ALICE)))
+
+    assert len(said) == 12
+    text = " ".join(said.values())
+    assert "1.1e+12" in said["How many floating-point operations?"]
+    assert "Nothing was timed here" in said["What is the peak, and how near is it?"]
+    assert "a tile of 128×128" in said["Which part of C does a block compute?"]
+    assert "64 elements for each thread" in text
+    # M·N·K·(1/128 + 1/128) elements of 4 bytes, and what the kernel was seen to ask for.
+    traffic = said["How much does it read from global memory?"]
+    assert "34.36 GB" in traffic and "Counted: 34.36 GB" in traffic
+    assert "FFMA only" in said["Why no tensor cores?"]
+    assert "None: at every branch" in said["Which branches split warps?"]
+    assert "512 of them FFMA" in text
+
+
+@pytest.mark.sampled
+def test_a_branch_that_splits_warps_is_named_with_its_cost() -> None:
+    """Half of the lanes wait in both loops, which are nearly all that the kernel executes."""
+    folder = FIXTURES / "correct" / "split_warps"
+    lines = (folder / "sgemm.cu").read_text().splitlines()
+    branch = next(number for number, line in enumerate(lines, 1) if line.endswith("// BRANCH"))
+    why = explained(folder)
+    said = said_of(make_result(explanation=why))
+
+    (counts,) = why.counts
+    assert counts.splits and counts.splits[0].line == branch
+    # Both are estimates from some of the blocks, on a busy machine from fewer.
+    assert 0.99 < counts.splits[0].splits / counts.splits[0].reached <= 1
+    assert 0.4 < counts.splits[0].lost / counts.instructions < 0.5
+    words = f"sgemm.cu:{branch} splits a warp in 100 % of its executions"
+    assert words in said["Which branches split warps?"]
+    assert any("divergence" in str(each.message) and each.line == branch for each in why.advice)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("lab", "words"), values(__file__, "peaks.txt"))
+def test_the_peak_is_that_of_the_problem(lab: str, words: str) -> None:
+    why = explained(rung("naive"))
+    problem = load_lab(find_lab(lab)).problem.info()
+    result = msgspec.structs.replace(gpu_result(explanation=why), problem=problem)
+
+    assert str(peak_sentence(result, why)).startswith(words)
+
+
+@pytest.mark.sampled
+def test_terminal_and_page_show_bound_advice_and_the_line() -> None:
+    why = explained(rung("tile32_conflicts"))
+    result = make_result(explanation=why)
+    sources = {"sgemm.cu": (rung("tile32_conflicts") / "sgemm.cu").read_text()}
+    page = html.render(result, sources)
+
+    assert "the limit is shared memory" in printed(result)
+    assert f"next: sgemm.cu:{why.advice[0].line}: Bank conflicts" in printed(result)
+    assert "Why this speed, what next" in page
+    assert "32 wavefronts where 1 would do" in page and "reference/" in page
+    assert "this kernel: 7.98 FLOP/B" in page  # at 8192³, not at what was simulated
+    assert page.count('class="marked"') >= 1
+
+
+def test_a_wrong_kernel_is_told_what_to_fix_first() -> None:
+    wrong = make_result(cases=(RIGHT, WRONG), verdict=Verdict.WA, findings=(RACE,))
+    said = "No advice on speed before every size is right. First 4×6×5: 9 of 24 elements are wrong"
+    assert f"{said}; race at sgemm.cu:3" in printed(wrong)
+    assert f"{said}; race at sgemm.cu:3" in html.render(wrong, {})
+    # Timed and right on the GPU; the simulator saw the race.
+    lucky = msgspec.structs.replace(wrong, cases=(RIGHT,))
+    assert "before every size is right. First race at sgemm.cu:3" in printed(lucky)
+
+    slow = msgspec.structs.replace(wrong, verdict=Verdict.TLE, explanation=explained(ALICE))
+    assert "No advice" not in printed(slow) + html.render(slow, {})
+
+
+@pytest.mark.sampled
+def test_waiting_is_named_by_its_reason() -> None:
+    why = explained(rung("multistage"))
+    said = said_of(make_result(explanation=why))["What limits this kernel?"]
+
+    (bound,) = why.bounds
+    assert bound.speed < bound.most.speed
+    sentence = printed(make_result(explanation=why))
+    assert f"at most {bound.most.speed:.4g} of " in sentence
+    assert f"about {bound.speed:.3g} is expected: the limit is waiting for register" in sentence
+    assert "In the issue model the schedulers issue in" in said
+    assert "waiting for register banks" in said
+    assert bound.waiting is not None
+    stalled = msgspec.structs.replace(bound.waiting, stalls=0.9)
+    said = str(limit(msgspec.structs.replace(bound, waiting=stalled)))
+    assert "more independent work" in said
+
+
+def test_without_an_explanation_nothing_is_said() -> None:
+    result = make_result()
+
+    assert answers(result) == ()
+    assert "Why this speed" not in html.render(result, {})
+    assert "next:" not in printed(result)
+
+
+def test_what_is_missing_is_said_beside_the_advice_that_there_is() -> None:
+    why = explained(ALICE)
+    missing = msgspec.structs.replace(why, counts=(), bounds=(), missing=verbatim("too large"))
+    result = make_result(explanation=missing)
+    page = html.render(result, SOURCES)
+
+    assert "unknown: too large" in printed(result)
+    assert "<p>Unknown: too large</p>" in page and "padding rows does not help" in page
+    assert "What limits this kernel?" not in page

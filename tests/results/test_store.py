@@ -1,8 +1,6 @@
 """Documents come back as they were written, never half-written, never outside their folder; many of
 them at once are read while others write."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -19,6 +17,7 @@ from grader.results import store
 from grader.results.entries import read_entries, read_index
 from tests.support.boards import keep
 from tests.support.commands import environment
+from tests.support.files import beside, values
 from tests.support.places import ROOT
 from tests.support.results import RACE, SHA, WRONG, make_result
 
@@ -102,17 +101,7 @@ def damaged(tmp_path: Path, **changes: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"version": 99, "surprise": 1}, "sgemm-grader/result version 99 .* upgrade it"),
-        ({"version": 6}, ".*version 6 is older than this grader reads, .* make it again"),
-        ({"schema": "other"}, "schema 'other', expected 'sgemm-grader/result'"),
-        ({"verdict": "OK"}, r"damaged result document: Invalid enum value 'OK' - at `\$.verdict`"),
-        ({"surprise": 1}, "damaged result document: .*surprise"),
-        ({"version": "1"}, "not a result document: Expected `int`"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), values(__file__, "wrong_documents.txt"))
 def test_what_is_wrong_is_named(changes: dict[str, object], words: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"x\.json: " + words):
         store.load(damaged(tmp_path, **changes))
@@ -146,19 +135,7 @@ def test_results_of_one_student_in_order(tmp_path: Path) -> None:
     assert read_index(tmp_path).of("a", "sums") == ()
 
 
-_GRADER = """
-import sys
-from pathlib import Path
-from grader.results.entries import read_entries
-from tests.support.boards import keep
-out, student = Path(sys.argv[1]), sys.argv[2]
-for attempt in range(25):
-    keep(out, student, 50 + attempt, attempt=attempt)
-    entries, complaints = read_entries(out)
-    mine = [entry.points for entry in entries if entry.submission.student == student]
-    assert sorted(mine) == [50 + i for i in range(attempt + 1)], mine
-    assert not complaints, complaints
-"""
+_GRADER = beside(__file__, "grader.py.in")
 
 
 def test_graders_at_the_same_time(tmp_path: Path) -> None:

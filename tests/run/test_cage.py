@@ -1,7 +1,5 @@
 """The processes that interpret what students wrote: what they can reach, and what is believed."""
 
-from __future__ import annotations
-
 import os
 import re
 import struct
@@ -28,9 +26,8 @@ from grader.run.simulator import simulation_worker
 from grader.run.simulator.device import CpuDevice, engine_library
 from grader.sandbox.running import Limits, Sandbox
 from ptxsim.records import Launch
+from tests.support.bench import CLOSED, MODES, lab, misbehaving, planned, run
 from tests.support.files import attempts
-from tests.support.sandboxes import CLOSED, MODES
-from tests.support.simulating import lab, misbehaving, planned, run
 
 LIMITS = load_lab().limits
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/proc", "/dev")

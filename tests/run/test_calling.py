@@ -3,8 +3,6 @@
 The driver is a stand-in that writes down what it is asked for; there is no GPU here.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,20 +13,7 @@ import pytest
 
 from grader.base.errors import MachineError
 from grader.run.gpu.calling import Caller, CallStep, DriverCall, StepError, StepKind, steps_of
-from ptxsim.records import (
-    Allocate,
-    Allocation,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Plan,
-    PointerSlot,
-    Size,
-    SymbolWrite,
-    Synchronise,
-    Write,
-)
+from ptxsim import records
 from ptxsim.tensor_maps import DataType, Swizzle, TensorMap, encode
 from tests.support.bench import engine
 from tests.support.files import beside
@@ -59,37 +44,39 @@ def made(driver: Path, *steps: CallStep) -> DriverCall:
 
 # A, B, C, what an earlier call made, what this one makes.
 MEMORY = [0xA000, 0xB000, 0xC000, 0xD000, 0xE000]
-LAUNCH = Launch(
+LAUNCH = records.Launch(
     kernel="k",
     grid=(1, 2, 3),
     block=(4, 5, 6),
     shared_bytes=7,
     params=bytes(12),
     arguments=(0, 8),
-    pointers=(PointerSlot(offset=0, allocation=4, delta=-8),),
+    pointers=(records.PointerSlot(offset=0, allocation=4, delta=-8),),
 )
 ROWS = {"size": 4, "rows": 2, "source_pitch": 8, "target_pitch": 6}
-PLAN = Plan(
-    size=Size.of(m=1, n=1, k=1),
+PLAN = records.Plan(
+    size=records.Size.of(m=1, n=1, k=1),
     inputs=2,
     outputs=1,
-    allocations=tuple(Allocation(name=str(i), address=at, size=64) for i, at in enumerate(MEMORY)),
-    setup=(Allocate(allocation=3),),
+    allocations=tuple(
+        records.Allocation(name=str(i), address=at, size=64) for i, at in enumerate(MEMORY)
+    ),
+    setup=(records.Allocate(allocation=3),),
     operations=(
-        Free(allocation=3),
-        Allocate(allocation=4, ordered=True),
-        SymbolWrite(symbol="table", delta=4, data=b"xyz", blocking=True),
-        Memset(allocation=4, delta=8, value=1, size=2),
+        records.Free(allocation=3),
+        records.Allocate(allocation=4, ordered=True),
+        records.SymbolWrite(symbol="table", delta=4, data=b"xyz", blocking=True),
+        records.Memset(allocation=4, delta=8, value=1, size=2),
         LAUNCH,
-        Copy(source=4, source_delta=0, target=2, target_delta=0, **ROWS),
-        Copy(source=0, source_delta=4, target=2, target_delta=8, size=5),
-        Write(allocation=2, delta=1, data=b"uvw"),
+        records.Copy(source=4, source_delta=0, target=2, target_delta=0, **ROWS),
+        records.Copy(source=0, source_delta=4, target=2, target_delta=8, size=5),
+        records.Write(allocation=2, delta=1, data=b"uvw"),
         msgspec.structs.replace(LAUNCH, cooperative=True),
         msgspec.structs.replace(LAUNCH, programmatic=True),
         msgspec.structs.replace(LAUNCH, cooperative=True, programmatic=True, cluster=(1, 2, 1)),
-        Free(allocation=4, ordered=True),
-        Allocate(allocation=4),
-        Synchronise(),
+        records.Free(allocation=4, ordered=True),
+        records.Allocate(allocation=4),
+        records.Synchronise(),
     ),
 )
 
@@ -151,7 +138,7 @@ def test_tensor_maps_are_the_drivers_own_and_clusters_are_asked_for(
         array, DataType.FLOAT16, (64, 8), (128,), (32, 4), (1, 2), Swizzle.BYTES_64, True
     )
     data = encode(engine(), request, 0x1000)
-    pointer = PointerSlot(offset=8, allocation=1, delta=16)
+    pointer = records.PointerSlot(offset=8, allocation=1, delta=16)
     shape = {"grid": (4, 1, 1), "block": (32, 1, 1), "cluster": (2, 1, 1)}
     launch = CallStep(StepKind.LAUNCH, data, (pointer,), (0, 64), function=0xF, **shape)
     later = msgspec.structs.replace(pointer, offset=40)

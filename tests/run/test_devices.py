@@ -4,25 +4,38 @@ Misbehaving simulators are injected through the worker's command; the rest of th
 pipes, limits and end, is the real one.
 """
 
-from __future__ import annotations
-
+import ast
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from grader.base.errors import MachineError
+from grader.base.finding import Kind
+from grader.base.language import language
 from grader.base.records import Build, Verdict
+from grader.results import store
 from grader.run.gpu.device import GpuDevice
 from grader.run.process import Silence, WorkerProcess
 from grader.run.simulator.device import CpuDevice
+from grader.run.simulator.simulated_calls import rejected
 from grader.sandbox.running import Sandbox
-from ptxsim.records import POISONS
+from ptxsim.findings import finding as simulator
+from ptxsim.findings import scene
+from ptxsim.findings.event_table import Event
+from ptxsim.findings.finding import Access, Accessed, Finding, Severity
+from ptxsim.lowering.memory_layout import too_large
+from ptxsim.message import phrase
+from ptxsim.outcome import Reason, RefusedProgram
+from ptxsim.records import POISONS, Place
+from tests.support.bench import lab, misbehaving, planned, run
+from tests.support.catalogues import assert_chinese
+from tests.support.files import beside, table
 from tests.support.product import GEMM_REF
-from tests.support.simulating import lab, misbehaving, planned, run
+from tests.support.results import RACE, make_result
 
 
 def test_outcomes_come_in_the_order_of_the_cases(build: Build) -> None:
@@ -145,25 +158,14 @@ def test_which_limit_a_silent_worker_exceeded(
         assert silence.value.at_all is at_all
 
 
-BREAKS = """\
-import sys
-from grader.run.gpu.messages import Beat, Broken
-from grader.run.protocol import replying
-with replying() as replies:
-    replies.send(Beat(case="cpu-1"))
-    replies.send(Broken(case="cpu-1", message="cudaErrorIllegalAddress"))
-"""
+BREAKS = beside(__file__, "breaks.py.in")
 
 
 def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
     heard: list[str] = []
     with GpuDevice(GEMM_REF, command=(sys.executable, "-c", BREAKS)) as device:
         (outcome,) = device.run(
-            build,
-            "",
-            [planned(0), planned(1)],
-            lab(),
-            lambda _, words: heard.append(str(words)),
+            build, "", [planned(0), planned(1)], lab(), lambda _, words: heard.append(str(words))
         )
     assert heard == ["running 5×7×3 on the GPU"]
     assert (outcome.id, outcome.stopped, outcome.refused) == ("cpu-1", "crash", None)
@@ -172,12 +174,7 @@ def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
 
 def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    script = (
-        "import os, subprocess, sys, time\n"
-        "child = subprocess.Popen(['sleep', '600'])\n"
-        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')\n"
-        "time.sleep(600)"
-    )
+    script = beside(__file__, "parent.py.in", pids=repr(str(pids)))
     with (
         pytest.raises(KeyboardInterrupt),
         CpuDevice(Sandbox.open("off"), lab().limits, command=(sys.executable, "-c", script)),
@@ -190,15 +187,7 @@ def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:
 
 
 def test_a_worker_whose_grader_was_killed_ends() -> None:
-    grader = (
-        "import sys, time\n"
-        "from grader.run.simulator.device import CpuDevice\n"
-        "from grader.labs.lab import load_lab\n"
-        "from grader.sandbox.running import Mode, Sandbox\n"
-        "device = CpuDevice(Sandbox.open(), load_lab().limits).__enter__()\n"
-        "print(device._worker.pid, flush=True)\n"
-        "time.sleep(600)"
-    )
+    grader = beside(__file__, "waiting_grader.py.in")
     with subprocess.Popen(
         [sys.executable, "-c", grader], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -219,3 +208,82 @@ def ends(pid: int) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+ROOT = Path(__file__).parents[2]
+THREAD = (1, 0, 0)
+
+
+def named(files: Iterable[Path]) -> set[str]:
+    """Members of an enum ``Kind`` that the code of these files names."""
+    return {
+        node.attr
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "Kind"
+    }
+
+
+def test_its_reasons_are_in_the_catalogues() -> None:
+    assert_chinese(language("zh_CN")(rejected(too_large("gemm", phrase("predicates"))).message))
+
+
+@pytest.mark.parametrize(("reason", "verdict", "words"), table(__file__, "rejected.txt"))
+def test_the_grader_words_what_the_simulator_rejects(reason: str, verdict: str, words: str) -> None:
+    refusal = RefusedProgram(Reason[reason], "why {}", (), Place(file="sgemm.cu", line=7))
+    ruled = rejected(refusal)
+    assert str(refusal) == "why {} (sgemm.cu:7)"
+    assert (
+        ruled.verdict is Verdict[verdict]
+        and str(ruled).startswith(words)
+        and "why {}" in str(ruled)
+    )
+    assert [(f.file, f.line) for f in ruled.findings] == (
+        [("sgemm.cu", 7)] if reason == Reason.ASSEMBLY.name else []
+    )
+
+
+def test_every_kind_of_the_simulator_is_made_somewhere() -> None:
+    assert named((ROOT / "ptxsim" / "src").rglob("*.py")) == set(simulator.Kind.__members__)
+
+
+def test_every_kind_of_the_grader_is_made_somewhere() -> None:
+    own = set(Kind.__members__) - set(simulator.Kind.__members__)
+    assert own <= named((ROOT / "grader").rglob("*.py"))
+    assert {kind.value for kind in simulator.Kind} == {
+        kind.value for name, kind in Kind.__members__.items() if name not in own
+    }
+
+
+@pytest.mark.parametrize("event", Event)
+def test_every_event_has_a_sentence(event: Event) -> None:
+    found = Finding(
+        kind=event.kind,
+        severity=Severity.ERROR,
+        place=Place(file="sgemm.cu", line=12),
+        event=event,
+        here=Place(file="sgemm.cu", line=12),
+        there=Place(file="tile.cuh", line=3),
+        block=(0, 0, 0),
+        thread=THREAD,
+        other_block=(0, 0, 0),
+        other_thread=(2, 0, 0),
+        access=Access(
+            space="shared",
+            address=132,
+            size=4,
+            write=True,
+            accessed=Accessed(name="tile", start=0, size=128),
+        ),
+    )
+    said = str(scene.sentence(found))
+    assert "thread (1,0,0)" in said or "block (0,0,0)" in said
+    assert "line 12" in said or "sgemm.cu:12" in said or "tile[33]" in said
+
+
+def test_documents_hold_the_words_that_they_always_held(tmp_path: Path) -> None:
+    path = store.save(tmp_path, make_result(findings=(RACE,)))
+    assert '"kind": "race"' in path.read_text()
+    assert store.load(path).findings == (RACE,)

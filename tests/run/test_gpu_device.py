@@ -1,7 +1,5 @@
 """The GPU's lock, and what the worker is told while the submission is compiled."""
 
-from __future__ import annotations
-
 import json
 import re
 import select
@@ -22,21 +20,16 @@ from grader.base.records import Build, Verdict
 from grader.base.result import GpuInfo
 from grader.labs.lab import load_lab
 from grader.run.gpu import messages as checks
-from grader.run.gpu.device import GpuDevice
+from grader.run.gpu.device import GpuDevice, in_stages
 from grader.run.gpu.messages import Broken, GpuJob, Measured, Ready, checks_cubin
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, quietly, refused
 from ptxsim.message import verbatim
-from ptxsim.records import Record
+from ptxsim.records import Allocation, Record
+from tests.support.bench import planned
+from tests.support.commands import until
 from tests.support.files import beside
-from tests.support.processes import until
+from tests.support.pages import H200 as INFO
 from tests.support.product import GEMM_REF
-from tests.support.simulating import planned
-
-INFO = GpuInfo(
-    name="NVIDIA H200", uuid="GPU-1", driver="1", sm_clock_mhz=1980, memory_bytes=1,
-    compute_capability="9.0",
-)  # fmt: skip
-
 
 CHECKS = Path(checks.__file__).with_name("checks.cu")
 
@@ -331,3 +324,51 @@ def test_the_checks_are_compiled_once_for_an_architecture(
     assert content.startswith(b"\x7fELF")
     assert all(f".text.{name}".encode() in content for name in ("fill", "changed", "head_start"))
     assert (checks_cubin("sm_90", CHECKS), cubin.stat().st_mtime_ns) == (cubin, made)
+
+
+# --- the order of sizes
+
+
+def cases(*extents: int) -> list[PlannedCase]:
+    return [msgspec.structs.replace(planned(0, m=m), id=str(at)) for at, m in enumerate(extents)]
+
+
+def staged(extents: Sequence[int], timed: set[str]) -> tuple[str, str, str]:
+    found = in_stages(cases(*extents), timed)
+    first, alone, last = (
+        "".join(case.id for case in stage) for stage in (found.first, found.alone, found.last)
+    )
+    return first, alone, last
+
+
+def test_most_of_what_is_verified_runs_last() -> None:
+    assert staged([1, 2, 3, 4, 5, 1000], {"5"}) == ("01", "5", "234")
+    assert staged([1, 2, 3, 4, 1000], {"4"}) == ("0", "4", "123")
+
+
+def test_beside_another_context_runs_only_what_leaves_room_for_it() -> None:
+    assert staged([1, 2, 3, 700, 1000], {"4"}) == ("0", "34", "12")
+
+
+def test_what_a_submission_allocates_leaves_no_room() -> None:
+    own = Allocation(name="own", address=0, size=1 << 40)
+    found = cases(1, 2, 3, 1000)
+    plans = [
+        msgspec.structs.replace(each.plan, allocations=(*each.plan.allocations, own))
+        for each in (found[2], found[3])
+    ]
+    found[2:] = [
+        msgspec.structs.replace(each, plan=plan)
+        for each, plan in zip(found[2:], plans, strict=True)
+    ]
+    stages = in_stages(found, {"3"})
+    assert [case.id for case in stages.alone] == ["2", "3"]
+
+
+def test_what_is_larger_than_a_timed_size_runs_after_it() -> None:
+    assert staged([1, 2, 900, 1800, 4000], {"2"}) == ("0", "234", "1")
+
+
+def test_without_a_timed_size_nothing_is_put_off() -> None:
+    assert staged([1, 2, 3000], set()) == ("01", "2", "")
+    assert staged([], set()) == ("", "", "")

@@ -1,7 +1,5 @@
 """The host's check of a GPU's runs: its inputs are NumPy's, and what it finds decides."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Every version of Landlock that this kernel can serve is tried: the launcher asks
 kernel of that version has, and the filter of system calls must make up for the rest.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import signal
@@ -22,43 +20,17 @@ import pytest
 
 from grader.sandbox import landlock
 from grader.sandbox.running import Completed, Limits, Sandbox
-from tests.support.files import attempts
+from tests.support.bench import needs_landlock
+from tests.support.commands import living, until
+from tests.support.files import attempts, beside
 from tests.support.places import ROOT
-from tests.support.processes import living, until
-from tests.support.sandboxes import needs_landlock
 
 pytestmark = needs_landlock
 LIMITS = Limits(cpu_s=10)
 VERSIONS = tuple(range(1, landlock.version() + 1))
 PYTHON = Path(sys.executable).resolve()
 
-ATTACKS = (
-    attempts(__file__, "attacks.txt")
-    + """
-victim, place, port = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-secret, folder, own = f"{place}/other/secret", f"{place}/other", f"{place}/mine"
-
-def through(make, name):
-    make(secret, f"{own}/{name}")
-    return open(f"{own}/{name}").read()
-
-def owner(command, value):
-    ours, theirs = os.pipe()
-    return fcntl.fcntl(ours, command, value)
-
-def moved():
-    open(f"{own}/x", "w").close()
-    os.rename(f"{own}/x", f"{folder}/x")
-
-for descriptor in range(3, 256):
-    try:
-        print("inherited", os.readlink(f"/proc/self/fd/{descriptor}"))
-    except OSError:
-        pass
-attempt()
-print("done")
-"""
-)
+ATTACKS = attempts(__file__, "attacks.txt") + beside(__file__, "attack.py.in")
 
 
 @pytest.fixture
@@ -120,35 +92,16 @@ def state(path: Path) -> tuple[object, ...]:
     return path.read_text(), stat.S_IMODE(seen.st_mode), seen.st_uid, seen.st_mtime_ns
 
 
-FLEES = """
-import os, time
-for _ in range(3):  # out of its session, its group and its parent's sight
-    if os.fork():
-        os._exit(0) if _ else time.sleep(0.3) or os._exit(0)
-    os.setsid()
-os.execv("/bin/sleep", ["/bin/sleep", "{mark}"])
-"""
-
-
 @pytest.mark.parametrize("mode", ["landlock", "off"])
 def test_who_flees_the_session_dies_too(mode: str, tmp_path: Path) -> None:
     mark = f"67.{os.getpid()}"
     sandbox = Sandbox.open(mode)
-    command = [str(PYTHON), "-I", "-c", FLEES.format(mark=mark)]
+    command = [str(PYTHON), "-I", "-c", beside(__file__, "flees.py.in", mark=mark)]
     done = sandbox.run(
         command, cwd=tmp_path, limits=LIMITS, readable=[Path(sys.base_prefix)], writable=[tmp_path]
     )
     assert done.ok, done
     assert not living("/bin/sleep", mark)
-
-
-GRADER = """
-from pathlib import Path
-from grader.sandbox.running import *
-print("ready", flush=True)
-Sandbox.open({mode!r}).run([{python!r}, "-I", "-c", {program!r}], cwd=Path("/"),
-    limits=Limits(cpu_s=60), readable=[Path({prefix!r})])
-"""
 
 
 @pytest.mark.parametrize("mode", ["landlock", "off"])
@@ -158,7 +111,8 @@ def test_nobody_outlives_a_grader_that_is_killed(mode: str) -> None:
         "import os\nif os.fork() == 0:\n    os.setsid()\n"
         f"os.execv('/bin/sleep', ['/bin/sleep', '{mark}'])\n"
     )
-    script = GRADER.format(mode=mode, python=str(PYTHON), program=program, prefix=sys.base_prefix)
+    given = {"mode": mode, "python": str(PYTHON), "program": program, "prefix": sys.base_prefix}
+    script = beside(__file__, "grader.py.in", **{hole: repr(each) for hole, each in given.items()})
     grader = subprocess.Popen(
         [sys.executable, "-c", script],
         stdout=subprocess.PIPE,

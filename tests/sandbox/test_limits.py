@@ -4,8 +4,6 @@ The load is made on one core, to which the grader is pinned meanwhile: four proc
 four times as many as cores do on the whole machine.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -29,6 +27,7 @@ from grader.run.protocol import quietly
 from grader.sandbox.running import Completed, Limits, Sandbox
 from ptxsim.records import Plan, Size
 from tests.support.bench import built, read_declarations
+from tests.support.files import beside
 from tests.support.places import HONEST
 from tests.support.product import GEMM, MAIN
 
@@ -206,18 +205,8 @@ def test_a_busy_machine_costs_nobody_a_verdict(tmp_path: Path, busy_core: None) 
 
 
 def test_limits_of_the_shell_below_ours_hold_instead() -> None:
-    program = (
-        "import resource\n"
-        "from pathlib import Path\n"
-        "from grader.sandbox.running import *\n"
-        "for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE):\n"
-        "    resource.setrlimit(kind, (200, 200))\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
-        "done = Sandbox.open({mode!r}).run(['/bin/sh', '-c',"
-        " 'ulimit -n; ulimit -t; ulimit -v; ulimit -c'], cwd=Path('/'), limits=Limits(cpu_s=600))\n"
-        "print(*done.stdout.split(), done.stderr)"
-    )
     for mode in ("off", "auto"):
-        command = [sys.executable, "-c", program.format(mode=mode)]
+        program = beside(__file__, "low_limits.py.in", mode=repr(mode))
+        command = [sys.executable, "-c", program]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert said.split() == ["200", "200", str(3 << 20), "0"], said

@@ -1,7 +1,6 @@
 """Limits and isolation in every sandbox that works here."""
 
-from __future__ import annotations
-
+import errno
 import os
 import platform
 import signal
@@ -12,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import SandboxError
-from grader.sandbox import landlock
+from grader.sandbox import bubblewrap, landlock
+from grader.sandbox import meter as causes
 from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Limits, Mode, Sandbox
-from tests.support.files import attempts
-from tests.support.processes import living, until
-from tests.support.sandboxes import CLOSED, MODES, needs_bubblewrap
+from tests.support.bench import CLOSED, MODES, needs_bubblewrap
+from tests.support.commands import living, until
+from tests.support.files import attempts, beside, values
 
 QUICK = Limits(cpu_s=5)
 A_WHILE = 15  # seconds on a busy machine; what is not to be waited for takes a minute
@@ -171,12 +171,7 @@ def test_no_capabilities(sandbox: Sandbox, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_ctrl_c_leaves_no_process(mode: str, tmp_path: Path) -> None:
     mark = f"61.{os.getpid()}"
-    program = (
-        "from pathlib import Path; from grader.sandbox.running import *\n"
-        f"print('ready', flush=True)\n"
-        f"Sandbox.open({mode!r}).run(['/bin/sleep', '{mark}'], cwd=Path('/'),"
-        " limits=Limits(cpu_s=60))"
-    )
+    program = beside(__file__, "sleeps.py.in", mode=repr(mode), mark=mark)
     grader = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -191,17 +186,7 @@ def test_ctrl_c_leaves_no_process(mode: str, tmp_path: Path) -> None:
 
 def test_ctrl_c_while_a_process_is_started_leaves_none() -> None:
     mark = f"62.{os.getpid()}"
-    program = (
-        "import signal, subprocess\n"
-        "from pathlib import Path; from grader.sandbox.running import *\n"
-        "class Early(subprocess.Popen):\n"
-        "    def __init__(self, *given, **named):\n"
-        "        super().__init__(*given, **named)\n"
-        "        signal.raise_signal(signal.SIGINT)\n"
-        "subprocess.Popen = Early\n"
-        f"Sandbox.open('off').run(['/bin/sleep', '{mark}'], cwd=Path('/'),"
-        " limits=Limits(cpu_s=60))"
-    )
+    program = beside(__file__, "interrupted.py.in", mark=mark)
     done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
 
     assert done.stderr.rstrip().endswith(b"KeyboardInterrupt")
@@ -218,3 +203,59 @@ def test_require_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Sandbox.open("auto").kind == "rlimits"
     with pytest.raises(SandboxError, match=r"apt-get install bubblewrap.*Landlock"):
         Sandbox.open("require")
+
+
+# --- why one does not work
+
+
+DENIED = "unshare: unshare failed: Operation not permitted"
+
+
+APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
+DEBIAN, LINUX = "kernel.unprivileged_userns_clone", "user.max_user_namespaces"
+PROFILE = "the container's seccomp profile refuses namespaces, as Docker's does"
+NO_NAMESPACE = [  # settings, whether system calls are filtered: what is said, and the remedy
+    ({APPARMOR: "1"}, False, f"AppArmor forbids user namespaces ({APPARMOR}=1)", f"{APPARMOR}=0"),
+    ({DEBIAN: "0"}, False, "Debian's kernel forbids user namespaces", f"{DEBIAN}=1"),
+    ({LINUX: "0"}, True, f"the Linux kernel forbids user namespaces ({LINUX}=0)", f"{LINUX}=15000"),
+    ({APPARMOR: "0"}, True, PROFILE, "docker run --security-opt seccomp=unconfined"),
+    ({}, False, f"no user namespace can be made: {DENIED}", "ask who runs it"),
+]
+
+
+@pytest.mark.parametrize(("settings", "filtered", "what", "remedy"), NO_NAMESPACE)
+def test_why_no_namespace_can_be_made(
+    settings: dict[str, str],
+    filtered: bool,
+    what: str,
+    remedy: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bubblewrap, "programs", lambda: iter([Path("/usr/bin/bwrap")]))
+    monkeypatch.setattr(causes.os, "getuid", lambda: 1000)
+    monkeypatch.setattr(bubblewrap, "complaint", lambda _command: DENIED)
+    monkeypatch.setattr(causes, "_setting", settings.get)
+    monkeypatch.setattr(causes, "_filtered", lambda: filtered)
+    cause = causes.without_bubblewrap()
+    assert str(cause.what).startswith(what)
+    assert str(cause.remedy).removeprefix("sysctl -w ").startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("error", "release", "filtered", "what", "remedy"), values(__file__, "no_landlock.txt")
+)
+def test_why_there_is_no_landlock(
+    error: str,
+    release: str,
+    filtered: bool,
+    what: str,
+    remedy: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    monkeypatch.setattr(landlock, "refusal", lambda: getattr(errno, error))
+    monkeypatch.setattr(causes.platform, "release", lambda: release)
+    monkeypatch.setattr(causes, "_filtered", lambda: filtered)
+    cause = causes.without_landlock()
+    assert str(cause.what).startswith(what)
+    assert remedy in str(cause.remedy)

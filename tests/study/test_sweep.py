@@ -1,15 +1,11 @@
 """Real builds of one kernel with several values of its macros."""
 
-from __future__ import annotations
-
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from grader.base.errors import LabError
 from grader.base.language import language
@@ -33,8 +29,9 @@ from grader.study.sweep import (
 from ptxsim.message import phrase
 from ptxsim.records import Size
 from tests.support.bench import bench
-from tests.support.chinese import assert_chinese
-from tests.support.files import beside, table
+from tests.support.catalogues import assert_chinese
+from tests.support.files import beside, table, values
+from tests.support.pages import drawn
 from tests.support.product import GEMM, MAIN
 
 SOURCE = beside(__file__, "tiled.cu")
@@ -119,17 +116,7 @@ def timed(edge: int, speed: float, *defines: str) -> Point:
     )
 
 
-@pytest.mark.parametrize(
-    ("speeds", "said"),
-    [
-        ((20.0, 18.0), "Best at 1024: T=0\n"),
-        (
-            (20.0, 19.2, 18.0, 19.6),
-            "cannot tell these apart, whose estimates differ by less than 5 %",
-        ),
-        ((20.0, 19.2, 18.0, 19.6), "%: T=0; T=3; T=1\n"),
-    ],
-)
+@pytest.mark.parametrize(("speeds", "said"), values(__file__, "told_apart.txt"))
 def test_what_the_model_cannot_tell_apart_has_no_best(speeds: tuple[float, ...], said: str) -> None:
     for measured in (False, True):
         points = [timed(1024, speed, f"T={each}") for each, speed in enumerate(speeds)]
@@ -156,10 +143,8 @@ def dropped(point: Point) -> Point:
 def test_a_sweep_of_which_nothing_is_left_says_so(defines: tuple[str, ...]) -> None:
     points = [dropped(timed(edge, 20, *defines)) for edge in (1024, 2048)]
     shown = msgspec.structs.replace(SHOWN, card=None)
-    console = Console(width=200, file=io.StringIO(), record=True)
-    console.print(render.terminal(points, shown))
     page = render.html(points, shown)
-    for text in (console.export_text(), render.markdown(points, shown), page):
+    for text in (drawn(render.terminal(points, shown), 200), render.markdown(points, shown), page):
         assert "Nothing is left to compare: every point was dropped." in text
         assert "not timed" in text
         assert "waits on" not in text and "registers" not in text.lower()

@@ -1,24 +1,28 @@
-"""The bench that tests grade on without a GPU."""
+"""The bench that tests grade on without a GPU, its sandboxes, and a simulator that misbehaves."""
 
-from __future__ import annotations
-
+import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from grader.base.records import Build
 from grader.build.building import compile_submission
 from grader.build.toolchain import Toolchain, find_toolchain
 from grader.judge.program import GradingContext
-from grader.labs.lab import load_lab
+from grader.labs.lab import Lab, load_lab
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
-from grader.run.protocol import quietly
+from grader.run.protocol import CaseOutcome, PlannedCase, Progress, quietly
 from grader.run.simulator.device import CpuDevice, engine_library
+from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.running import Mode, Sandbox
 from ptxsim.engine import Engine, load_engine
 from ptxsim.frontend.interface import Interface
+from ptxsim.records import Allocation, Plan, Size
+from tests.support.files import beside
 from tests.support.product import GEMM, MAIN
 
 
@@ -62,3 +66,53 @@ def built(
         compile_s=compile_s,
         memory_mb=4096,
     )
+
+
+needs_bubblewrap = pytest.mark.skipif(
+    bubblewrap.working() is None, reason="nothing is tried in bubblewrap: it does not work here"
+)
+needs_landlock = pytest.mark.skipif(
+    landlock.working() is None, reason="nothing is tried under Landlock: it does not work here"
+)
+# Modes of Sandbox.open. The first two show a program nothing but what is named.
+CLOSED = (
+    pytest.param("bubblewrap", marks=needs_bubblewrap),
+    pytest.param("landlock", marks=needs_landlock),
+)
+MODES = (*CLOSED, "off")
+
+
+def misbehaving(body: str = "pass", arguments: str = "Fake, lambda: None") -> Sequence[str]:
+    program = beside(__file__, "misbehaving.py.in", body=body, arguments=arguments)
+    return (sys.executable, "-c", program)
+
+
+def planned(index: int, m: int = 5, n: int = 7, k: int = 3) -> PlannedCase:
+    floats = {"A": m * k, "B": k * n, "C": m * n}
+    allocations = tuple(
+        Allocation(name=name, address=0x7F00_0000_0000 + (i << 32), size=4 * count)
+        for i, (name, count) in enumerate(floats.items())
+    )
+    size = Size.of(m=m, n=n, k=k)
+    plan = Plan(size=size, allocations=allocations, operations=(), inputs=2, outputs=1)
+    return PlannedCase(id=f"cpu-{index}", plan=plan)
+
+
+def lab(**limits: float) -> Lab:
+    default = load_lab()
+    return msgspec.structs.replace(
+        default, limits=msgspec.structs.replace(default.limits, **limits)
+    )
+
+
+def run(
+    command: Sequence[str],
+    build: Build,
+    cases: Sequence[PlannedCase],
+    progress: Progress = quietly,
+    mode: Mode = "auto",
+    **limits: float,
+) -> tuple[CaseOutcome, ...]:
+    chosen = lab(**limits)
+    with CpuDevice(Sandbox.open(mode), chosen.limits, chosen.problem_ref, command) as device:
+        return device.run(build, str(build.ptx.parent), cases, chosen, progress)

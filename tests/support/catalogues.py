@@ -1,10 +1,9 @@
-"""The texts that students read, as Babel finds them, and the catalogues that hold them."""
-
-from __future__ import annotations
+"""The texts that students read, as Babel finds them, their catalogues, and faults of Chinese."""
 
 import ast
 import gettext
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -22,13 +21,7 @@ from tests.support.places import ROOT
 
 FOLDER = ROOT / "grader" / "base" / "catalogues"
 RUNGS = ROOT / "reference"
-KEYWORDS = {
-    "phrase": None,
-    "counted": (1, 2),
-    "gettext": None,
-    "ngettext": (1, 2),
-    "_": None,
-}
+KEYWORDS = {"phrase": None, "counted": (1, 2), "gettext": None, "ngettext": (1, 2), "_": None}
 _PHRASES = ("phrase", "error", "warning")
 _WIDTH = 100
 
@@ -113,3 +106,23 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
         yield from ((rung.name, 1, text, [], None) for text in texts if text)
+
+
+# Three English words in a row are a sentence that nobody translated.
+_ENGLISH = re.compile(r"(?:\b[a-z]{2,}\b[ ,]+){2}\b[a-z]{2,}\b")
+_COMMAND = re.compile(r"\bgrade [a-z]+ \S+")
+_SIGN = re.compile(r"[\u4e00-\u9fff]")
+# A space between two signs (columns have two between them), ASCII punctuation beside one.
+_H = r"[\u3001-\u303f\u4e00-\u9fff\uff01-\uff65]"
+_ODD = re.compile(rf"{_H} (?={_H})|{_H}[,;!?(]|[,;!?]{_H}|[^(]\){_SIGN.pattern}")
+
+
+def assert_chinese(said: str) -> None:
+    assert _SIGN.search(said), said
+    assert not (found := _ENGLISH.search(_COMMAND.sub("", said))), found
+    assert oddities(said) == []
+
+
+def oddities(said: str) -> list[str]:
+    """Places whose spaces or punctuation are not Chinese."""
+    return [said[max(0, odd.start() - 30) : odd.end() + 30] for odd in _ODD.finditer(said)]

@@ -5,8 +5,6 @@ its kind. What stops it, and its verdicts, come from its first comment. A paragr
 lists the cheats that no log shows on a GPU.
 """
 
-from __future__ import annotations
-
 import re
 
 from tests.support.corpus import Fixture, cheats

@@ -4,8 +4,6 @@ a100-01 and a100-02 pose as nodes with two A100, ti-01 and ti-02 with four 2080 
 GPU. The daemons are Debian's (slurmctld, slurmd, munge); everything they own lies in one folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
@@ -48,7 +46,7 @@ class Cluster:
         """What a user's shell needs to talk to this cluster."""
         return {"SLURM_CONF": str(self._conf), "PATH": f"{os.environ['PATH']}:{_PATH}"}
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> "Cluster":
         for name in ("state", "spool", "log", "munge"):
             (self.folder / name).mkdir(parents=True)
         (self.folder / "munge").chmod(0o711)

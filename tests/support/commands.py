@@ -1,13 +1,11 @@
-"""The command line in processes of its own, and the processes that it starts."""
-
-from __future__ import annotations
+"""The command line in processes of its own, and the machine's processes."""
 
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -24,6 +22,12 @@ from tests.support.places import ROOT
 
 Done = subprocess.CompletedProcess[str]
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
+QUICK = """\
+id: quick
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1], [2, 3, 5], [33, 17, 20]]
+"""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -143,3 +147,35 @@ def warm_cache(place: Path) -> Path:
     cache = place / "cache"
     shutil.copytree(cache_folder() / "native", cache / "native")
     return cache
+
+
+def statuses() -> dict[int, list[str]]:
+    """Of every process the words of its ``stat`` behind its name: state, parent, …"""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # ended meanwhile
+            found[int(stat.parent.name)] = (
+                stat.read_text(errors="replace").rpartition(")")[2].split()
+            )
+    return found
+
+
+def below(found: Mapping[int, Sequence[str]], besides: Collection[int] = ()) -> set[int]:
+    """The processes of ``statuses`` below this one, but ``besides`` and what those start."""
+    ours: set[int] = set()
+    new = {os.getpid()}
+    while new:
+        new = {pid for pid, words in found.items() if int(words[1]) in new} - ours - set(besides)
+        ours |= new
+    return ours
+
+
+def living(program: str, argument: str) -> list[int]:
+    """The processes whose command line begins with these two words."""
+    command = f"{program}\0{argument}".encode()
+    found = []
+    for pid in statuses():
+        with suppress(OSError):  # ended meanwhile
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(command):
+                found.append(pid)
+    return found

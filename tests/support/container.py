@@ -4,8 +4,6 @@ The base holds what the images in containers/ take from their distribution. It i
 machine and week, and kept in podman's own storage.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -23,8 +23,6 @@ In sources of cheats ``@PLACE@`` stands for the folder that holds submissions an
 in.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

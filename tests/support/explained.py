@@ -1,7 +1,5 @@
 """Counts of real builds, for the tests of what explains them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path

@@ -1,10 +1,10 @@
 """Files of odd kinds, and programs that tests read from files beside them."""
 
-from __future__ import annotations
-
+import ast
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 
 def beside(test: str, name: str, /, **holes: object) -> str:
@@ -19,6 +19,18 @@ def table(test: str, name: str) -> list[list[str]]:
     """Read data/``name`` beside ``test``: a row a line, ¦ between its columns."""
     lines = (line for line in beside(test, name).splitlines() if not line.startswith("#"))
     return [[cell.strip() for cell in line.split("¦")] for line in lines]
+
+
+def values(test: str, name: str) -> list[list[Any]]:
+    """As ``table``, but a cell that Python reads as a literal stands for its value."""
+    return [list(map(_value, row)) for row in table(test, name)]
+
+
+def _value(cell: str) -> Any:
+    try:
+        return ast.literal_eval(cell)
+    except (SyntaxError, ValueError):
+        return cell
 
 
 def attempts(test: str, name: str) -> str:

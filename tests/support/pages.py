@@ -1,12 +1,10 @@
 """Results of a GPU and of the simulator, made by hand, for the tests of what people look at."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from grader.base.explanation import Score
 from grader.base.records import Verdict
@@ -58,11 +56,17 @@ LINES = tuple(
 )
 
 
-def printed(result: Result, sources: Mapping[str, str] | None = None, width: int = 200) -> str:
-    """What the terminal shows of a result, without colours."""
+def drawn(shown: RenderableType, width: int = 120) -> str:
+    """What a terminal of this width shows, without colours."""
     file = io.StringIO()
-    Console(file=file, width=width, color_system=None).print(terminal.render(result, sources or {}))
-    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
+    Console(file=file, width=width, color_system=None).print(shown)
+    return file.getvalue()
+
+
+def printed(result: Result, sources: Mapping[str, str] | None = None, width: int = 200) -> str:
+    """What the terminal shows of a result."""
+    lines = drawn(terminal.render(result, sources or {}), width).splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def timed(edge: int, bench: float, cublas: float) -> CaseResult:

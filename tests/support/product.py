@@ -1,7 +1,5 @@
 """The default problem, and its sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

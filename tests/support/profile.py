@@ -4,8 +4,6 @@ A test whose wall time is far above its CPU time waits for something. While othe
 machine busy it also waits for a core, so look at the sum of CPU time first.
 """
 
-from __future__ import annotations
-
 import os
 from collections import defaultdict
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The ladder's is of the first document in grader/ladder/measured; without one it is left alone.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

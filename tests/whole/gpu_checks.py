@@ -1,7 +1,5 @@
 """The GPU judge's own checks tried on known faults, as JSON: `python -m tests.whole.gpu_checks`."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -35,7 +33,6 @@ from grader.run.gpu.plan_replay import load_module
 from grader.run.gpu.session import GpuSession, LoadedAhead
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import CaseOutcome, PlannedCase
-from ptxsim.message import NOTHING
 from ptxsim.records import Plan, Size
 from tests.support.places import ROOT
 from tests.support.product import GEMM, MAIN
@@ -183,18 +180,7 @@ def outcome_of(problem: Problem) -> CaseOutcome:
     """What a comparison says that finds nothing wrong."""
     target = problem.operands(SIZE)[2]
     error = msgspec.structs.replace(RIGHT.error, operand=target.name, shape=target.shape)
-    return CaseOutcome(
-        id="case",
-        size=SIZE,
-        refused=None,
-        message=NOTHING,
-        stopped=None,
-        seconds=None,
-        error=error,
-        findings=(),
-        lines=(),
-        printed="",
-    )
+    return CaseOutcome(id="case", size=SIZE, error=error)
 
 
 def forged(bench: GpuSession, case: MeasuredCase) -> dict[str, list[str]]:

@@ -5,8 +5,6 @@ the last line names the one at which a sanitiser ended the process. Then the iss
 that no compiler would write.
 """
 
-from __future__ import annotations
-
 import random
 import resource
 import sys

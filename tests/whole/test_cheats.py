@@ -4,8 +4,6 @@ After each of them a classmate's work, the results, the lab and the instructor's
 before, no process is left, and no secret stands in anything that a student could read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -33,10 +31,10 @@ from ptxsim.records import Size
 from tests.support import bench as benches
 from tests.support import cheat_table
 from tests.support.bench import limited, of_lab
+from tests.support.commands import below, statuses
 from tests.support.corpus import Fixture, cheats, lay_out
 from tests.support.files import bind, grow
 from tests.support.places import HONEST, ROOT
-from tests.support.processes import below, statuses
 from tests.support.results import make_result
 
 SIZES = ((1, 1, 1), (9, 17, 33), (64, 64, 32))

@@ -1,7 +1,5 @@
 """The C++ under a strict compiler and clang-tidy, both with the flags it is built with."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -4,15 +4,11 @@ Never a traceback, never a hang. The examples are the same in every run; SGEMM_F
 many new ones for each test, and what they find is kept here as an ``@example``.
 """
 
-from __future__ import annotations
-
-import base64
 import copy
 import json
 import os
 import re
 from functools import cache
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +17,6 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from grader.base.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.base.finding import Finding, Kind
@@ -38,13 +33,14 @@ from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
 from grader.results import store
 from grader.results.entries import read_entries
+from ptxsim import records
 from ptxsim.findings.finding import Severity
 from ptxsim.frontend.interface import Interface, Symbol, interface
 from ptxsim.frontend.module import read_module
 from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import PtxError
 from ptxsim.message import verbatim
-from ptxsim.records import Size
+from tests.support.pages import drawn, printed
 from tests.support.product import MAIN
 from tests.support.results import RACE, WRONG, make_result
 
@@ -180,12 +176,12 @@ def try_result(place: Path, content: bytes) -> None:
         one_line(error, path)
     else:
         html.render(result, {})
-        Console(file=StringIO()).print(terminal.render(result, {}))
+        printed(result)
     entries, complaints = read_entries(place)
     for complaint in complaints:
         assert "\n" not in complaint
     if entries:
-        Console(file=StringIO()).print(boards.terminal(make_boards(entries), None))
+        drawn(boards.terminal(make_boards(entries), None))
 
 
 @FUZZ
@@ -293,34 +289,29 @@ def test_ptx(content: bytes) -> None:
 
 SIZES = (40, 60, 24, 100)
 AT = tuple(addresses(SIZES))
-OPERATIONS = [
-    {"type": "memset", "allocation": 2, "delta": 0, "value": 0, "size": 24},
-    {"type": "copy", "source": 0, "source_delta": 0, "target": 3, "target_delta": 4, "size": 8},
-    {"type": "symbol", "symbol": "table", "delta": 0, "data": "AAAA"},
-    {
-        "type": "launch",
-        "kernel": "k",
-        "grid": [1, 1, 1],
-        "block": [32, 1, 1],
-        "shared_bytes": 0,
-        "params": base64.b64encode(AT[0].to_bytes(8, "little")).decode(),
-        "pointers": [{"offset": 0, "allocation": 0, "delta": 0}],
-        "carveout": -1,
-    },
-]
-RECORDED = {
-    "allocations": [
-        {"name": name, "address": address, "size": size, "symbol": None}
-        for name, address, size in zip(("A", "B", "C", "workspace 1"), AT, SIZES, strict=True)
-    ],
-    "calls": [
-        [{"type": "allocate", "allocation": 3}, *OPERATIONS],
-        OPERATIONS,
-        OPERATIONS,
-    ],
-}
+SLOT = records.PointerSlot(offset=0, allocation=0, delta=0)
+OPERATIONS = (
+    records.Memset(allocation=2, delta=0, value=0, size=24),
+    records.Copy(source=0, source_delta=0, target=3, target_delta=4, size=8),
+    records.SymbolWrite(symbol="table", delta=0, data=b"\0\0\0"),
+    records.Launch(
+        kernel="k",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        shared_bytes=0,
+        params=AT[0].to_bytes(8, "little"),
+        pointers=(SLOT,),
+    ),
+)
+MEMORY = tuple(
+    records.Allocation(name=name, address=address, size=size)
+    for name, address, size in zip(("A", "B", "C", "workspace 1"), AT, SIZES, strict=True)
+)
+CALLS = ((records.Allocate(allocation=3), *OPERATIONS), OPERATIONS, OPERATIONS)
+RECORDED = msgspec.to_builtins(Recorded(allocations=MEMORY, calls=CALLS))
 GIVEN = Given(
-    size=Size.of(m=2, n=3, k=5), operands=load_lab().problem.operands(Size.of(m=2, n=3, k=5))
+    size=records.Size.of(m=2, n=3, k=5),
+    operands=load_lab().problem.operands(records.Size.of(m=2, n=3, k=5)),
 )
 KERNEL = interface(read_module(".entry k(.param .u64 k_0) {}", Path("/nowhere"))).entries
 KNOWN = Known(
@@ -369,8 +360,6 @@ def test_findings_of_any_text_can_be_shown(message: str, file: str, line: int) -
     )
     result = make_result(cases=(WRONG,), findings=(finding,), verdict=Verdict.WA)
     page = html.render(result, {file: "one\ntwo\n"})
-    console = Console(file=StringIO(), width=100)
-    console.print(terminal.render(result, {file: "one\ntwo\n"}))
-    assert isinstance(console.file, StringIO)
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", console.file.getvalue())
+    shown = drawn(terminal.render(result, {file: "one\ntwo\n"}))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", shown)
     assert "\x1b" not in page

@@ -1,7 +1,5 @@
 """Grades on a real GPU: what only a GPU can show. Skipped, with the reason, where there is none."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

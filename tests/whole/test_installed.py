@@ -1,7 +1,5 @@
 """The package as ``pip install sgemm-grader`` brings it: no checkout, an empty folder."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

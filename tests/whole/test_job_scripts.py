@@ -1,7 +1,5 @@
 """The scripts in slurm/ by themselves; test_slurm.py runs them on a cluster."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

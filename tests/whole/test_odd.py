@@ -1,7 +1,5 @@
 """Odd files, names, variables and settings: one clear line each, and the others are graded."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os
@@ -30,7 +28,7 @@ from grader.results.entries import read_entries
 from ptxsim.engine import engine_digest
 from tests.support.commands import ALICE, STARTER, grade, run
 from tests.support.commands import one_line as says
-from tests.support.files import bind, grow
+from tests.support.files import bind, grow, values
 from tests.support.results import make_result
 
 NAMES = (
@@ -72,18 +70,8 @@ def test_whatever_lies_in_a_class_ends_nobody_elses_grading(place: Path) -> None
     says(done, 2, "skipped: submissions/ended and submissions/ended.cu are both of ended")
     says(done, 2, "skipped: submissions/\\udcff: the name is not UTF-8")
     found = results(place / "results")
-    assert {name: result.error and str(result.error) for name, result in found.items()} == {
-        "alice": None,
-        "pipe": "sgemm.cu: a named pipe, not a plain file",
-        "huge": "sgemm.cu: larger than 1 MiB",
-        "linked": "sgemm.cu: a link; hand in the file or folder itself",
-        "deep": "a/b/c/d/e/f/g/h/i: more than 8 folders deep",
-        "mallory": "mallory: a link, not a plain file",
-        "carol": "carol.cu: a named pipe, not a plain file",
-        "dave": "dave.cu: larger than 1 MiB",
-        "erin": "erin.cu: a link, not a plain file",
-        "frank": "frank.cu: a socket, not a plain file",
-    }
+    errors = {name: result.error and str(result.error) for name, result in found.items()}
+    assert errors == dict(values(__file__, "odd_class.txt"))
     assert found["alice"].verdict is Verdict.AC
     assert all(r.verdict is Verdict.FE for name, r in found.items() if name != "alice")
     for path in store.stored(place / "results"):
@@ -192,19 +180,7 @@ def test_what_could_steer_a_terminal_is_replaced() -> None:
     assert one_line(os.fsdecode(b"\xff")) == "\\udcff"
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("\ufeffstudent,name\r\nann,Ann\r\n".encode(), None),
-        (b'student,name\n"a,b","say ""x"""\n', None),
-        (b"student;name\r\nann;Ann\r\n", ":1: no commas between the columns"),
-        (b"student\tname\r\nann\tAnn\r\n", ":1: no commas between the columns"),
-        ("student,name\nann,Zoë\n".encode("latin-1"), ":2: not UTF-8 text"),
-        ("student,name\nann,Ann\n".encode("utf-16"), ":1: not UTF-8 text"),
-        (b'student,name\n"ann,Ann\n', "not a CSV file"),
-        (b"", ":1: no column 'student'"),
-    ],
-)
+@pytest.mark.parametrize(("content", "words"), values(__file__, "rosters.txt"))
 def test_rosters_of_other_programs(content: bytes, words: str | None, tmp_path: Path) -> None:
     path = tmp_path / "roster.csv"
     path.write_bytes(content)

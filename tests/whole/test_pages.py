@@ -1,7 +1,5 @@
 """Every kind of page, in every language, on every screen: by axe-core and by eye of the browser."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile
@@ -30,12 +28,10 @@ from grader.study.sweep import Estimate, Point
 from grader.study.versions import Kernel
 from ptxsim.message import NOTHING, counted, phrase, verbatim
 from ptxsim.records import Size
-from tests.support.boards import keep
-from tests.support.browser import Browser
-from tests.support.chinese import oddities
+from tests.support.boards import climbing, keep
+from tests.support.browser import A4, PHONE, Browser, assert_readable, fonts, sheets
+from tests.support.catalogues import oddities
 from tests.support.explained import explained
-from tests.support.histories import climbing
-from tests.support.page_checks import A4, PHONE, assert_readable, fonts, sheets
 from tests.support.pages import (
     H200,
     LINES,

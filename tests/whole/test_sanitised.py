@@ -5,8 +5,6 @@ Two small sizes, few steps of each launch: what is looked for are faults of our 
 run goes into compiling the engine and the submissions; the cache keeps both.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

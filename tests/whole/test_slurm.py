@@ -1,7 +1,5 @@
 """The scripts in slurm/ on a real cluster of five nodes. The simulator stands in for the GPUs."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,11 +5,9 @@ double) by assignments, branches and short loops. Whatever C++ or CUDA leave und
 shifts are masked, divisors are never zero, signed sums go through unsigned, NaNs have one pattern.
 """
 
-from __future__ import annotations
-
-import random
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 VARIABLES = {
     "int": ("i0", "i1", "i2"),
@@ -41,10 +39,10 @@ class Generator:
 
     seed: int
     directed: bool  # half of the floating-point operations are from DIRECTED
-    random: random.Random = field(init=False)
+    random: Random = field(init=False)
 
     def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)
+        self.random = Random(self.seed)
 
     def fragment(self) -> str:
         """A function body that changes the variables."""

@@ -4,8 +4,6 @@ STANDIN_NVML is JSON: UUIDs of devices, each with the answers of the functions a
 function that a device does not have answers as NVML does: "not supported".
 """
 
-from __future__ import annotations
-
 import json
 import os
 from types import SimpleNamespace
