@@ -25,7 +25,7 @@ from grader.build.entry import INCLUDE, entry_source, with_brought_headers
 from grader.build.toolchain import Toolchain
 from grader.labs import copy_sources, with_hint
 from grader.problems import Interface
-from grader.sandbox import Limits, Sandbox
+from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim.frontend.module import LIBRARY_CALLS
 from ptxsim.message import phrase
 
@@ -59,7 +59,7 @@ def compile_submission(
         toolchain=toolchain,
         sandbox=sandbox,
         arch=arch,
-        limits=Limits(cpu_s=compile_s, memory_mb=memory_mb),
+        limits=ProcessLimits(cpu_s=compile_s, memory_mb=memory_mb),
         interface=interface,
     )
     sources = b"\n".join(submission.contents.values())

@@ -28,7 +28,7 @@ from grader.build.entry import ENTRY, INCLUDE, WRAPPER
 from grader.build.toolchain import Toolchain, to_ptx
 from grader.labs import NotAFileError, open_folder, read
 from grader.problems import Interface
-from grader.sandbox import Completed, Limits, Sandbox
+from grader.sandbox import Completed, ProcessLimits, Sandbox
 from ptxsim.frontend.module import with_own_library
 from ptxsim.message import phrase
 from ptxsim.records import Record
@@ -69,7 +69,7 @@ class BuildSettings(Record):
     toolchain: Toolchain
     sandbox: Sandbox
     arch: str  # "sm_80"
-    limits: Limits  # of each step
+    limits: ProcessLimits  # of each step
     interface: Interface
 
 

@@ -39,7 +39,7 @@ from grader.run import (
     portable_engine,
     quietly,
 )
-from grader.sandbox import LAUNCHER, Cause, Sandbox, without_bubblewrap, without_landlock
+from grader.sandbox import LAUNCHER, Obstacle, Sandbox, without_bubblewrap, without_landlock
 from ptxsim.engine import load_engine
 from ptxsim.message import NOTHING, Message, clauses, listed, phrase, verbatim
 from ptxsim.native import LEVELS
@@ -50,7 +50,7 @@ _HOLDS = {
     "landlock": phrase("Landlock; SECURITY.md says what bubblewrap would add"),
     "rlimits": phrase("limits only: a submission's code can read what you can read"),
 }
-_BETTER: dict[str, dict[str, Callable[[], Cause]]] = {
+_BETTER: dict[str, dict[str, Callable[[], Obstacle]]] = {
     "bubblewrap": {},
     "landlock": {"bubblewrap": without_bubblewrap},
     "rlimits": {"bubblewrap": without_bubblewrap, "Landlock": without_landlock},

@@ -54,7 +54,7 @@ class Board(Record):
 
     @property
     def caution(self) -> Message:
-        """What the ranks do not say; NOTHING where speeds were measured."""
+        """A caution about the ranks; NOTHING where speeds were measured."""
         if self.device == "gpu":
             return NOTHING
         return phrase(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from grader.base import Finding, Kind, MachineError, ToolchainError
 from grader.build import Toolchain
-from grader.sandbox import Limits, Sandbox
+from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim.findings.finding import Severity
 from ptxsim.message import phrase
 from ptxsim.records import Record
@@ -257,7 +257,7 @@ def _dominators(before: Sequence[Sequence[int]]) -> list[int]:
 
 # --- the listing -------------------------------------------------------------------------------
 
-_LIMITS = Limits(cpu_s=60, memory_mb=4096, output_bytes=64 << 20)
+_LIMITS = ProcessLimits(cpu_s=60, memory_mb=4096, output_bytes=64 << 20)
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+\w*)", re.MULTILINE)
 _SECTION = re.compile(r"^\t\.section\t\.text\.(\S+?),.*$", re.MULTILINE)
 _PLACE = re.compile(r'^\t//## File "(?P<file>[^"]*)", line (?P<line>\d+)')

@@ -15,7 +15,7 @@ from grader.record import refusal_sentence
 from grader.run import CaseOutcome, Clocked
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import identifiers, kernel_name
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.message import Message, listed, phrase, verbatim
 from ptxsim.records import Launch, Plan, RefusedCall, Size
 
@@ -101,7 +101,7 @@ def _refused(call: RefusedCall, architectures: Sequence[str]) -> Message:
 
 
 def library_kernels(
-    plans: Iterable[Plan], declared: Interface, problem: Problem
+    plans: Iterable[Plan], declared: Declarations, problem: Problem
 ) -> tuple[Finding, ...]:
     """A note for each kernel of a library that ``plans`` launch."""
     operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]

@@ -27,7 +27,7 @@ from grader.record import record_plans
 from grader.results import Ladder
 from grader.run import CpuDevice, Progress, quietly
 from grader.sandbox import Sandbox
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.message import NOTHING, phrase
 from ptxsim.records import Plan, Record, Size
 
@@ -64,7 +64,7 @@ class Program(Record):
     submission: base.Submission
     context: GradingContext
     built: base.Build
-    declared: Interface  # kernels and variables in the PTX
+    declared: Declarations  # kernels and variables in the PTX
     plans: tuple[Plan, ...] = ()  # of the sizes that ``prepare`` was asked for
 
     @property

@@ -17,7 +17,7 @@ from grader.base import KernelInfo, Target
 from grader.record import calls
 from grader.record.refusals import find_refusal
 from ptxsim import records
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.limits import MAX_CLUSTER, REGISTER_UNIT, broken_limit
 
 _WORK = (records.Launch, records.Memset, records.Copy)
@@ -29,7 +29,7 @@ _WARP = 32
 class Known(records.Record):
     """Kernels, variables and device that a plan may refer to."""
 
-    declared: Interface
+    declared: Declarations
     figures: Mapping[str, KernelInfo]  # ptxas's figures of the kernels
     target: Target
 

@@ -13,7 +13,7 @@ from grader.base import MachineError, Native
 from grader.build import Toolchain
 from grader.record import refusals
 from grader.record.calls import MAX_REPLY_BYTES, macros
-from grader.sandbox import Limits, Sandbox
+from grader.sandbox import ProcessLimits, Sandbox
 from grader.sandbox import seccomp as lockdown
 from ptxsim.message import phrase
 from ptxsim.records import Record
@@ -82,7 +82,7 @@ def run_recorder(
             done = sandbox.run(
                 [str(recorder), str(scratch)],
                 cwd=scratch,
-                limits=Limits(
+                limits=ProcessLimits(
                     cpu_s=record_s * count + _START_S,
                     memory_mb=memory_mb,
                     result_bytes=(MAX_REPLY_BYTES + _HEAD_BYTES) * count,

@@ -25,9 +25,9 @@ from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.recorder_process import Ended, prepare_recorder, run_recorder
 from grader.record.refusals import find_refusal, refusal_sentence, refused
-from grader.sandbox import PATIENCE, Limits, Sandbox
+from grader.sandbox import PATIENCE, ProcessLimits, Sandbox
 from ptxsim.findings.finding import Severity
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.message import phrase
 from ptxsim.records import Launch, Operation, Place, Plan, Record, Refused, RefusedCall, Size
 
@@ -58,7 +58,7 @@ def record_plans(
     toolchain: Toolchain,
     sandbox: Sandbox,
     *,
-    declared: Interface,
+    declared: Declarations,
     record_s: float,
     memory_mb: int,
     target: base.Target | None = None,
@@ -114,7 +114,7 @@ def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
     return outcome.frames
 
 
-def _completed(plan: Plan, places: Mapping[int, Place], declared: Interface) -> Plan:
+def _completed(plan: Plan, places: Mapping[int, Place], declared: Declarations) -> Plan:
     """The plan with the lines of its operations, as far as the recorder asked for them, and with
     the places of its launches' parameters, which the recorder is not asked for."""
 
@@ -260,7 +260,7 @@ def locate(
     done = sandbox.run(
         [program, "-e", str(build.host_library), *addresses],
         cwd=build.host_library.parent,
-        limits=Limits(cpu_s=10),
+        limits=ProcessLimits(cpu_s=10),
         readable=[build.host_library.parent],
     )
     names = {file.name for file in submission.files}

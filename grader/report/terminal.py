@@ -277,7 +277,7 @@ def _why(result: base.Result, language: base.Language) -> Iterator[RenderableTyp
 
 
 def _next_step(result: base.Result, language: base.Language) -> Iterator[RenderableType]:
-    """What limits the kernel on the first GPU, the course's own, and the first idea."""
+    """The limit of the kernel on the first GPU, the course's own, and the first idea."""
     why = result.explanation
     if why is None:
         return

@@ -24,7 +24,7 @@ import ptxsim
 from grader.base import MachineError
 from grader.run.probe import CODE
 from grader.run.protocol import Lines
-from grader.sandbox import Limits, Meter, Sandbox, started
+from grader.sandbox import Meter, ProcessLimits, Sandbox, started
 from ptxsim.message import NOTHING, Message, phrase
 from ptxsim.records import Record
 
@@ -56,7 +56,7 @@ class Cage(Record):
     """Where a worker runs that handles what students wrote."""
 
     sandbox: Sandbox
-    limits: Limits
+    limits: ProcessLimits
     readable: tuple[Path, ...] = ()  # besides Python and the grader's own package
 
 

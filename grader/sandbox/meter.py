@@ -166,25 +166,25 @@ _FIRST_LANDLOCK = (5, 13)
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
-class Cause(Record):
+class Obstacle(Record):
     """An obstacle to a sandbox, and its remedy."""
 
     what: Message
     remedy: Message
 
 
-def without_bubblewrap() -> Cause:
+def without_bubblewrap() -> Obstacle:
     """Why bubblewrap does not work here."""
     program = next(bubblewrap.programs(), None)
     if program is None:
-        return Cause(
+        return Obstacle(
             what=phrase("bubblewrap is not installed"),
             remedy=phrase("{command} (as root)", command="apt-get install bubblewrap"),
         )
     if (refusal := bubblewrap.complaint(["unshare", "--user", "true"])) is not None:
         for name, forbids, allows, who in _SETTINGS:
             if _setting(name) == forbids and (os.getuid() != 0 or name.startswith("user.")):
-                return Cause(
+                return Obstacle(
                     what=phrase(
                         "{who} forbids user namespaces ({setting})",
                         who=who,
@@ -196,7 +196,7 @@ def without_bubblewrap() -> Cause:
                     ),
                 )
         if _filtered():
-            return Cause(
+            return Obstacle(
                 what=phrase("the container's seccomp profile refuses namespaces, as Docker's does"),
                 remedy=phrase(
                     "{command} (or do without: Landlock needs no option)",
@@ -204,14 +204,14 @@ def without_bubblewrap() -> Cause:
                     "--security-opt systempaths=unconfined …",
                 ),
             )
-        return Cause(
+        return Obstacle(
             what=phrase("no user namespace can be made: {why}", why=refusal),
             remedy=phrase("ask who runs it"),
         )
     said = bubblewrap.complaint([*bubblewrap.command(program, (), (), Path("/"), None), "true"])
     in_a_container = any(Path(mark).exists() for mark in _CONTAINER_MARKS)
     if in_a_container and said is not None and "proc" in said:
-        return Cause(
+        return Obstacle(
             what=phrase("the container's /proc is masked, so no other can be mounted"),
             remedy=phrase(
                 "{command} (or do without: Landlock needs no option)",
@@ -219,32 +219,32 @@ def without_bubblewrap() -> Cause:
                 "systempaths=unconfined …",
             ),
         )
-    return Cause(
+    return Obstacle(
         what=phrase("bubblewrap fails: {why}", why=str(said)),
         remedy=verbatim(f"{program} --version"),
     )
 
 
-def without_landlock() -> Cause:
+def without_landlock() -> Obstacle:
     """Why Landlock does not work here."""
     if landlock.version() > 0:
-        return Cause(
+        return Obstacle(
             what=phrase("the kernel has Landlock, but system calls cannot be filtered"),
             remedy=phrase("a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64"),
         )
     release = platform.release()
     old = tuple(map(int, re.findall(r"\d+", release)[:2])) < _FIRST_LANDLOCK
     if landlock.refusal() == errno.EOPNOTSUPP:
-        return Cause(
+        return Obstacle(
             what=phrase("the kernel has Landlock, but it is switched off"),
             remedy=phrase("add landlock to the boot parameter lsm= (cat /sys/kernel/security/lsm)"),
         )
     if not old and _filtered():
-        return Cause(
+        return Obstacle(
             what=phrase("the container's seccomp profile refuses Landlock"),
             remedy=phrase("a newer runtime: Docker 23 allows it"),
         )
-    return Cause(
+    return Obstacle(
         what=phrase("this kernel ({release}) has no Landlock", release=release),
         remedy=phrase("Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK"),
     )

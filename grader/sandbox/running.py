@@ -33,7 +33,7 @@ RESULT_FD_VARIABLE = "SGEMM_GRADER_RESULT_FD"
 _OPEN_FILES = 256
 
 
-class Limits(Record):
+class ProcessLimits(Record):
     """The limits of one run. Memory applies to each process, the rest to the whole run."""
 
     cpu_s: float  # of all its processes together; meter.py says what is charged
@@ -108,7 +108,7 @@ class Sandbox(Record):
         argv: Sequence[str],
         *,
         cwd: Path,
-        limits: Limits,
+        limits: ProcessLimits,
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         env: Mapping[str, str] | None = None,
@@ -175,7 +175,7 @@ class Sandbox(Record):
         argv: Sequence[str],
         *,
         cwd: Path,
-        limits: Limits,
+        limits: ProcessLimits,
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         env: Mapping[str, str] | None = None,
@@ -211,7 +211,7 @@ class Sandbox(Record):
         return status
 
 
-def _rlimits(limits: Limits) -> list[str]:
+def _rlimits(limits: ProcessLimits) -> list[str]:
     """prlimit's options. Where the shell allows less than is asked for, that is what there is."""
     backstop = 2 * int(limits.cpu_s) + 5  # for each process, when nobody watches any more
     tasks = 0  # threads that this user runs now: the limit on processes counts all of them

@@ -21,7 +21,7 @@ from grader.build.diagnostics import coloured, first_error, readable
 from grader.build.entry import ENTRY, INCLUDE
 from grader.build.steps import BuildSettings, link
 from grader.build.toolchain import Toolchain, find_toolchain
-from grader.sandbox.running import Limits, Sandbox
+from grader.sandbox.running import ProcessLimits, Sandbox
 from ptxsim.frontend.module import read_module
 from ptxsim.outcome import Reason, RefusedProgram
 from tests.support.bench import built
@@ -435,7 +435,7 @@ def test_options_in_sections_mean_nothing_to_the_linker(tmp_path: Path) -> None:
         toolchain=find_toolchain(),
         sandbox=Sandbox.open("off"),
         arch="sm_80",
-        limits=Limits(cpu_s=60),
+        limits=ProcessLimits(cpu_s=60),
         interface=GEMM.interface,
     )
     assert link(settings, host_object.read_bytes()).files["host.so"].startswith(b"\x7fELF")

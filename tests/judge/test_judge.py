@@ -21,7 +21,7 @@ from grader.problems.problem import Problem
 from grader.problems.reduction.reduction import Reduction
 from grader.run.protocol import CaseOutcome, refused
 from ptxsim.findings.finding import Severity
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.message import NOTHING, verbatim
 from ptxsim.records import Launch, Plan, Size
 from tests.support.files import table, values
@@ -216,7 +216,7 @@ def launch(kernel: str) -> Launch:
 
 def noted(kernel: str, *origins: str, problem: Problem = GEMM) -> tuple[str, ...]:
     plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(launch(kernel),))
-    declared = Interface(entries={}, symbols={}, origins={kernel: origins} if origins else {})
+    declared = Declarations(entries={}, symbols={}, origins={kernel: origins} if origins else {})
     return tuple(str(note.message) for note in library_kernels([plan], declared, problem))
 
 
@@ -250,7 +250,7 @@ def test_the_lab_decides() -> None:
     plan = Plan(
         size=Size.of(m=1, n=1, k=1), allocations=(), operations=(), setup=(launch(INSTANCE),)
     )
-    notes = library_kernels([plan], Interface(entries={}, symbols={}), GEMM)
+    notes = library_kernels([plan], Declarations(entries={}, symbols={}), GEMM)
     refused = refusal(notes, Rules(), build)
     assert refused is not None
     assert refused.verdict is Verdict.RF

@@ -15,7 +15,7 @@ from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.refusals import REFUSALS, refused
 from ptxsim import records
-from ptxsim.frontend.interface import Entry, Interface, Symbol
+from ptxsim.frontend.interface import Declarations, Entry, Symbol
 from tests.support.files import values
 from tests.support.product import GEMM
 
@@ -27,7 +27,7 @@ TARGET = target_for("sm_80")
 ENTRY = Entry(params=(records.KernelParam(offset=0, size=24),), max_threads=256)
 GIVEN = Given(size=SIZE, operands=GEMM.operands(SIZE))
 KNOWN = Known(
-    declared=Interface(
+    declared=Declarations(
         entries={"k": ENTRY},
         symbols={
             "table": Symbol(space="global", size=64, align=4),
@@ -334,7 +334,7 @@ def test_pointers_overlap_nowhere_and_stand_in_order() -> None:
 def test_registers_bound_a_block() -> None:
     many = KernelInfo(name="k", registers=255, shared_bytes=0, spill_bytes=0)
     entry = msgspec.structs.replace(ENTRY, max_threads=1024)
-    declared = Interface(entries={"k": entry}, symbols=KNOWN.declared.symbols)
+    declared = Declarations(entries={"k": entry}, symbols=KNOWN.declared.symbols)
     known = msgspec.structs.replace(KNOWN, declared=declared, figures={"k": many})
     assert sound(changed(3, block=(256, 1, 1)), known)
     assert not sound(changed(3, block=(257, 1, 1)), known)

@@ -24,7 +24,7 @@ from grader.run.process import Cage, WorkerProcess, for_a_gpu
 from grader.run.protocol import quietly
 from grader.run.simulator import simulation_worker
 from grader.run.simulator.device import CpuDevice, engine_library
-from grader.sandbox.running import Limits, Sandbox
+from grader.sandbox.running import ProcessLimits, Sandbox
 from ptxsim.records import Launch
 from tests.support.bench import CLOSED, MODES, lab, misbehaving, planned, run
 from tests.support.files import attempts
@@ -68,7 +68,7 @@ def environment(folder: Path) -> dict[str, str]:
 def locked_down(mode: str) -> Iterator[tuple[Path, Path]]:
     """/proc of a simulator's worker that waits for work, and the engine."""
     engine = engine_library().compiled()
-    cage = Cage(sandbox=Sandbox.open(mode), limits=Limits(cpu_s=60), readable=(engine,))
+    cage = Cage(sandbox=Sandbox.open(mode), limits=ProcessLimits(cpu_s=60), readable=(engine,))
     command = (sys.executable, "-m", simulation_worker.__name__, str(engine), "null", "")
     with WorkerProcess(command, cage) as worker:
         yield innermost(worker.pid, filters=2), engine

@@ -19,14 +19,14 @@ import msgspec
 import pytest
 
 from grader.sandbox import landlock
-from grader.sandbox.running import Completed, Limits, Sandbox
+from grader.sandbox.running import Completed, ProcessLimits, Sandbox
 from tests.support.bench import needs_landlock
 from tests.support.commands import living, until
 from tests.support.files import attempts, beside
 from tests.support.places import ROOT
 
 pytestmark = needs_landlock
-LIMITS = Limits(cpu_s=10)
+LIMITS = ProcessLimits(cpu_s=10)
 VERSIONS = tuple(range(1, landlock.version() + 1))
 PYTHON = Path(sys.executable).resolve()
 

@@ -24,7 +24,7 @@ from grader.labs.lab import Case, load_lab
 from grader.labs.submission import load_submission
 from grader.record.recording import record_plans
 from grader.run.protocol import quietly
-from grader.sandbox.running import Completed, Limits, Sandbox
+from grader.sandbox.running import Completed, ProcessLimits, Sandbox
 from ptxsim.records import Plan, Size
 from tests.support.bench import built, read_declarations
 from tests.support.files import beside
@@ -53,7 +53,7 @@ def busy_core() -> Iterator[None]:
 
 def python(program: str, folder: Path, cpu_s: float, mode: str = "off") -> Completed:
     sandbox = Sandbox.open(mode)
-    limits = Limits(cpu_s=cpu_s)
+    limits = ProcessLimits(cpu_s=cpu_s)
     command = [sys.executable, "-S", "-c", program]
     readable = [Path(sys.prefix), Path(sys.base_prefix), folder]
     return sandbox.run(command, cwd=folder, limits=limits, readable=readable)

@@ -14,12 +14,12 @@ from grader.base.errors import SandboxError
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox import meter as causes
 from grader.sandbox.meter import PATIENCE
-from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Limits, Mode, Sandbox
+from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Mode, ProcessLimits, Sandbox
 from tests.support.bench import CLOSED, MODES, needs_bubblewrap
 from tests.support.commands import living, until
 from tests.support.files import attempts, beside, values
 
-QUICK = Limits(cpu_s=5)
+QUICK = ProcessLimits(cpu_s=5)
 A_WHILE = 15  # seconds on a busy machine; what is not to be waited for takes a minute
 
 
@@ -29,7 +29,12 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
 
 
 def shell(
-    sandbox: Sandbox, script: str, cwd: Path, limits: Limits = QUICK, *, watches: bool = False
+    sandbox: Sandbox,
+    script: str,
+    cwd: Path,
+    limits: ProcessLimits = QUICK,
+    *,
+    watches: bool = False,
 ) -> Completed:
     command = ["/bin/sh", "-c", script]
     return sandbox.run(command, cwd=cwd, limits=limits, writable=[cwd], watches=watches)
@@ -49,31 +54,33 @@ def test_signal_is_told(sandbox: Sandbox, tmp_path: Path) -> None:
 
 def test_result_pipe(sandbox: Sandbox, tmp_path: Path) -> None:
     script = f"echo hello > /proc/self/fd/${RESULT_FD_VARIABLE}"
-    done = shell(sandbox, script, tmp_path, Limits(cpu_s=5, result_bytes=3))
+    done = shell(sandbox, script, tmp_path, ProcessLimits(cpu_s=5, result_bytes=3))
     assert done.result == b"hel"
     assert done.stdout == ""
 
 
 def test_wall_time(sandbox: Sandbox, tmp_path: Path) -> None:
-    done = shell(sandbox, "sleep 60", tmp_path, Limits(cpu_s=0.3))
+    done = shell(sandbox, "sleep 60", tmp_path, ProcessLimits(cpu_s=0.3))
     assert done.timed_out
     assert done.seconds < 0.3 * PATIENCE  # sleeping counts; nobody waits for the last resort
 
 
 def test_output_is_cut(sandbox: Sandbox, tmp_path: Path) -> None:
-    done = shell(sandbox, "yes | head -c 3000000", tmp_path, Limits(cpu_s=5, output_bytes=1000))
+    done = shell(
+        sandbox, "yes | head -c 3000000", tmp_path, ProcessLimits(cpu_s=5, output_bytes=1000)
+    )
     assert len(done.stdout) == 1000
     assert done.ok
 
 
 def test_memory(sandbox: Sandbox, tmp_path: Path) -> None:
-    limits = Limits(cpu_s=5, memory_mb=64)
+    limits = ProcessLimits(cpu_s=5, memory_mb=64)
     done = shell(sandbox, "head -c 300000000 /dev/zero | tail", tmp_path, limits)
     assert "memory exhausted" in done.stderr
 
 
 def test_file_size(sandbox: Sandbox, tmp_path: Path) -> None:
-    shell(sandbox, "head -c 9000000 /dev/zero > big", tmp_path, Limits(cpu_s=5, file_mb=1))
+    shell(sandbox, "head -c 9000000 /dev/zero > big", tmp_path, ProcessLimits(cpu_s=5, file_mb=1))
     assert (tmp_path / "big").stat().st_size == 1 << 20
 
 
@@ -121,7 +128,7 @@ def test_what_can_be_written_is_small_and_private(tmp_path: Path) -> None:
     done = shell(Sandbox.open("bubblewrap"), script, tmp_path)
     assert done.stdout.split() == ["/dev/shm/x", "/tmp/x"]
     script = "for i in 1 2 3 4; do head -c 200000000 /dev/zero > /tmp/$i; done; du -sm /tmp"
-    done = shell(Sandbox.open("bubblewrap"), script, tmp_path, Limits(cpu_s=30))
+    done = shell(Sandbox.open("bubblewrap"), script, tmp_path, ProcessLimits(cpu_s=30))
     assert int(done.stdout.split()[0]) <= 520
     assert "No space left on device" in done.stderr
 

@@ -27,7 +27,7 @@ from grader.study.history import make_history
 from grader.study.history_render import climb, html, markdown, notes
 from grader.study.profiling import WatchedKernel, figures, make_document
 from grader.study.versions import read_versions
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.records import Launch, Plan, Size
 from tests.support.bench import bench
 from tests.support.boards import FIRST, climbing, version
@@ -197,7 +197,7 @@ def document() -> ProfileDocument:
         submission=submission,
         context=bench(),
         built=built(ALICE, "sm_90"),
-        declared=Interface(entries={}, symbols={}),
+        declared=Declarations(entries={}, symbols={}),
         plans=(plan,),
     )
     names = ("alice", "01_naive")

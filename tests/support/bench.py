@@ -20,13 +20,13 @@ from grader.run.simulator.device import CpuDevice, engine_library
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.running import Mode, Sandbox
 from ptxsim.engine import Engine, load_engine
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.records import Allocation, Plan, Size
 from tests.support.files import beside
 from tests.support.product import GEMM, MAIN
 
 
-def read_declarations(build: Build, source_root: str, sandbox: Sandbox) -> Interface:
+def read_declarations(build: Build, source_root: str, sandbox: Sandbox) -> Declarations:
     """Read the PTX's kernels and variables in a worker of its own."""
     with CpuDevice(sandbox, Limits()) as device:
         return device.read(build, source_root, quietly)

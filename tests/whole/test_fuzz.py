@@ -35,7 +35,7 @@ from grader.results import store
 from grader.results.entries import read_entries
 from ptxsim import records
 from ptxsim.findings.finding import Severity
-from ptxsim.frontend.interface import Interface, Symbol, interface
+from ptxsim.frontend.interface import Declarations, Symbol, interface
 from ptxsim.frontend.module import read_module
 from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import PtxError
@@ -315,7 +315,9 @@ GIVEN = Given(
 )
 KERNEL = interface(read_module(".entry k(.param .u64 k_0) {}", Path("/nowhere"))).entries
 KNOWN = Known(
-    declared=Interface(entries=KERNEL, symbols={"table": Symbol(space="global", size=4, align=4)}),
+    declared=Declarations(
+        entries=KERNEL, symbols={"table": Symbol(space="global", size=4, align=4)}
+    ),
     figures={"k": KernelInfo(name="k", registers=8, shared_bytes=0, spill_bytes=0)},
     target=target_for("sm_80"),
 )

@@ -21,7 +21,7 @@ from grader.judge.program import compile_for
 from grader.labs.submission import load_submission
 from grader.record import recorder_process, recording
 from grader.run.simulator.device import engine_library
-from ptxsim.frontend.interface import Interface, interface
+from ptxsim.frontend.interface import Declarations, interface
 from ptxsim.frontend.module import read_module
 from ptxsim.outcome import RefusedProgram
 from ptxsim.records import Launch, Plan, Record, Size
@@ -60,7 +60,7 @@ class Made(Record):
     name: str
     submission: Submission
     build: Build
-    declared: Interface
+    declared: Declarations
     recorded: tuple[Plan | Rejected, ...]
 
 
@@ -89,7 +89,7 @@ def made(where: tuple[Path, str]) -> Made | None:
 
 
 def record(
-    submission: Submission, build: Build, declared: Interface, memory_mb: int
+    submission: Submission, build: Build, declared: Declarations, memory_mb: int
 ) -> tuple[Plan | Rejected, ...]:
     """() where a busy machine lacks the time that the host code would waste."""
     shared = bench()

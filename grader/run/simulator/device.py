@@ -19,16 +19,15 @@ from typing import TypeVar
 import msgspec
 
 from grader import base
-from grader.labs import Lab
-from grader.labs import Limits as LabLimits
+from grader.labs import Lab, Limits
 from grader.problems import ProblemRef
 from grader.run.probe import CODE
 from grader.run.process import Cage, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Finished, PlannedCase, Progress, quietly, refused
 from grader.run.simulator import messages
-from grader.sandbox import FellAsleep, Limits, Sandbox, Starved, TookTooLong, started
+from grader.sandbox import FellAsleep, ProcessLimits, Sandbox, Starved, TookTooLong, started
 from ptxsim.engine import FLAGS, engine_sources, shipped_engine
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.frontend.module import ptx_text
 from ptxsim.message import NOTHING, Message, counted, phrase, verbatim
 from ptxsim.native import cpu_levels
@@ -80,7 +79,7 @@ class CpuDevice:
     def __init__(
         self,
         sandbox: Sandbox,
-        limits: LabLimits,
+        limits: Limits,
         problem: ProblemRef | None = None,
         command: Sequence[str] = _WORKER,
     ) -> None:
@@ -93,7 +92,7 @@ class CpuDevice:
         self._ending = contextlib.ExitStack()
         self._compiling: subprocess.Popen[bytes] | None = None
         self._worker: WorkerProcess | None = None
-        self._read: tuple[Path, Interface] | None = None
+        self._read: tuple[Path, Declarations] | None = None
 
     def __enter__(self) -> CpuDevice:
         try:
@@ -112,7 +111,7 @@ class CpuDevice:
         self._ending.close()
 
     def _start(self, engine: Path) -> WorkerProcess:
-        limits = Limits(
+        limits = ProcessLimits(
             cpu_s=self._limits.total_s + _GRACE_SECONDS + _SAMPLE_GRACE_SECONDS,
             memory_mb=self._limits.memory_mb,
             file_mb=_FILE_MB,
@@ -135,7 +134,7 @@ class CpuDevice:
             self._compiling.wait()
         return self._start(self._engine.compiled())  # raises with the reason if that failed
 
-    def read(self, build: base.Build, source_root: str, progress: Progress) -> Interface:
+    def read(self, build: base.Build, source_root: str, progress: Progress) -> Declarations:
         """Return the declarations of ``build``'s PTX, which is read once. Raises Rejected when it
         cannot be read."""
         if self._read is None or self._read[0] != build.ptx:

@@ -6,7 +6,7 @@ import msgspec
 
 from grader.base import Finding, MachineError, Rejected, Verdict
 from grader.run.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.message import Message, phrase
 from ptxsim.records import Plan, Record
 from ptxsim.sampling import LaunchSample
@@ -63,7 +63,7 @@ Request = Read | Inspect | Job | Count | Probe
 
 
 class Declared(Record, tag="declared"):
-    interface: Interface
+    interface: Declarations
 
 
 class Notes(Record, tag="notes"):

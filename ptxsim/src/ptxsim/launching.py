@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ptxsim.engine import FLAGS, Engine, engine_digest, engine_sources, load_engine, shipped_engine
 from ptxsim.findings.names import plain_name
-from ptxsim.frontend.interface import Interface
+from ptxsim.frontend.interface import Declarations
 from ptxsim.frontend.module import ptx_text
 from ptxsim.native import build_native, user_cache
 from ptxsim.outcome import SimLimits, SimOutcome
@@ -135,7 +135,7 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return (one.ctypes.data, one.nbytes) == (other.ctypes.data, other.nbytes)
 
 
-def _find(kernel: str, declared: Interface) -> str:
+def _find(kernel: str, declared: Declarations) -> str:
     if kernel in declared.entries:
         return kernel
     found = [name for name in declared.entries if plain_name(name) == kernel]
@@ -146,7 +146,7 @@ def _find(kernel: str, declared: Interface) -> str:
 
 
 def _packed(
-    arguments: Sequence[Argument], declared: Interface, kernel: str, memory: _Memory
+    arguments: Sequence[Argument], declared: Declarations, kernel: str, memory: _Memory
 ) -> bytes:
     entry = declared.entries[kernel]
     if len(arguments) != len(entry.params):

@@ -29,7 +29,7 @@ LEVELS = tuple(_NEEDED)  # of the architecture, highest first, as -march names t
 
 @cache
 def cpu_levels() -> tuple[str, ...]:
-    """Those that this CPU has."""
+    """Levels that this CPU has, the highest first."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
     return tuple(level for level, needed in _NEEDED.items() if needed <= flags)

@@ -18,7 +18,7 @@ from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge, stream_race
 from ptxsim.findings.row_counts import Counters, line_counts
-from ptxsim.frontend.interface import Interface, interface
+from ptxsim.frontend.interface import Declarations, interface
 from ptxsim.frontend.module import read_module
 from ptxsim.lowering.called_functions import resolve_pointers
 from ptxsim.lowering.memory_layout import cells, too_large
@@ -73,7 +73,7 @@ class Simulator:
         self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], EngineProgram] = {}
 
     @property
-    def declared(self) -> Interface:
+    def declared(self) -> Declarations:
         return interface(self._module, origins(self._module))
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:

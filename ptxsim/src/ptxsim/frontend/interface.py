@@ -37,15 +37,15 @@ class Symbol(Record):
     align: int
 
 
-class Interface(Record):
+class Declarations(Record):
     entries: dict[str, Entry]  # by mangled name
     symbols: dict[str, Symbol]
     # by mangled name of a kernel: files outside the submission that its code comes from
     origins: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
-def interface(module: Module, origins: dict[str, tuple[str, ...]] | None = None) -> Interface:
-    return Interface(
+def interface(module: Module, origins: dict[str, tuple[str, ...]] | None = None) -> Declarations:
+    return Declarations(
         entries={name: _entry(each) for name, each in module.functions.items() if each.entry},
         symbols={
             variable.name: Symbol(space=variable.space, size=variable.size, align=variable.align)
