@@ -22,8 +22,7 @@ _CORRECT = """
     tiled_template work_queue programmatic_launch
 """
 _FOLDERS = (
-    _HERE / "features",
-    _HERE / "cluster",
+    *(_HERE / name for name in ("astray", "features", "cluster")),
     *(CORRECT / name for name in _CORRECT.split()),
     *(CHEATS / name for name in ("mma_fp16", "mma_bf16", "tf32_rounding", "traps")),
 )
