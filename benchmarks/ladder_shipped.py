@@ -3,8 +3,9 @@ r"""The ladders that the package ships, and the tours' tables of them, from what
     python -m benchmarks.ladder_shipped [results/ladder/<GPU>.json …] \
         [--counted results/ladder/simulator.json]
 
-Takes newly measured documents, one for each lab and GPU model, else those that are shipped. The
-texts of the rungs follow their headers; a rung that was not measured stays without figures.
+Takes newly measured documents, one for each lab and GPU model, else those that are shipped; a tour
+has the table of the last one. The texts of the rungs follow their headers; a rung that was not
+measured stays without figures.
 ``--counted`` takes the bounds of its lab's rungs from ``grade ladder --device cpu --bounds``. A
 figure that is older than its rung's source stays: the document has the hash of what was measured.
 """

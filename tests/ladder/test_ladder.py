@@ -93,7 +93,8 @@ def test_shipped_ladders_have_the_texts_of_the_headers() -> None:
 
 
 def test_the_tour_has_the_table_of_the_shipped_ladder() -> None:
-    for ladder in shipped_ladders():
+    last = {ladder.lab.id: ladder for ladder in shipped_ladders()}  # of several GPUs
+    for ladder in last.values():
         tour = REFERENCE.parent / ladder.lab.id / "README.md"
         if tour.exists():
             assert with_table(tour.read_text(), ladder) == tour.read_text()

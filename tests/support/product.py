@@ -29,4 +29,5 @@ def work(size: Size) -> Work:
 
 def shipped_ladder() -> Ladder:
     """The default lab's among those that ship with the package."""
-    return next(each for each in shipped_ladders() if each.lab.id == DEFAULT_LAB.stem)
+    found = (each for each in shipped_ladders() if each.lab.id == DEFAULT_LAB.stem)
+    return next(each for each in found if each.gpu and each.gpu.name == "NVIDIA H200")

@@ -132,6 +132,7 @@ void settle_shared(Warp& w, Access& a, bool write) {
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
     const i64 at = a.at[l] >> 32 ? i64(a.at[l] << 8) >> 8 : i32(a.at[l]);  // it may be negative
+    a.at[l] = u64(at);
     i64 nearest = -1;
     bool inside = false;
     for (size_t k = 0; k < arrays.size() && !inside; ++k) {
@@ -146,7 +147,6 @@ void settle_shared(Warp& w, Access& a, bool write) {
       continue;
     }
     const SharedArray& array = arrays[nearest];
-    a.at[l] = u64(at);
     out_of_bounds(w, a, l, SHARED, write, nearest, array.start, array.size);
   }
 }
