@@ -1,4 +1,4 @@
-"""The GPU's identity and its peaks, from its own attributes."""
+"""One worker's GPU: its description, and the session in which launches are timed and checked."""
 
 from __future__ import annotations
 
