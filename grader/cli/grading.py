@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import textwrap
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -94,6 +96,8 @@ def grade_each(
 ) -> int:
     """The exit status. gpu: one that stands by, for the first."""
     context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
+    if not chosen.no_report:  # pages need jinja2, which loads while the compiler runs
+        Thread(target=import_module, args=("jinja2",)).start()
     first, *others = chosen.submissions
     status = _grade_one(first, context, chosen, console, gpu)
     return max([status, *(_grade_one(path, context, chosen, console) for path in others)])
