@@ -107,7 +107,7 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
     tables = (*(each.sentence for each in REFUSALS), *known_words().values())
     words = (each.value for each in (*Kind, *Severity))
-    texts = (*(each.text for each in tables), *words, *_of_commands(), *_of_questions())
+    texts = (*(each.text for each in tables), *words, *_of_commands(), *_of_tables())
     yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
@@ -128,10 +128,11 @@ def _of_commands() -> Iterator[str]:
         yield from (row[2]["shown"] for row in told if row[2:] and row[2].get("shown"))
 
 
-def _of_questions() -> Iterator[str]:
-    for table in ROOT.glob("grader/**/questions.toml"):
-        for question in msgspec.toml.decode(table.read_bytes()).values():
-            yield from question.values()
+def _of_tables() -> Iterator[str]:
+    for name, fields in (("questions", ("text", "method")), ("obstacles", ("what", "remedy"))):
+        for table in ROOT.glob(f"grader/**/{name}.toml"):
+            rows = msgspec.toml.decode(table.read_bytes()).values()
+            yield from (row[field] for row in rows for field in fields if row[field] != "{words}")
 
 
 # Three English words in a row are a sentence that nobody translated.
