@@ -59,19 +59,15 @@ def ready(context: GradingContext, sandbox: Mode) -> None:
         if hidden.seed_file is not None:
             _out_of_sight(hidden.seed_file, context.toolchain)
         if context.sandbox.kind == "rlimits" and sandbox != "off":
-            raise UsageError(
-                phrase(
-                    "hidden sizes need a sandbox: without one a submission can read their secret; "
-                    "see grade doctor, or accept that with --sandbox off"
-                )
+            raise UsageError.saying(
+                "hidden sizes need a sandbox: without one a submission can read their secret; "
+                "see grade doctor, or accept that with --sandbox off"
             )
         if not context.sandbox.filtered and sandbox != "off":
-            raise UsageError(
-                phrase(
-                    "hidden sizes need a kernel that filters system calls (CONFIG_SECCOMP_FILTER): "
-                    "without it a submission can leave them where its next one finds them; grade "
-                    "elsewhere, or accept that with --sandbox off"
-                )
+            raise UsageError.saying(
+                "hidden sizes need a kernel that filters system calls (CONFIG_SECCOMP_FILTER): "
+                "without it a submission can leave them where its next one finds them; grade "
+                "elsewhere, or accept that with --sandbox off"
             )
     if context.gpu_arch is not None:
         measures(context.lab, gpu_names()[0], context.ladders)

@@ -12,19 +12,10 @@ from rich.console import Console
 
 from grader.base import ENGLISH, Language, ToolchainError, UsageError, translated
 from grader.build import FILE, editor_flags, find_toolchain
-from grader.cli import options
 from grader.cli.console import DONE, answer, say, speak_as, spoken
 from grader.cli.defaults import default_of
 from grader.labs import Lab, find_lab, load_lab, provided
 from ptxsim.message import phrase
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase("Copy a lab's starter to submissions/NAME, with compile_flags.txt for clangd.")
-    )
-    parser.add_argument("name", metavar="NAME", help=phrase("of the new folder"))
-    options.lab(parser)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

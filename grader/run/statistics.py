@@ -153,7 +153,6 @@ def summarise(
             Run(
                 speed=speed(statistics.median(p.bench_ms for p in run)),
                 baseline_speed=speed(statistics.median(p.baseline_ms for p in run)),
-                repetitions=tuple((p.bench_ms, p.baseline_ms) for p in run),
             )
             for run in runs
         ),

@@ -145,13 +145,11 @@ class MeasuredCase:
         """Raises MachineError unless the reference is right, checked in another way."""
         excess = self._bench.on_gpu.prove(self.size, self.inputs, self._reference)
         if not (excess <= 1):
-            raise MachineError(
-                phrase(
-                    "the reference itself is wrong at {size} ({excess:.3g} times what rounding "
-                    "explains): the GPU or its libraries are faulty",
-                    size=str(self.size),
-                    excess=excess,
-                )
+            raise MachineError.saying(
+                "the reference itself is wrong at {size} ({excess:.3g} times what rounding "
+                "explains): the GPU or its libraries are faulty",
+                size=str(self.size),
+                excess=excess,
             )
 
     def sample(self, keys: Keys) -> Taken:
