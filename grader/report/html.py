@@ -214,7 +214,7 @@ def _advised(
 ) -> Note:
     """A piece of advice, with the line it is about."""
     return Note(
-        kind=advice_title(advice.idea),
+        kind=advice_title(advice),
         severity=Severity.NOTE.value,
         severity_word=base.severity_words(Severity.NOTE),
         message=_cut(advice_sentence(advice, language), room.message),
