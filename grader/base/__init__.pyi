@@ -12,6 +12,7 @@ from .errors import UsageError as UsageError
 from .errors import one_line as one_line
 from .explanation import NO_TRAFFIC as NO_TRAFFIC
 from .explanation import Advice as Advice
+from .explanation import BankMap as BankMap
 from .explanation import Bound as Bound
 from .explanation import Explanation as Explanation
 from .explanation import KernelCounts as KernelCounts

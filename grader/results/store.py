@@ -119,6 +119,8 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
     mode: its permissions, which the umask restricts. lasting: whether to wait until it would
     survive a power cut.
     """
+    if path.is_dir():
+        raise StoreError(phrase("{file}: a folder; name a file in it").given(file=str(path)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_atomically(path, content, mode, lasting)
