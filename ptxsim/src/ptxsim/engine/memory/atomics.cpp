@@ -63,6 +63,9 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
       await(w, shared ? shared_place(*w.block, u32(a.at[l])) : a.at[l], sizeof(T), cell);
     }
     if (!same) signal.raise(a.at[l]);
+    if (r && o.swapped >= 0)
+      for (u32 k = 0; k < sizeof(T); k += 1u << w.program->global_shift)
+        w.block->machine->compared.insert(a.at[l] + k);
     if (r && sizeof(T) == 4 && a.at[l] == w.block->machine->counter()) {
       const auto top = [](const T& value) { return reinterpret_cast<const u8*>(&value)[3] & 0x80; };
       if (top(before) != top(after)) signal.open();
