@@ -12,10 +12,14 @@ namespace {
 constexpr size_t MOST_SUSPENDED = 1 << 14;  // of a launch
 
 bool is_atomic(const Program& p, u32 pc) {
-  return std::string_view(p.named[pc & PC_MASK]->name).starts_with("atom.");
+  const std::string_view name = p.named[pc & PC_MASK]->name;
+  return name.starts_with("atom.") || name.starts_with("red.") || name.starts_with("cp.reduce.");
 }
 
-i32 order_of(const Program& p, u32 pc) { return p.code[pc & PC_MASK].order(); }
+i32 order_of(const Program& p, u32 pc) {
+  const Ins& i = p.code[pc & PC_MASK];
+  return i.flags & SYNCHRONISES ? i.order() : 0;
+}
 
 void suspend(Machine& m, const Event& e, u64 place, bool first) {
   if (m.suspended.size() < MOST_SUSPENDED)
@@ -38,7 +42,8 @@ bool comes_of_race(const Machine& m, const Event& e) {
 }  // namespace
 
 Strength strength(const Program& p, u32 pc) {
-  if (!(p.code[pc & PC_MASK].flags & SYNCHRONISES)) return Strength::plain;
+  if (!(p.code[pc & PC_MASK].flags & SYNCHRONISES))
+    return is_atomic(p, pc) ? Strength::synchronises : Strength::plain;
   return order_of(p, pc) & VOLATILE ? Strength::is_volatile : Strength::synchronises;
 }
 

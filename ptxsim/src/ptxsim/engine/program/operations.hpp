@@ -35,7 +35,7 @@ struct BitRule {
   bool from_signed = false;
 };
 struct Named {
-  const char* name;
+  std::string name;
   Handler handler;
   std::string shape;
   Sound sound = nullptr;
