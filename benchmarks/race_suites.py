@@ -11,7 +11,6 @@ a finding.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
 import sys
@@ -19,14 +18,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby, product
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.measure import machine, table
-from ptxsim.engine import Engine, load_engine
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.scene import sentence
 from ptxsim.launching import default_engine
@@ -174,15 +171,6 @@ _SUITES: dict[str, Callable[[Path], Iterator[Case]]] = {
 }
 
 
-# --- one case
-
-
-@cache
-def _engine() -> Engine:
-    named = os.environ.get("PTXSIM_ENGINE")
-    return load_engine(Path(named)) if named else default_engine()
-
-
 def compiled(case: Case, folder: Path) -> Path | str:
     """The PTX, or why nvcc makes none."""
     target = folder / f"{case.suite}-{'-'.join(case.source.parts[-4:])}.ptx"
@@ -209,7 +197,7 @@ def verdict(case: Case, ptx: Path | str) -> Verdict:
         return Verdict(case, refused=ptx)
     try:
         text = ptx.read_text()
-        simulator = Simulator(text, Path("/"), _engine())
+        simulator = Simulator(text, Path("/"), default_engine())
         kernels = simulator.declared.entries
         if not kernels:
             return Verdict(case, refused="no kernel: a template without instances, or unused")
@@ -300,7 +288,7 @@ def main() -> int:
         folder.mkdir(exist_ok=True)
         ignored = "".join(f"#define {word}(...) ((void)0)\n" for word in _IGNORED)
         (folder / "ignored.h").write_text(ignored)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor() as pool:
             files = pool.map(lambda case: compiled(case, folder), cases)
             found = [verdict(case, ptx) for case, ptx in zip(cases, files, strict=True)]
     found.sort(key=lambda each: (each.case.suite, each.case.bug, each.case.name))

@@ -27,7 +27,7 @@ void await(Warp& w, u64 place, u32 bytes, u32 cell);
 void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool first);
 // The warp reads at e.address what an atomic operation left there, in no order with it. A plain
 // read may be the first guess of a loop around atomicCAS, which is known when the launch has ended.
-void look_at_atomic(Warp& w, const Event& e);
+[[gnu::cold]] void look_at_atomic(Warp& w, const Event& e);
 // At the end of a launch: reports suspended races, unless somebody asked or compared the word, and
 // drops what comes of reads that were too early: that they find nothing is the race.
 void conclude(Machine& m);
