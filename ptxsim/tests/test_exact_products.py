@@ -6,27 +6,26 @@ Fragments lie as the PTX ISA's figures show: element (row, k) of A, and (column,
 
 import math
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import engine, kernels
+from harness import engine, kernels, table
 from ptxsim.findings.finding import Kind
 from ptxsim.launching import launch
 from ptxsim.outcome import SimOutcome
 
 BITS = {"f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
-INTEGERS = [
-    *(f"{s}.s32.{t}" for s in ("m8n8k16", "m16n8k16", "m16n8k32") for t in ("s8.u8", "u8.s8")),
-    *(f"{s}.s32.{t}" for s in ("m8n8k32", "m16n8k32", "m16n8k64") for t in ("s4.u4", "u4.s4")),
-    *(f"{s}.s32.b1.b1" for s in ("m8n8k128", "m16n8k128", "m16n8k256")),
-]
-Matrix = NDArray[np.int64] | NDArray[np.float64]
+INT = np.iinfo(np.int32)
+FORMS = [form for (form,) in table("exact_mma.txt")]
+Matrix = NDArray[Any]
 
 
-def fragments(matrix: Matrix, bits: int) -> NDArray[np.generic]:
+def fragments(matrix: Matrix, bits: int) -> Matrix:
     """The registers of every lane that hold the rows of A or the columns of B."""
     rows, depth = matrix.shape
     each = max(32 // bits, 1)
@@ -39,14 +38,14 @@ def fragments(matrix: Matrix, bits: int) -> NDArray[np.generic]:
     return held
 
 
-def sums(matrix: Matrix) -> NDArray[np.generic]:
+def sums(matrix: Matrix) -> Matrix:
     """The registers of every lane that hold C or D, which ``reshape`` makes of a matrix."""
     return matrix.reshape(-1, 8, 4, 2).transpose(1, 2, 0, 3).reshape(32, -1).copy()
 
 
 def multiply(
-    form: str, a: Matrix, b: Matrix, c: NDArray[np.generic], folder: Path, guard: str = ""
-) -> tuple[SimOutcome, NDArray[np.generic]]:
+    form: str, a: Matrix, b: Matrix, c: Matrix, folder: Path, guard: str = ""
+) -> tuple[SimOutcome, Matrix]:
     """One mma of the fragments; the rows of D."""
     types = [each for each in form.split(".") if each in BITS]
     wide = types[0] == "f64"
@@ -78,71 +77,55 @@ def multiply(
     return outcome, d.reshape(8, 4, -1, 2).transpose(2, 0, 1, 3).reshape(c.shape)
 
 
-def shape_of(form: str) -> tuple[int, int]:
+def operands(form: str) -> tuple[Matrix, Matrix, Matrix]:
     rows, _, depth = form.split(".")[0][1:].partition("n8k")
-    return int(rows), int(depth)
+    (m, k), random = (int(rows), int(depth)), np.random.default_rng(3)
+    kinds = [kind for kind in form.split(".") if kind in BITS]
+    if kinds[0] == "f64":
+        a, b, c = (random.standard_normal(size) for size in ((m, k), (8, k), (m, 8)))
+        return a, b, c
+    least = [-(1 << BITS[kind] - 1) if kind[0] == "s" else 0 for kind in kinds]
+    a, b = (
+        random.integers(low, low + (1 << BITS[kind]), (size, k))
+        for low, kind, size in zip(least, kinds, (m, 8), strict=True)
+    )
+    return a, b, random.choice([INT.min, INT.max, 7], (m, 8)).astype(np.int32)
 
 
-def rounded(exact: Fraction, mode: str) -> float:
-    near = float(exact)
-    too_high, too_low = Fraction(near) > exact, Fraction(near) < exact
-    if (too_high and mode == "rm") or (too_low and mode == "rp"):
-        return math.nextafter(near, math.inf if mode == "rp" else -math.inf)
-    if mode == "rz" and abs(Fraction(near)) > abs(exact):
-        return math.nextafter(near, 0)
-    return near
+def exact(form: str, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+    """D. Doubles are summed by fused multiply-adds in the order of K."""
+    if "xor" in form:
+        return c + (a[:, None] != b[None]).sum(2)
+    if "f64" not in form:
+        total = c + a @ b.T
+        return total.clip(INT.min, INT.max) if "satfinite" in form else total
+    d = c.copy()
+    for (row, column), k in product(np.ndindex(c.shape), range(a.shape[1])):
+        fused = Fraction(a[row, k]) * Fraction(b[column, k]) + Fraction(d[row, column])
+        d[row, column] = rounded(fused, form.split(".")[3])
+    return d
 
 
-@pytest.mark.parametrize("mode", ["", "rn", "rz", "rm", "rp"])
-@pytest.mark.parametrize("shape", ["m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"])
-def test_doubles_are_summed_by_fused_multiply_adds(shape: str, mode: str, tmp_path: Path) -> None:
-    (m, k), random = shape_of(shape), np.random.default_rng(3)
-    a, b, c = (random.standard_normal(size) for size in ((m, k), (8, k), (m, 8)))
-    form = f"{shape}.row.col{'.' * bool(mode)}{mode}.f64.f64.f64.f64"
+def rounded(value: Fraction, mode: str) -> float:
+    near = float(value)
+    toward = {"rm": -math.inf, "rp": math.inf, "rz": 0.0}.get(mode, near)
+    beyond = value < near if toward < near else value > near
+    return math.nextafter(near, toward) if beyond else near
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_products(form: str, tmp_path: Path) -> None:
+    a, b, c = operands(form)
     outcome, d = multiply(form, a, b, c, tmp_path)
     assert [each.kind for each in outcome.findings] == [Kind.TENSOR_CORE]
-    for row, column in np.ndindex(m, 8):
-        want = float(c[row, column])
-        for x, y in zip(a[row], b[column], strict=True):
-            want = rounded(Fraction(x) * Fraction(y) + Fraction(want), mode)
-        assert d[row, column] == want
+    np.testing.assert_array_equal(d, exact(form, a, b, c).astype(d.dtype))
 
 
-@pytest.mark.parametrize("saturates", [False, True])
-@pytest.mark.parametrize("form", INTEGERS)
-def test_integers_wrap_or_saturate(form: str, saturates: bool, tmp_path: Path) -> None:
-    shape, _, left, right = form.split(".")
-    (m, k), random = shape_of(shape), np.random.default_rng(4)
-
-    def matrix(rows: int, kind: str) -> NDArray[np.int64]:
-        low, high = (-(1 << BITS[kind] - 1) if kind[0] == "s" else 0), 1 << BITS[kind]
-        return random.integers(low, low + high, (rows, k))
-
-    a, b = matrix(m, left), matrix(8, right)
-    limits = np.iinfo(np.int32)
-    c = random.choice([limits.min, limits.max, 7], (m, 8)).astype(np.int32)
-    product = a @ b.T
-    if left == "b1":
-        form = f"{shape}.row.col.s32.b1.b1.s32.{'xor' if saturates else 'and'}.popc"
-        product = (a[:, None] != b[None]).sum(2) if saturates else product
-    else:
-        form = f"{shape}.row.col{'.satfinite' * saturates}.s32.{left}.{right}.s32"
-    want = c + product
-    if saturates and left != "b1":
-        want = want.clip(limits.min, limits.max)
-    outcome, d = multiply(form, a, b, c, tmp_path)
-    assert [each.kind for each in outcome.findings] == [Kind.TENSOR_CORE]
-    np.testing.assert_array_equal(d, want.astype(np.int32))
-
-
-@pytest.mark.parametrize(
-    "types", ["m16n8k8.row.col.f64.f64.f64.f64", "m16n8k32.row.col.s32.s8.s8.s32"]
-)
-def test_an_undefined_row_spoils_its_own_row_alone(types: str, tmp_path: Path) -> None:
-    m, k = shape_of(types)
-    dtype = np.float64 if "f64" in types else np.int32
-    a, b, c = np.ones((m, k), dtype), np.ones((8, k), dtype), np.zeros((m, 8), dtype)
-    outcome, d = multiply(types, a, b, c, tmp_path, guard="@%p")
+@pytest.mark.parametrize("form", [FORMS[10], FORMS[30]])
+def test_an_undefined_row_spoils_its_own_row_alone(form: str, tmp_path: Path) -> None:
+    a, b, c = operands(form)
+    outcome, d = multiply(form, a, b, c, tmp_path, guard="@%p")
     (found,) = [each for each in outcome.findings if each.kind is Kind.UNINITIALIZED_READ]
     assert found.thread == (28, 0, 0)  # rows 7 and 15
-    assert (d[[*range(7), *range(8, 15)]] == k).all()
+    right = exact(form, a, b, c).astype(d.dtype) == d
+    assert right[[*range(7), *range(8, 15)]].all()

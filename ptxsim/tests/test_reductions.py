@@ -7,32 +7,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import engine, kernels
+from harness import engine, kernels, table
 from ptxsim.findings.event_table import Event
 from ptxsim.launching import Output, launch
 from ptxsim.outcome import SimOutcome
 
-BY_MBARRIER = "mbarrier::complete_tx::bytes"
-WAIT = """
-WAIT: mbarrier.try_wait.parity.shared::cta.b64 %over, [%full], 0;
-  @!%over bra WAIT;"""
-KEEP = """
-  ld.shared.b64 %theirs, [%to];
-  st.global.b64 [%place], %theirs;"""
-FORMS = {
-    "red": f"red.async.relaxed.cluster.shared::cluster.{BY_MBARRIER}.$OP",
-    "shared": "@%first cp.reduce.async.bulk.shared::cluster.shared::cta."
-    f"{BY_MBARRIER}.$OP [target], [source], 256, [full];",
-    "global": "@%first cp.reduce.async.bulk.global.shared::cta.bulk_group.$OP [%y], [source], 256;"
-    " cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
-}
-IN_SHARED = ["add.u32", "add.s32", "add.u64", "inc.u32", "dec.u32", "and.b32", "or.b32", "xor.b32"]
-IN_SHARED += [f"{name}.{kind}" for name in ("min", "max") for kind in ("u32", "s32")]
-IN_GLOBAL = [*IN_SHARED, "and.b64", "or.b64", "xor.b64", "add.f32", "add.f64"]
-IN_GLOBAL += [f"add.noftz.{kind}" for kind in ("f16", "bf16")]
-IN_GLOBAL += [f"{n}.{kind}" for n in ("min", "max") for kind in ("u64", "s64", "f16", "bf16")]
-CASES = [(form, op) for form in ("red", "shared") for op in IN_SHARED]
-CASES += [("global", op) for op in IN_GLOBAL]
+TEXTS = dict(table("reductions.txt"))
+# In shared memory, and what there is in global memory alone.
+OPS = (
+    "add.u32 add.s32 add.u64 inc.u32 dec.u32 and.b32 or.b32 xor.b32 min.u32 min.s32 max.u32 max.s32"
+)
+MORE = "and.b64 or.b64 xor.b64 add.f32 add.f64 add.noftz.f16 add.noftz.bf16 min.u64 min.s64 min.f16"
+MORE += " min.bf16 max.u64 max.s64 max.f16 max.bf16"
+CASES = [(form, op) for form in ("one", "bulk", "global") for op in OPS.split()]
+CASES += [("global", op) for op in MORE.split()]
 RESULT: dict[str, Any] = {
     **{"add": np.add, "min": np.minimum, "max": np.maximum},
     **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
@@ -42,26 +30,16 @@ RESULT: dict[str, Any] = {
 
 
 def reduced(
-    form: str,
-    op: str,
-    x: object,
-    y: object,
-    folder: Path,
-    *,
-    grid: int = 1,
-    waits: bool = True,
-    sets: bool = True,
+    form: str, op: str, x: Any, y: Any, folder: Path, *, grid: int = 1, without: str = ""
 ) -> SimOutcome:
-    text = FORMS[form].replace("$OP", op)
-    if form == "red":
-        bits = int(op[-2:])
-        parts = [(0, "%mine")] if bits == 64 else [(0, "%low"), (4, "%high")]
-        text = "\n".join(f"  {text} [%to+{at}], {part}, [%full];" for at, part in parts)
-    text += (WAIT * waits + KEEP) * (form != "global")
+    """One launch of a kernel without one of its parts."""
+    wide = form == "one" and op.endswith("64")
+    parts = [form + "64" * wide, *["waits", "keeps"] * (form != "global")]
+    text = " ".join(TEXTS[part] for part in parts if part != without).replace("$OP", op)
+    sets = "" if without == "sets" else TEXTS["sets"]
     ptx = folder / "reduces.ptx"
-    sets_target = "ld.global.b64 %theirs, [%place]; st.shared.b64 [%to], %theirs;" * sets
-    ptx.write_text(kernels("reductions.ptx", reduces=text, initialises=sets_target))
-    return launch(ptx, "reduces", grid, 32, [x, y], engine=engine())  # type: ignore[list-item]
+    ptx.write_text(kernels("reductions.ptx", reduces=text, initialises=sets))
+    return launch(ptx, "reduces", grid, 32, [x, y], engine=engine())
 
 
 @pytest.mark.parametrize(("form", "op"), CASES)
@@ -83,18 +61,17 @@ def test_values(form: str, op: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, want)
 
 
-@pytest.mark.parametrize("form", ["red", "shared"])
+@pytest.mark.parametrize("form", ["one", "bulk"])
 def test_sums_that_nobody_waits_for_or_began(form: str, tmp_path: Path) -> None:
-    x, y = np.ones(64, np.uint32), np.ones(64, np.uint32)
-    outcome = reduced(form, "add.u32", x, y, tmp_path, waits=False)
-    assert {each.event for each in outcome.findings} == {Event.BULK_COPY_RACE}
-    outcome = reduced(form, "add.u32", x, y, tmp_path, sets=False)
-    assert {each.event for each in outcome.findings} == {Event.UNDEFINED_STORE}
+    for without, event in (("waits", Event.BULK_COPY_RACE), ("sets", Event.UNDEFINED_STORE)):
+        ones = np.ones(64, np.uint32)
+        outcome = reduced(form, "add.u32", ones, ones.copy(), tmp_path, without=without)
+        assert {each.event for each in outcome.findings} == {event}
 
 
 def test_sums_of_blocks_in_global_memory(tmp_path: Path) -> None:
     x, y = np.arange(64, dtype=np.uint32), np.ones(64, np.uint32)
-    assert reduced("global", "add.u32", x, y, tmp_path, grid=3, sets=False).findings == ()
+    assert reduced("global", "add.u32", x, y, tmp_path, grid=3, without="sets").findings == ()
     np.testing.assert_array_equal(y, 3 * x + 1)
-    outcome = reduced("global", "add.u32", x, Output(y), tmp_path, sets=False)
+    outcome = reduced("global", "add.u32", x, Output(y), tmp_path, without="sets")
     assert {each.event for each in outcome.findings} == {Event.UNDEFINED_STORE}
