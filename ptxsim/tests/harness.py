@@ -5,9 +5,7 @@
 
 import ast
 import hashlib
-import importlib.util
 import os
-import shutil
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -21,10 +19,12 @@ import numpy as np
 from ptxsim.engine import Engine, load_engine
 from ptxsim.findings import scene
 from ptxsim.findings.finding import Finding
-from ptxsim.launching import default_engine
+from ptxsim.launching import Argument, Extents, Module, default_engine
 from ptxsim.native import user_cache
+from ptxsim.nvcc import cuda_program
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, Launch, Operation, Plan, Size
+from ptxsim.report import Report
 from ptxsim.simulator import Simulator
 
 FIRST_ADDRESS = 0x7F00_0000_0000
@@ -33,16 +33,10 @@ SPACING = 1 << 32
 
 @cache
 def cuda_tool(name: str) -> Path:
-    """nvcc, ptxas or nvdisasm: on PATH, beside the nvcc there, or from the PyPI wheels."""
-    places = [found] if (found := shutil.which(name)) else []
-    if nvcc := shutil.which("nvcc"):
-        places.append(str(Path(nvcc).resolve().with_name(name)))
-    wheels = importlib.util.find_spec("nvidia")
-    for folder in wheels.submodule_search_locations or () if wheels else ():
-        places += map(str, Path(folder).glob(f"cu[0-9]*/bin/{name}"))
-    found = next((place for place in places if os.access(place, os.X_OK)), None)
+    """nvcc, ptxas or nvdisasm."""
+    found = cuda_program(name)
     assert found, f"no {name}: pip install 'ptxsim[test]'"
-    return Path(found)
+    return found
 
 
 @cache
@@ -128,6 +122,20 @@ def planned(
     return Plan(
         size=size, allocations=allocations, operations=operations, inputs=inputs, outputs=outputs
     )
+
+
+def launch(
+    ptx: Path,
+    kernel: str,
+    grid: Extents,
+    block: Extents,
+    arguments: Sequence[Argument],
+    shared: int = 0,
+    **options: Any,
+) -> Report:
+    """Launch a kernel of the file ``ptx`` on ``engine()``."""
+    module = Module(ptx, engine=engine())
+    return module.kernel(kernel)[grid, block, shared](*arguments, **options)
 
 
 def run(

@@ -39,6 +39,7 @@ class Accessed(Record):
     name: str  # "" when there is none
     start: int  # address
     size: int  # bytes
+    element: int = 4  # bytes
 
 
 class Access(Record):
