@@ -49,6 +49,7 @@ class Module:
     root: the folder that the findings' files are relative to, where the PTX does not tell.
     engine: without it the engine is compiled on first use.
     checked: whether a launch that is not clean raises FindingsError.
+    metrics: whether reports have ``metrics``: counts by line under ncu's names.
 
     Raises RefusedProgram for PTX that cannot be read, CompileError for a source that nvcc does not
     compile, OSError for a file that cannot be read, EngineError without an engine.
@@ -62,11 +63,12 @@ class Module:
         root: Path | None = None,
         engine: Engine | None = None,
         checked: bool = False,
+        metrics: bool = False,
     ) -> None:
         self._engine = engine or default_engine()
         self._checked = checked
         self.origin = _origin(ptx, arch, root)
-        self._simulator = Simulator(self.origin.text, self.origin.root, self._engine)
+        self._simulator = Simulator(self.origin.text, self.origin.root, self._engine, metrics)
         self._declared = self._simulator.declared
 
     @property

@@ -36,7 +36,8 @@ def cuda_program(name: str) -> Path | None:
 
 
 def compiled(source: Path, arch: str, *flags: str) -> str:
-    """The PTX of a CUDA source, with its lines. Raises CompileError."""
+    """The PTX of a CUDA source, with its lines. Raises CompileError, OSError."""
+    source.stat()
     nvcc = cuda_program("nvcc")
     if nvcc is None:
         raise CompileError(f"{source}: no nvcc on PATH or in the wheels; {_REMEDY}, or give PTX")

@@ -16,6 +16,7 @@ from ptxsim import engine_header as header
 from ptxsim.engine import Engine, view
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind
+from ptxsim.findings.metrics import line_metrics
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge, stream_race
 from ptxsim.findings.row_counts import Counters, line_counts
 from ptxsim.frontend.interface import Declarations, interface
@@ -59,12 +60,14 @@ _module = lru_cache(maxsize=4)(read_module)  # once for several launches of the 
 class Simulator:
     """Simulates the kernels of one PTX module.
 
-    ``source_root`` is the folder that source paths in the PTX are made relative to. Raises
-    RefusedProgram for PTX that cannot be read. ``run`` may be called from several threads.
+    ``source_root`` is the folder that source paths in the PTX are made relative to; ``metrics``
+    asks for an outcome's. Raises RefusedProgram for PTX that cannot be read. ``run`` may be called
+    from several threads.
     """
 
-    def __init__(self, ptx: str, source_root: Path, engine: Engine) -> None:
+    def __init__(self, ptx: str, source_root: Path, engine: Engine, metrics: bool = False) -> None:
         self._engine = engine
+        self._metrics = metrics
         self._module = _module(ptx, source_root)
         self._shared_cell, self._global_cell = cells(self._module)
         self._resolved, self._functions = resolve_pointers(self._module)
@@ -189,6 +192,7 @@ class Simulator:
         after = machine.kept(plan)
         counters = [self._counters(program, handle) for program, handle in run.programs.values()]
         lines = line_counts(counters, self._module.locations)
+        metrics = line_metrics(counters, self._module) if self._metrics else ()
         kernels = list(run.programs)
         self._free_programs(run)
         return SimOutcome(
@@ -199,6 +203,7 @@ class Simulator:
             printed=library.sim_printed(machine.handle)[printed:].decode(errors="replace"),
             hints=merge([hint for kernel in kernels for hint in self._hints(kernel)]),
             changed=tuple(machine.names[at] for at in before if after[at] != before[at]),
+            metrics=metrics,
         )
 
     def _prepare(

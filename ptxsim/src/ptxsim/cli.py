@@ -1,0 +1,259 @@
+"""The command ``ptxsim``: run a kernel and say what is wrong with it, or count what it does.
+
+The answer goes to stdout, errors as one line to stderr. Exit status: 0 clean, 1 findings or a
+wrong result, 2 a mistake on the command line, 3 a program that cannot be simulated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxsim.findings.finding import Severity
+from ptxsim.findings.remarks import clean, in_words, source_line
+from ptxsim.findings.sarif import SarifResult, Tool, sarif
+from ptxsim.launching import Argument, Module
+from ptxsim.nvcc import CompileError
+from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
+from ptxsim.report import Report, first_difference
+from ptxsim.tensor_maps import Output
+
+CLEAN, FOUND, MISUSED, REFUSED = range(4)
+_MADE = re.compile(r"(out|zeros|random):(\d{1,12})([fiu](?:8|16|32|64))")
+_INTEGER = re.compile(r"[+-]?(0x[0-9a-fA-F]+|0|[1-9][0-9]*)")
+_FORMS = "give FILE.npy, a number, or out:, zeros: or random: with count and type (out:4096f32)"
+
+
+class UsageError(Exception):
+    pass
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    try:
+        given = _parser().parse_args(arguments)
+        answer: tuple[str, int] = given.command(given)
+    except OSError as error:
+        return _failed(f"{error.filename}: {error.strerror}; is its name right?", MISUSED)
+    except (UsageError, ValueError) as error:
+        return _failed(error, MISUSED)
+    except RefusedProgram as error:
+        place = error.place
+        where = source_line(place.file, place.line) if place else given.file
+        status = MISUSED if error.reason is Reason.WRONG_PLAN else REFUSED
+        return _failed(f"{where}: {error.message}", status)
+    except (CompileError, EngineError) as error:
+        return _failed(error, REFUSED)
+    except MemoryError:
+        return _failed("too little memory on this machine; give smaller arrays", REFUSED)
+    text, status = answer
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # head has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+def _failed(error: object, status: int) -> int:
+    print(f"ptxsim: {clean(' '.join(str(error).split()))}", file=sys.stderr)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="ptxsim", description="Run CUDA kernels on the CPU and check them.")
+    parser.add_argument("--version", action="version", version=version("ptxsim"))
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="run a kernel and say what is wrong with it")
+    run.set_defaults(command=_run)
+    counts = commands.add_parser("counts", help="count what each source line does, as ncu names it")
+    counts.set_defaults(command=_counts)
+    for each in (run, counts):
+        each.add_argument("file", type=Path, help="kernel.ptx, or kernel.cu for nvcc")
+        each.add_argument("--kernel", metavar="NAME", help="needed where the file has several")
+        each.add_argument("--grid", type=_extents, default=1, metavar="X[,Y[,Z]]")
+        each.add_argument("--block", type=_extents, default=1, metavar="X[,Y[,Z]]")
+        each.add_argument("--cluster", type=_extents, default=1, metavar="X[,Y[,Z]]")
+        each.add_argument("--shared", type=int, default=0, metavar="BYTES", help="dynamic")
+        each.add_argument("--arg", action="append", default=[], help=f"in order: {_FORMS}")
+        each.add_argument("--arch", default="sm_80", help="for nvcc (%(default)s)")
+        each.add_argument("--seconds", type=float, default=60.0, help="of CPU (%(default)s)")
+        each.add_argument("--json", action="store_true", help="print a document")
+    run.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0")
+    run.add_argument(
+        "--expect",
+        action="append",
+        default=[],
+        metavar="[NUMBER=]FILE.npy",
+        help="what that argument must hold afterwards; without a number the first out:",
+    )
+    run.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-5,
+        help="of floating-point elements, absolute and relative (%(default)s)",
+    )
+    return parser
+
+
+def _extents(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, text.split(",")))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: give 2 or 2,3,1") from None
+
+
+def _argument(text: str, generator: np.random.Generator) -> Argument:
+    if made := _MADE.fullmatch(text):
+        kind, dtype = made[1], np.dtype(f"{made[3][0]}{int(made[3][1:]) // 8}")
+        if kind != "random":
+            zeros = np.zeros(int(made[2]), dtype)
+            return Output(zeros) if kind == "out" else zeros
+        return (generator.random(int(made[2])) * (1 if dtype.kind == "f" else 100)).astype(dtype)
+    if text.endswith(".npy"):
+        array = _loaded(text, "--arg")
+        return array if array.ndim else array[()]
+    try:
+        return int(text, 0) if _INTEGER.fullmatch(text) else float(text)
+    except ValueError:
+        raise UsageError(f"--arg {text}: {_FORMS}") from None
+
+
+def _loaded(name: str, option: str) -> NDArray[Any]:
+    try:
+        return np.array(np.load(name), order="C")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{option} {name}: {why}; numpy.save writes such files") from None
+
+
+def _launched(given: argparse.Namespace, metrics: bool = False) -> tuple[Report, list[Argument]]:
+    generator = np.random.default_rng(0)
+    arguments = [_argument(text, generator) for text in given.arg]
+    module = Module(given.file, arch=given.arch, metrics=metrics)
+    if given.kernel is None and len(module.kernels) != 1:
+        names = ", ".join(module.kernels) or "none"
+        raise UsageError(f"{given.file}: --kernel must name one of its kernels: {names}")
+    kernel = module.kernel(given.kernel or module.kernels[0])
+    launch = kernel[given.grid, given.block, given.shared]
+    limits = SimLimits(seconds=given.seconds, steps=1 << 40)
+    return launch(*arguments, cluster=given.cluster, limits=limits), arguments
+
+
+# --- ptxsim run --------------------------------------------------------------------------------
+
+
+def _run(given: argparse.Namespace) -> tuple[str, int]:
+    wanted = [(*_expected(text, given.arg), text) for text in given.expect]
+    report, arguments = _launched(given)
+    wrong = []
+    for number, array, name in wanted:
+        argument = arguments[number]
+        made = argument.array if isinstance(argument, Output) else argument
+        if not isinstance(made, np.ndarray) or made.size != array.size:
+            raise UsageError(f"--expect {name}: argument {number} is no array of {array.size}")
+        if found := first_difference(made, array, given.tolerance):
+            wrong.append(f"argument {number}{found.of('it', name)}")
+    status = CLEAN if report.clean and not wrong else FOUND
+    hints = [report.remark(hint) for hint in report.hints] if wrong else []
+    if given.sarif:
+        return _sarif(report, wrong), status
+    if given.json:
+        document = {
+            "kernel": report.kernel,
+            "clean": status == CLEAN,
+            "stopped": report.stopped,
+            "printed": report.printed,
+            "findings": [
+                {**msgspec.structs.asdict(each), "message": str(each.message)}
+                for each in (*report.remarks, *hints)
+            ],
+            "unexpected": wrong,
+        }
+        return json.dumps(document, ensure_ascii=False, indent=1) + "\n", status
+    paragraphs = [] if wrong and report.clean else [str(report)]
+    paragraphs += [*(f"error: wrong result: {each}" for each in wrong)]
+    paragraphs += in_words(hints, report.origin.source)
+    return clean(report.printed) + "\n\n".join(paragraphs) + "\n", status
+
+
+def _expected(text: str, arguments: Sequence[str]) -> tuple[int, NDArray[Any]]:
+    number, equals, file = text.partition("=")
+    if not equals:
+        outputs = [place for place, each in enumerate(arguments) if each.startswith("out:")]
+        number, file = str(outputs[0]) if outputs else "", text
+    if not number.isdecimal() or int(number) >= len(arguments):
+        raise UsageError(f"--expect {text}: name the argument by its number, as in 1={file}")
+    return int(number), _loaded(file, "--expect")
+
+
+def _sarif(report: Report, wrong: Sequence[str]) -> str:
+    def path(file: str | None) -> str:
+        return os.path.relpath(report.origin.root / (file or report.origin.name))
+
+    results = [
+        SarifResult(
+            rule=each.kind,
+            severity=each.severity,
+            message=str(each.message),
+            path=path(each.file),
+            line=each.line or 1,
+            same=each.message,
+            properties={"count": each.count, "block": each.block, "thread": each.thread},
+        )
+        for each in report.remarks
+    ]
+    results += [
+        SarifResult(
+            rule="wrong-result",
+            severity=Severity.ERROR,
+            message=each,
+            path=path(None),
+            line=1,
+            same="",
+        )
+        for each in wrong
+    ]
+    return sarif(Tool(name="ptxsim", version=version("ptxsim"), run=report.kernel), results)
+
+
+# --- ptxsim counts -----------------------------------------------------------------------------
+
+
+def _counts(given: argparse.Namespace) -> tuple[str, int]:
+    report, _ = _launched(given, metrics=True)
+    status = CLEAN if report.clean else FOUND
+    if given.json:
+        document = msgspec.to_builtins(report.metrics)
+        return json.dumps(document, ensure_ascii=False, indent=1) + "\n", status
+    total: Counter[str] = Counter()
+    for each in report.metrics:
+        total.update(each.metrics)
+    paragraphs = ["\n".join(_table("all lines", total))]
+    for each in report.metrics:
+        place = source_line(each.file, each.line) if each.line else "no line"
+        mix = ", ".join(f"{count} {opcode}" for opcode, count in each.mix.items())
+        paragraphs.append("\n".join((*_table(place, each.metrics), f"  {clean(mix)}")))
+    return "\n\n".join(paragraphs) + "\n", status
+
+
+def _table(title: str, metrics: dict[str, int]) -> Iterator[str]:
+    yield clean(title)
+    for name, count in metrics.items():
+        yield f"  {name:<66}{count:>12}"
