@@ -167,6 +167,7 @@ def run_ptx(
     stack: int = 1024,
     cooperative: bool = False,
     turn: int = 0,
+    seed: int = 0,
 ) -> SimOutcome:
     """Launch ``kernel``, or the first one of ``ptx``.
 
@@ -185,4 +186,4 @@ def run_ptx(
     plan = planned(allocations, launch, inputs=inputs, outputs=outputs)
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
     limits = SimLimits(seconds=seconds, resident=resident)
-    return simulator.run(plan, buffers, limits, turn=turn)
+    return simulator.run(plan, buffers, limits, turn=turn, seed=seed)

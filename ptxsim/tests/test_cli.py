@@ -29,6 +29,8 @@ def command(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scale.cu").write_text(SOURCE)
     (tmp_path / "two.cu").write_text(SOURCE + SOURCE.replace("scale", "again"))
+    last = "__global__ void last(int* a) { atomicExch(a, blockIdx.x); }"
+    (tmp_path / "last.cu").write_text(last)
     (tmp_path / "texture.ptx").write_text(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n"
         "  .reg .b32 %r<2>;\n  tcgen05.wait::ld.sync.aligned;\n  ret;\n}\n"
@@ -52,6 +54,8 @@ def test_run_answers_with_sentences_excerpts_and_a_status(command: Command) -> N
     assert "reads 4 bytes at argument 0[60], 0 bytes past the end of the 240-byte" in said
     assert "\n  scale.cu:3, 4 times\n" in said and "\n  > 3 │   y[i] = factor" in said
     assert said.endswith("argument 1[60]: it is 0.0, half.npy has 30.0 (4 of 64 elements differ)\n")
+    status, said, _ = command("run last.cu --grid 3 --arg out:1i32 --orders 2")
+    assert status == 1 and "it is 2 in the order of their numbers and 0 in the reverse" in said
     status, said, _ = command(f"run scale.cu {RIGHT} --expect 1=nan.npy")
     assert status == 1 and "[0]: it is" in said and "(64 of 64 elements differ)" in said
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from harness import compiled, cuda_tool, engine, kernels, launch
 from ptxsim import FindingsError, Module, Output
@@ -76,6 +77,43 @@ def test_a_checked_module_raises_and_cuda_sources_are_compiled(tmp_path: Path) -
     file.write_text("__global__ void k(int* a) { b[0] = 1; }")
     with pytest.raises(CompileError, match=r'k\.cu\(1\): error: identifier "b" is undefined$'):
         Module(file, engine=engine())
+
+
+ORDERS = """
+extern "C" __global__ void appends(int* list, int* count) {
+  if (threadIdx.x % 32 == 0) list[atomicAdd(count, 1)] = 4 * blockIdx.x + threadIdx.x / 32;
+}
+extern "C" __global__ void sums(float* sum, int* count) {
+  atomicAdd(sum, 1 / (1.0f + blockIdx.x * blockDim.x + threadIdx.x));
+}
+extern "C" __global__ void first(int* a, int* count) {
+  if (threadIdx.x == 0 && atomicAdd(count, 1) == 0 && blockIdx.x % 7) a[64] = 1;
+}
+"""
+
+
+def test_orders_of_blocks_and_warps(tmp_path: Path) -> None:
+    ptx, _ = compiled(ORDERS, name="orders")
+    module = Module(ptx, engine=engine())
+
+    def run(kernel: str, **orders: Any) -> tuple[str, NDArray[Any]]:
+        a = np.zeros(64, np.float32 if kernel == "sums" else np.int32)
+        launch = module.kernel(kernel)[8, 128]
+        return str(launch(a, np.zeros(1, np.int32), **orders)), a
+
+    said, a = run("appends")
+    assert said == "appends: nothing found" and a.tolist() == [*range(32), *[0] * 32]
+    said, a = run("appends", orders=5)
+    assert "argument 0[0] depends on the order" in said and said.count("argument 0") == 1
+    assert "is 0 in the order of their numbers and 31 in the reverse one; 32 of 64" in said
+    assert a.tolist() == [*range(32), *[0] * 32]
+    assert run("sums", orders=4)[0] == "sums: nothing found"
+    assert "order-dependence" in run("sums", orders=4, tolerance=0)[0]
+    assert run("first", orders=2)[0] == "first: nothing found"  # block 0 or 7 begins
+    seeds = [run("first", orders=3, seed=seed)[0] for seed in range(1, 9)]
+    assert sum("writes 4 bytes at argument 0[64]" in said for said in seeds) >= 4
+    with pytest.raises(ValueError, match="0 orders from seed 1: both must be 1 or more"):
+        run("first", orders=0)
 
 
 def test_importing_loads_nothing() -> None:

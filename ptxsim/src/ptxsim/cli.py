@@ -26,8 +26,9 @@ from ptxsim.findings.remarks import clean, in_words, source_line
 from ptxsim.findings.sarif import SarifResult, Tool, sarif
 from ptxsim.launching import Argument, Module
 from ptxsim.nvcc import CompileError
+from ptxsim.orders import first_difference
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
-from ptxsim.report import Report, first_difference
+from ptxsim.report import Report
 from ptxsim.tensor_maps import Output
 
 CLEAN, FOUND, MISUSED, REFUSED = range(4)
@@ -95,6 +96,14 @@ def _parser() -> argparse.ArgumentParser:
         each.add_argument("--arch", default="sm_80", help="for nvcc (%(default)s)")
         each.add_argument("--seconds", type=float, default=60.0, help="of CPU (%(default)s)")
         each.add_argument("--json", action="store_true", help="print a document")
+    run.add_argument(
+        "--orders",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run in N orders of blocks and warps, the second reversed, and compare (%(default)s)",
+    )
+    run.add_argument("--seed", type=int, default=1, help="of the third order (%(default)s)")
     run.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0")
     run.add_argument(
         "--expect",
@@ -143,7 +152,9 @@ def _loaded(name: str, option: str) -> NDArray[Any]:
         raise UsageError(f"{option} {name}: {why}; numpy.save writes such files") from None
 
 
-def _launched(given: argparse.Namespace, metrics: bool = False) -> tuple[Report, list[Argument]]:
+def _launched(
+    given: argparse.Namespace, *, metrics: bool = False, **options: Any
+) -> tuple[Report, list[Argument]]:
     generator = np.random.default_rng(0)
     arguments = [_argument(text, generator) for text in given.arg]
     module = Module(given.file, arch=given.arch, metrics=metrics)
@@ -153,7 +164,7 @@ def _launched(given: argparse.Namespace, metrics: bool = False) -> tuple[Report,
     kernel = module.kernel(given.kernel or module.kernels[0])
     launch = kernel[given.grid, given.block, given.shared]
     limits = SimLimits(seconds=given.seconds, steps=1 << 40)
-    return launch(*arguments, cluster=given.cluster, limits=limits), arguments
+    return launch(*arguments, cluster=given.cluster, limits=limits, **options), arguments
 
 
 # --- ptxsim run --------------------------------------------------------------------------------
@@ -161,7 +172,9 @@ def _launched(given: argparse.Namespace, metrics: bool = False) -> tuple[Report,
 
 def _run(given: argparse.Namespace) -> tuple[str, int]:
     wanted = [(*_expected(text, given.arg), text) for text in given.expect]
-    report, arguments = _launched(given)
+    report, arguments = _launched(
+        given, orders=given.orders, seed=given.seed, tolerance=given.tolerance
+    )
     wrong = []
     for number, array, name in wanted:
         argument = arguments[number]

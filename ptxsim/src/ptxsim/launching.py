@@ -24,7 +24,8 @@ from ptxsim.frontend.module import ptx_text
 from ptxsim.frontend.places import source_files
 from ptxsim.native import build_native, user_cache
 from ptxsim.nvcc import compiled
-from ptxsim.outcome import SimLimits
+from ptxsim.orders import Orders, in_orders
+from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, KernelParam, Launch, Plan, Size
 from ptxsim.report import Origin, Report
 from ptxsim.simulator import Simulator
@@ -87,6 +88,7 @@ class Module:
         arguments: Sequence[Argument],
         cluster: Extents,
         limits: SimLimits,
+        orders: Orders,
     ) -> Report:
         __tracebackhide__ = True
         memory = _Memory(self._engine)
@@ -106,7 +108,13 @@ class Module:
             ),
             allocations=tuple(memory.allocations),
         )
-        outcome = self._simulator.run(plan, memory.buffers, limits, initialised=memory.inputs)
+
+        def run(turn: int, seed: int) -> SimOutcome:
+            return self._simulator.run(
+                plan, memory.buffers, limits, memory.inputs, turn=turn, seed=seed
+            )
+
+        outcome = in_orders(run, memory.arrays, orders)
         report = Report(
             **{each.name: getattr(outcome, each.name) for each in fields(outcome)}
             | {"findings": tuple(map(memory.counted, outcome.findings))},
@@ -136,6 +144,9 @@ class Kernel:
         *arguments: Argument,
         cluster: Extents = 1,
         limits: SimLimits = _LIMITS,
+        orders: int = 1,
+        seed: int = 1,
+        tolerance: float = 1e-5,
     ) -> Report:
         """Run it and return what was seen; arrays are changed in place.
 
@@ -143,12 +154,16 @@ class Kernel:
         its size; a Python number takes the size of the parameter; ``bytes`` are a struct. A list of
         tensor maps stands for a pointer to them in device memory.
         cluster: blocks of a cluster, for a kernel that does not say it itself.
+        limits: of each run.
+        orders, seed, tolerance: as ``Orders`` has them.
 
         Raises RefusedProgram for a launch that cannot be simulated, ValueError for arguments that
         do not fit the kernel.
         """
         __tracebackhide__ = True
-        return self.module._launch(self.name, shape, arguments, cluster, limits)
+        return self.module._launch(
+            self.name, shape, arguments, cluster, limits, Orders(orders, seed, tolerance)
+        )
 
 
 def _origin(ptx: Path | str, arch: str, root: Path | None) -> Origin:
@@ -197,8 +212,7 @@ class _Memory:
         self.allocations: list[Allocation] = []
         self.buffers: dict[int, NDArray[np.uint8]] = {}
         self.inputs: set[int] = set()
-        self._arrays: list[NDArray[Any]] = []
-        self._elements: dict[str, int] = {}  # bytes of one, by the name of the allocation
+        self.arrays: dict[str, NDArray[Any]] = {}  # by the name of the allocation
         self._free = _FIRST_ADDRESS
 
     def address(self, place: int, array: NDArray[Any], *, written: bool) -> int:
@@ -206,17 +220,18 @@ class _Memory:
         data."""
         if not (array.size and array.flags.c_contiguous and array.flags.writeable):
             raise ValueError(f"argument {place}: an array must be contiguous, writeable, not empty")
-        number = next((i for i, each in enumerate(self._arrays) if _same(each, array)), None)
+        number = next(
+            (i for i, each in enumerate(self.arrays.values()) if _same(each, array)), None
+        )
         if number is None:
-            if any(np.may_share_memory(array, each) for each in self._arrays):
+            if any(np.may_share_memory(array, each) for each in self.arrays.values()):
                 raise ValueError(f"argument {place}: it overlaps another array")
-            number = len(self._arrays)
-            self._arrays.append(array)
+            number = len(self.arrays)
             self.buffers[number] = array.reshape(-1).view(np.uint8)
             made = Allocation(name=f"argument {place}", address=self._free, size=array.nbytes)
             self.allocations.append(made)
             self._free += -(-array.nbytes // _APART) * _APART + _APART
-            self._elements[made.name] = array.itemsize
+            self.arrays[made.name] = array
         if written:
             self.inputs.add(number)
         return self.allocations[number].address
@@ -224,9 +239,9 @@ class _Memory:
     def counted(self, found: Finding) -> Finding:
         """The finding with its place in the array as its element's index."""
         access = found.access
-        if access is None or access.accessed.name not in self._elements:
+        if access is None or access.accessed.name not in self.arrays:
             return found
-        size = self._elements[access.accessed.name]
+        size = self.arrays[access.accessed.name].itemsize
         accessed = msgspec.structs.replace(access.accessed, element=size)
         access = msgspec.structs.replace(access, accessed=accessed)
         return msgspec.structs.replace(found, access=access)

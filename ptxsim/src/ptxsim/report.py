@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.remarks import Remark, in_words, remark
@@ -32,38 +29,6 @@ class Origin:
             return (self.root / file).read_text(errors="replace")
         except (OSError, ValueError):
             return None
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The first element in which two arrays differ."""
-
-    index: int
-    one: object
-    other: object
-    count: int  # of elements that differ
-    total: int
-
-    def of(self, one: str, other: str) -> str:
-        return (
-            f"[{self.index}]: {one} is {self.one}, {other} has {self.other} "
-            f"({self.count} of {self.total} elements differ)"
-        )
-
-
-def first_difference(
-    one: NDArray[Any], other: NDArray[Any], tolerance: float, equal_nan: bool = False
-) -> Difference | None:
-    """tolerance: of floating-point elements, absolute and relative to ``other``'s."""
-    one, other = one.reshape(-1), other.reshape(-1)
-    if one.dtype.kind in "fc" or other.dtype.kind in "fc":
-        same = np.isclose(one, other, tolerance, tolerance, equal_nan)
-    else:
-        same = one == other
-    if same.all():
-        return None
-    first = int(np.argmin(same))
-    return Difference(first, one[first], other[first], int((~same).sum()), one.size)
 
 
 class FindingsError(AssertionError):

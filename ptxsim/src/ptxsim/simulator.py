@@ -91,15 +91,16 @@ class Simulator:
         initialised: Container[int] | None = None,
         *,
         turn: int = 0,
+        seed: int = 0,
     ) -> SimOutcome:
         """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
-        index) are read and written. The counts are the call's. turn: as ``calls`` takes it.
+        index) are read and written. The counts are the call's. turn, seed: as ``calls`` takes them.
 
         The allocations in ``initialised`` hold data; all else is uninitialised until something
         writes there. Raises RefusedProgram for a kernel that cannot be simulated and for a
         plan that is not sound, MemoryError if there is too little memory.
         """
-        made = self.calls(plan, buffers, limits, initialised, turn=turn)
+        made = self.calls(plan, buffers, limits, initialised, turn=turn, seed=seed)
         with closing(made) as calls:
             before = next(calls) if plan.setup else None
             if before and (before.stopped or trapped(before.findings)):
@@ -117,6 +118,7 @@ class Simulator:
         initialised: Container[int] | None = None,
         *,
         turn: int = 0,
+        seed: int = 0,
     ) -> Generator[SimOutcome, None, None]:
         """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
 
@@ -126,6 +128,7 @@ class Simulator:
 
         turn: of the first of them; each has the next one. In odd turns blocks and warps run from
         the last to the first, and what CUDA leaves undefined differs from turn to turn.
+        seed: of a permutation in which blocks and warps run instead; 0: none.
         """
         check_plan(plan, self._module, self._variables, limits.bytes)
         initialised = range(plan.inputs) if initialised is None else initialised
@@ -138,7 +141,7 @@ class Simulator:
         try:
             for number in itertools.count():
                 operations, resident = work[number] if number < len(work) else then
-                run.machine.begin_call(turn + number)
+                run.machine.begin_call(turn + number, seed)
                 look = partial(self._look, run, plan, operations, resident=resident)
                 yield judge_races(run.machine, limits, look)
                 run.machine.forget(poisoned)

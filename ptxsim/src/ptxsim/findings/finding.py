@@ -28,6 +28,7 @@ class Kind(str, Enum):
     BARRIER_DIVERGENCE = "barrier-divergence"
     ENDLESS_LOOP = "endless-loop"
     TRAP = "trap"
+    ORDER = "order-dependence"
     TENSOR_CORE = "tensor-core"
     UNSUPPORTED = "unsupported"
     HINT = "hint"
