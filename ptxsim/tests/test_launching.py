@@ -1,5 +1,6 @@
 """ptxsim as a stranger meets it: the README's example, and arguments that do not fit."""
 
+import os
 import re
 import subprocess
 import sys
@@ -114,6 +115,26 @@ def test_orders_of_blocks_and_warps(tmp_path: Path) -> None:
     assert sum("writes 4 bytes at argument 0[64]" in said for said in seeds) >= 4
     with pytest.raises(ValueError, match="0 orders from seed 1: both must be 1 or more"):
         run("first", orders=0)
+
+
+def test_the_fixture_fails_a_test_with_the_sentence(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text("__global__ void k(int* a) { a[threadIdx.x] = 1; }")
+    plugin = ["-p", "ptxsim.pytest_plugin", str(tmp_path)]
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(Path(__file__).parent)}
+    for n in (4, 3):
+        module = "ptxsim('k.cu', engine=harness.engine())"
+        test = f"def test_k(ptxsim):\n    {module}.kernel('k')[1, 4](np.zeros({n}, np.int32))\n"
+        (tmp_path / "test_k.py").write_text(f"import harness\nimport numpy as np\n\n{test}")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", *plugin],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | alone,
+        )
+        assert done.returncode == (n == 3), done.stdout
+    assert "block (0,0,0) thread (3,0,0) writes 4 bytes at argument 0[3]" in done.stdout
+    assert "launching.py" not in done.stdout  # the traceback ends at the test's line
 
 
 def test_importing_loads_nothing() -> None:

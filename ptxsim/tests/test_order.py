@@ -57,7 +57,7 @@ def bad_lines(kernel: str) -> set[int]:
     return found
 
 
-# Of seed 5: in most orders no_barrier_behind_the_flag writes equal values, which is a warning alone.
+# In most other orders no_barrier_behind_the_flag writes equal values, which is but a warning.
 ORDERS: dict[str, dict[str, int]] = {
     "forwards": {},
     "backwards": {"turn": 1},
