@@ -186,7 +186,7 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
     status = CLEAN if report.clean and not wrong else FOUND
     hints = [report.remark(hint) for hint in report.hints] if wrong else []
     if given.sarif:
-        return _sarif(report, wrong), status
+        return _sarif(report, wrong, given.file), status
     if given.json:
         document = {
             "kernel": report.kernel,
@@ -216,16 +216,15 @@ def _expected(text: str, arguments: Sequence[str]) -> tuple[int, NDArray[Any]]:
     return int(number), _loaded(file, "--expect")
 
 
-def _sarif(report: Report, wrong: Sequence[str]) -> str:
-    def path(file: str | None) -> str:
-        return os.path.relpath(report.origin.root / (file or report.origin.name))
-
+def _sarif(report: Report, wrong: Sequence[str], file: Path) -> str:
     results = [
         SarifResult(
             rule=each.kind,
             severity=each.severity,
             message=str(each.message),
-            path=path(each.file),
+            path=str(file)
+            if each.file == report.origin.name
+            else os.path.relpath(report.origin.root / str(each.file)),
             line=each.line or 1,
             same=each.message,
             properties={"count": each.count, "block": each.block, "thread": each.thread},
@@ -237,7 +236,7 @@ def _sarif(report: Report, wrong: Sequence[str]) -> str:
             rule="wrong-result",
             severity=Severity.ERROR,
             message=each,
-            path=path(None),
+            path=str(file),
             line=1,
             same="",
         )

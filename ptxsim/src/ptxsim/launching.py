@@ -6,7 +6,7 @@ import hashlib
 import platform
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from pathlib import Path
@@ -49,6 +49,7 @@ class Module:
     than one line, PTX itself.
     root: the folder that the findings' files are relative to, where the PTX does not tell.
     engine: without it the engine is compiled on first use.
+    sources: texts of files that findings may name and that are not there to be read.
     checked: whether a launch that is not clean raises FindingsError.
     metrics: whether reports have ``metrics``: counts by line under ncu's names.
 
@@ -62,14 +63,16 @@ class Module:
         *,
         arch: str = "sm_80",
         root: Path | None = None,
+        sources: Mapping[str, str] | None = None,
         engine: Engine | None = None,
         checked: bool = False,
         metrics: bool = False,
     ) -> None:
         self._engine = engine or default_engine()
         self._checked = checked
-        self.origin = _origin(ptx, arch, root)
-        self._simulator = Simulator(self.origin.text, self.origin.root, self._engine, metrics)
+        self.origin = _origin(ptx, arch, root, sources or {})
+        text = self.origin.texts[self.origin.name]
+        self._simulator = Simulator(text, self.origin.root, self._engine, metrics)
         self._declared = self._simulator.declared
 
     @property
@@ -134,6 +137,10 @@ class Kernel:
     module: Module
     name: str  # mangled
 
+    @property
+    def parameters(self) -> tuple[KernelParam, ...]:
+        return self.module._declared.entries[self.name].params
+
     def __getitem__(self, shape: Shape) -> Callable[..., Report]:
         return partial(self.launch, shape)
 
@@ -166,14 +173,14 @@ class Kernel:
         )
 
 
-def _origin(ptx: Path | str, arch: str, root: Path | None) -> Origin:
+def _origin(ptx: Path | str, arch: str, root: Path | None, sources: Mapping[str, str]) -> Origin:
     if isinstance(ptx, str) and "\n" in ptx:
-        return Origin(ptx, "the PTX", root or _root(ptx, Path.cwd()))
-    path = Path(ptx)
-    if path.suffix == ".cu":
-        return Origin(compiled(path, arch), path.name, root or path.absolute().parent)
-    text = ptx_text(path)
-    return Origin(text, path.name, root or _root(text, path.absolute().parent))
+        text, name, here = ptx, "the PTX", Path.cwd()
+    else:
+        path = Path(ptx)
+        name, here = path.with_suffix(".ptx").name, path.absolute().parent
+        text = compiled(path, arch) if path.suffix == ".cu" else ptx_text(path)
+    return Origin(root or _root(text, here), name, {**sources, name: text})
 
 
 def _root(ptx: str, here: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,16 +15,16 @@ from ptxsim.outcome import SimOutcome
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a module comes from: its text, the name to call it by, the folder of its sources."""
+    """Where a module comes from: the folder of its sources, its name, and texts by file."""
 
-    text: str
-    name: str
     root: Path
+    name: str
+    texts: Mapping[str, str]
 
     def source(self, file: str) -> str | None:
         """The text of a file that a finding names, or None where there is none to read."""
-        if file == self.name and not (self.root / file).is_file():
-            return self.text
+        if file in self.texts:
+            return self.texts[file]
         try:
             return (self.root / file).read_text(errors="replace")
         except (OSError, ValueError):

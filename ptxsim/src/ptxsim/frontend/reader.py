@@ -98,7 +98,7 @@ class _Reader:
                 raise tokens.unexpected(Wanted.DATA)
             tokens.advance()
             while True:
-                if tokens.kind == WORD:
+                if tokens.kind in (WORD, DOT):  # DOT: another section
                     tokens.advance()
                 else:
                     tokens.count(Wanted.DATA)
