@@ -1,8 +1,8 @@
 """Kernels of Triton: its compiler makes their PTX."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from triton import compile
@@ -14,23 +14,24 @@ from ptxsim.report import Report
 
 
 class Kernel:
-    """``Kernel(function, {"x": "*fp32", "n": "i32"}, {"BLOCK": 128})[grid](x, n)``. compiler: such
-    as ``{"num_warps": 8}``. options: ``Module``'s."""
+    """``Kernel(function, {"x": "*fp32"}, {"BLOCK": 128})[grid](x)``; compiler: its options."""
 
     def __init__(
         self,
         function: Any,
-        signature: Mapping[str, str],
-        constants: Mapping[str, Any],
+        signature: dict[str, str],
+        constants: dict[str, Any],
         capability: int = 80,
-        compiler: Mapping[str, Any] | None = None,
+        compiler: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        types = dict(signature) | dict.fromkeys(constants, "constexpr")
-        source = ASTSource(function, types, dict(constants))
+        types = signature | dict.fromkeys(constants, "constexpr")
+        source = ASTSource(function, types, constants)
         made = compile(source, target=GPUTarget("cuda", capability, 32), options=compiler)
         self.block, self.shared = 32 * made.metadata.num_warps, made.metadata.shared
-        self.kernel = Module(made.asm["ptx"], **options).kernel(made.metadata.name)
+        file = Path(inspect.getfile(function.fn))  # Triton's cache may name where it was once
+        module = Module(made.asm["ptx"], sources={file.name: file.read_text()}, **options)
+        self.kernel = module.kernel(made.metadata.name)
 
     def __getitem__(self, grid: Extents) -> Callable[..., Report]:
         def launch(*arguments: Argument, **options: Any) -> Report:
