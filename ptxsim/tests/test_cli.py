@@ -1,6 +1,7 @@
 """The command ``ptxsim``: its answers, its errors and its exit status."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +59,13 @@ def test_run_answers_with_sentences_excerpts_and_a_status(command: Command) -> N
     assert status == 1 and "it is 2 in the order of their numbers and 0 in the reverse" in said
     status, said, _ = command(f"run scale.cu {RIGHT} --expect 1=nan.npy")
     assert status == 1 and "[0]: it is" in said and "(64 of 64 elements differ)" in said
+
+
+def test_the_readme_shows_what_is_said(command: Command) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    (line,) = re.findall(r"^\$ ptxsim (.*)", readme, re.MULTILINE)
+    status, said, _ = command(line)
+    assert status == 1 and f"True\n{said}480 bytes" in readme
 
 
 def test_run_writes_json_and_sarif(command: Command) -> None:

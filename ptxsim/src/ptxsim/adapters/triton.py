@@ -25,8 +25,7 @@ class Kernel:
         compiler: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        types = signature | dict.fromkeys(constants, "constexpr")
-        source = ASTSource(function, types, constants)
+        source = ASTSource(function, signature | dict.fromkeys(constants, "constexpr"), constants)
         made = compile(source, target=GPUTarget("cuda", capability, 32), options=compiler)
         self.block, self.shared = 32 * made.metadata.num_warps, made.metadata.shared
         file = Path(inspect.getfile(function.fn))  # Triton's cache may name where it was once
