@@ -52,9 +52,9 @@ def kernel(package: str, capability: int, folder: Path) -> Any:
     spec.loader.exec_module(module)
     if package == "numba":
         types = (own.float32[::1], own.float32[::1], own.float32)
-        return adapter.Kernel(module.scale, types, **options)[2, 128]
+        return adapter.kernel(module.scale, types, **options)[2, 128]
     types = {"x": "*fp32", "y": "*fp32", "f": "fp32"}
-    return adapter.Kernel(module.scale, types, {"BLOCK": 128}, **options)[2]
+    return adapter.kernel(module.scale, types, {"BLOCK": 128}, **options)[2]
 
 
 @pytest.mark.parametrize("capability", [80, 90])

@@ -14,12 +14,12 @@ import json
 import re
 from collections.abc import Iterator
 
-from grader.base import ENGLISH, Kind, Language, Result, Verdict, kind_words, size_text
+from grader.base import ENGLISH, Language, Result, Verdict, kind_words, size_text
 from grader.report import formats
 from grader.report import formatting as text
 from grader.report.formatting import clean
 from ptxsim.findings.finding import Severity
-from ptxsim.findings.sarif import SarifResult, Tool
+from ptxsim.findings.sarif import SarifResult, sarif_result
 from ptxsim.findings.sarif import sarif as document
 from ptxsim.message import phrase
 
@@ -123,11 +123,12 @@ def sarif(result: Result, folder: str = "", language: Language = ENGLISH) -> str
     """
     failed = result.verdict is Verdict.IE
     results = [] if failed else list(_results(result, folder, language))
-    tool = Tool(name="sgemm-grader", version=result.environment.grader, run=result.lab.id)
     rule = _verdict_rule(result)
     words = {rule: language(text.VERDICT_WORDS[result.verdict])}
     used = words if any(each.rule == rule for each in results) else {}
-    return document(tool, results, formats.why(result, language) if failed else None, used)
+    why = formats.why(result, language) if failed else None
+    version = result.environment.grader
+    return document("sgemm-grader", version, result.lab.id, results, why, used)
 
 
 def _results(result: Result, folder: str, language: Language) -> Iterator[SarifResult]:
@@ -142,21 +143,8 @@ def _results(result: Result, folder: str, language: Language) -> Iterator[SarifR
             same=error.text,
         )
     for finding in result.findings:
-        # The English message is enough to tell that it is the same finding after lines above it
-        # have changed, or the language.
-        yield SarifResult(
-            rule=Kind(finding.kind).value,
-            severity=finding.severity,
-            message=language(finding.message),
-            path=_at(folder, finding.file or main),
-            line=finding.line or 1,
-            same=finding.message,
-            properties={
-                "count": finding.count,
-                "block": finding.block,
-                "thread": finding.thread,
-            },
-        )
+        path = _at(folder, finding.file or main)
+        yield sarif_result(finding, finding.kind.value, language(finding.message), path)
     if rest := formats.unplaced(result, language):
         yield SarifResult(
             rule=_verdict_rule(result),

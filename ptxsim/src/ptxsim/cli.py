@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxsim.findings.finding import Severity
-from ptxsim.findings.remarks import clean, in_words, source_line
-from ptxsim.findings.sarif import SarifResult, Tool, sarif
+from ptxsim.findings.remarks import Remark, clean, in_words, source_line
+from ptxsim.findings.sarif import sarif, sarif_result
 from ptxsim.launching import Argument, Module
+from ptxsim.message import phrase
 from ptxsim.nvcc import CompileError
-from ptxsim.orders import first_difference
+from ptxsim.orders import differing
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
 from ptxsim.report import Report
 from ptxsim.tensor_maps import Output
@@ -37,13 +38,15 @@ _INTEGER = re.compile(r"[+-]?(0x[0-9a-fA-F]+|0|[1-9][0-9]*)")
 _FORMS = "give FILE.npy, a number, or out:, zeros: or random: with count and type (out:4096f32)"
 
 
-class UsageError(Exception):
-    pass
+_UNEXPECTED = phrase(
+    "argument {number}[{index}] is {one}, and {file} has {other}; {count} of {total} elements "
+    "differ"
+)
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see {self.prog} --help")
+        raise ValueError(f"{message}; see {self.prog} --help")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         answer: tuple[str, int] = given.command(given)
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}; is its name right?", MISUSED)
-    except (UsageError, ValueError) as error:
+    except ValueError as error:
         return _failed(error, MISUSED)
     except RefusedProgram as error:
         place = error.place
@@ -141,7 +144,7 @@ def _argument(text: str, generator: np.random.Generator) -> Argument:
     try:
         return int(text, 0) if _INTEGER.fullmatch(text) else float(text)
     except ValueError:
-        raise UsageError(f"--arg {text}: {_FORMS}") from None
+        raise ValueError(f"--arg {text}: {_FORMS}") from None
 
 
 def _loaded(name: str, option: str) -> NDArray[Any]:
@@ -149,7 +152,7 @@ def _loaded(name: str, option: str) -> NDArray[Any]:
         return np.array(np.load(name), order="C")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{option} {name}: {why}; numpy.save writes such files") from None
+        raise ValueError(f"{option} {name}: {why}; numpy.save writes such files") from None
 
 
 def _launched(
@@ -160,7 +163,7 @@ def _launched(
     module = Module(given.file, arch=given.arch, metrics=metrics)
     if given.kernel is None and len(module.kernels) != 1:
         names = ", ".join(module.kernels) or "none"
-        raise UsageError(f"{given.file}: --kernel must name one of its kernels: {names}")
+        raise ValueError(f"{given.file}: --kernel must name one of its kernels: {names}")
     kernel = module.kernel(given.kernel or module.kernels[0])
     launch = kernel[given.grid, given.block, given.shared]
     limits = SimLimits(seconds=given.seconds, steps=1 << 40)
@@ -180,13 +183,16 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
         argument = arguments[number]
         made = argument.array if isinstance(argument, Output) else argument
         if not isinstance(made, np.ndarray) or made.size != array.size:
-            raise UsageError(f"--expect {name}: argument {number} is no array of {array.size}")
-        if found := first_difference(made, array, given.tolerance):
-            wrong.append(f"argument {number}{found.of('it', name)}")
+            raise ValueError(f"--expect {name}: argument {number} is no array of {array.size}")
+        if found := differing(made, array, given.tolerance):
+            words = _UNEXPECTED.given(number=number, file=name, **found)
+            error = Severity.ERROR
+            wrong.append(Remark(kind="wrong-result", severity=error, message=words))
+    hints = map(report.remark, report.hints) if wrong else ()
+    remarks = [*report.remarks, *wrong, *hints]
     status = CLEAN if report.clean and not wrong else FOUND
-    hints = [report.remark(hint) for hint in report.hints] if wrong else []
     if given.sarif:
-        return _sarif(report, wrong, given.file), status
+        return _sarif(report, remarks, given.file), status
     if given.json:
         document = {
             "kernel": report.kernel,
@@ -194,15 +200,11 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             "stopped": report.stopped,
             "printed": report.printed,
             "findings": [
-                {**msgspec.structs.asdict(each), "message": str(each.message)}
-                for each in (*report.remarks, *hints)
+                {**msgspec.structs.asdict(each), "message": str(each.message)} for each in remarks
             ],
-            "unexpected": wrong,
         }
         return json.dumps(document, ensure_ascii=False, indent=1) + "\n", status
-    paragraphs = [] if wrong and report.clean else [str(report)]
-    paragraphs += [*(f"error: wrong result: {each}" for each in wrong)]
-    paragraphs += in_words(hints, report.origin.source)
+    paragraphs = in_words(remarks, report.origin.source) if wrong else [str(report)]
     return clean(report.printed) + "\n\n".join(paragraphs) + "\n", status
 
 
@@ -212,37 +214,23 @@ def _expected(text: str, arguments: Sequence[str]) -> tuple[int, NDArray[Any]]:
         outputs = [place for place, each in enumerate(arguments) if each.startswith("out:")]
         number, file = str(outputs[0]) if outputs else "", text
     if not number.isdecimal() or int(number) >= len(arguments):
-        raise UsageError(f"--expect {text}: name the argument by its number, as in 1={file}")
+        raise ValueError(f"--expect {text}: name the argument by its number, as in 1={file}")
     return int(number), _loaded(file, "--expect")
 
 
-def _sarif(report: Report, wrong: Sequence[str], file: Path) -> str:
+def _sarif(report: Report, remarks: Sequence[Remark], file: Path) -> str:
+    own = (None, report.origin.name)
+    root = report.origin.root
     results = [
-        SarifResult(
-            rule=each.kind,
-            severity=each.severity,
-            message=str(each.message),
-            path=str(file)
-            if each.file == report.origin.name
-            else os.path.relpath(report.origin.root / str(each.file)),
-            line=each.line or 1,
-            same=each.message,
-            properties={"count": each.count, "block": each.block, "thread": each.thread},
+        sarif_result(
+            each,
+            each.kind,
+            str(each.message),
+            str(file) if each.file in own else os.path.relpath(root / str(each.file)),
         )
-        for each in report.remarks
+        for each in remarks
     ]
-    results += [
-        SarifResult(
-            rule="wrong-result",
-            severity=Severity.ERROR,
-            message=each,
-            path=str(file),
-            line=1,
-            same="",
-        )
-        for each in wrong
-    ]
-    return sarif(Tool(name="ptxsim", version=version("ptxsim"), run=report.kernel), results)
+    return sarif("ptxsim", version("ptxsim"), report.kernel, results)
 
 
 # --- ptxsim counts -----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from ptxsim.frontend.places import source_files
 from ptxsim.native import build_native, user_cache
 from ptxsim.nvcc import compiled
 from ptxsim.orders import Orders, in_orders
-from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.outcome import SimLimits
 from ptxsim.records import Allocation, Dim3, KernelParam, Launch, Plan, Size
 from ptxsim.report import Origin, Report
 from ptxsim.simulator import Simulator
@@ -68,65 +68,21 @@ class Module:
         checked: bool = False,
         metrics: bool = False,
     ) -> None:
-        self._engine = engine or default_engine()
-        self._checked = checked
+        self.engine = engine or default_engine()
+        self.checked = checked
         self.origin = _origin(ptx, arch, root, sources or {})
         text = self.origin.texts[self.origin.name]
-        self._simulator = Simulator(text, self.origin.root, self._engine, metrics)
-        self._declared = self._simulator.declared
+        self.simulator = Simulator(text, self.origin.root, self.engine, metrics)
+        self.declared = self.simulator.declared
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """Their mangled names."""
-        return tuple(self._declared.entries)
+        return tuple(self.declared.entries)
 
     def kernel(self, name: str) -> Kernel:
         """name: mangled, or plain where no other kernel has it. Raises ValueError."""
-        return Kernel(self, _find(name, self._declared))
-
-    def _launch(
-        self,
-        kernel: str,
-        shape: Shape,
-        arguments: Sequence[Argument],
-        cluster: Extents,
-        limits: SimLimits,
-        orders: Orders,
-    ) -> Report:
-        __tracebackhide__ = True
-        memory = _Memory(self._engine)
-        grid, block, *shared = shape
-        plan = Plan(
-            size=Size.of(),
-            operations=(
-                Launch(
-                    kernel=kernel,
-                    grid=_dim3(grid),
-                    block=_dim3(block),
-                    shared_bytes=shared[0] if shared else 0,
-                    params=_packed(arguments, self._declared, kernel, memory),
-                    pointers=(),
-                    cluster=_dim3(cluster),
-                ),
-            ),
-            allocations=tuple(memory.allocations),
-        )
-
-        def run(turn: int, seed: int) -> SimOutcome:
-            return self._simulator.run(
-                plan, memory.buffers, limits, memory.inputs, turn=turn, seed=seed
-            )
-
-        outcome = in_orders(run, memory.arrays, orders)
-        report = Report(
-            **{each.name: getattr(outcome, each.name) for each in fields(outcome)}
-            | {"findings": tuple(map(memory.counted, outcome.findings))},
-            origin=self.origin,
-            kernel=plain_name(kernel),
-        )
-        if self._checked:
-            report.raise_for_findings()
-        return report
+        return Kernel(self, _find(name, self.declared))
 
 
 @dataclass(frozen=True)
@@ -139,7 +95,7 @@ class Kernel:
 
     @property
     def parameters(self) -> tuple[KernelParam, ...]:
-        return self.module._declared.entries[self.name].params
+        return self.module.declared.entries[self.name].params
 
     def __getitem__(self, shape: Shape) -> Callable[..., Report]:
         return partial(self.launch, shape)
@@ -158,7 +114,7 @@ class Kernel:
         """Run it and return what was seen; arrays are changed in place.
 
         arguments: one for each parameter. An array stands for a pointer to a device allocation of
-        its size; a Python number takes the size of the parameter; ``bytes`` are a struct. A list of
+        its size; a Python number takes the type of the parameter; ``bytes`` are a struct. A list of
         tensor maps stands for a pointer to them in device memory.
         cluster: blocks of a cluster, for a kernel that does not say it itself.
         limits: of each run.
@@ -168,9 +124,26 @@ class Kernel:
         do not fit the kernel.
         """
         __tracebackhide__ = True
-        return self.module._launch(
-            self.name, shape, arguments, cluster, limits, Orders(orders, seed, tolerance)
+        simulator, memory = self.module.simulator, _Memory(self.module.engine)
+        grid, block, *shared = shape
+        launch = Launch(
+            kernel=self.name,
+            grid=_dim3(grid),
+            block=_dim3(block),
+            shared_bytes=shared[0] if shared else 0,
+            params=_packed(arguments, self.module.declared, self.name, memory),
+            pointers=(),
+            cluster=_dim3(cluster),
         )
+        plan = Plan(size=Size.of(), operations=(launch,), allocations=tuple(memory.allocations))
+        run = partial(simulator.run, plan, memory.buffers, limits, memory.inputs)
+        outcome = in_orders(run, memory.arrays, Orders(orders, seed, tolerance))
+        findings = tuple(map(memory.counted, outcome.findings))
+        origin, name = self.module.origin, plain_name(self.name)
+        report = Report(**vars(replace(outcome, findings=findings)), origin=origin, kernel=name)
+        if self.module.checked:
+            report.raise_for_findings()
+        return report
 
 
 def _origin(ptx: Path | str, arch: str, root: Path | None, sources: Mapping[str, str]) -> Origin:

@@ -10,44 +10,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxsim.findings.finding import Finding, Kind, Severity
-from ptxsim.message import Message, phrase
+from ptxsim.message import phrase
 from ptxsim.outcome import SimOutcome
 
-Run = Callable[[int, int], SimOutcome]  # by turn and seed, as Simulator.run takes them
+Run = Callable[..., SimOutcome]  # takes turn and seed as Simulator.run does
 Arrays = Mapping[str, NDArray[Any]]
 _MOST_SEEDS = 1 << 31
+_REVERSED = phrase(
+    "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
+    "the order of their numbers and {other} in the reverse one; {count} of {total} elements differ"
+)
+_SEEDED = phrase(
+    "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
+    "the order of their numbers and {other} in the order of seed {seed}; {count} of {total} "
+    "elements differ"
+)
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The first element in which two arrays differ."""
-
-    index: int
-    one: object
-    other: object
-    count: int  # of elements that differ
-    total: int
-
-    def of(self, one: str, other: str) -> str:
-        return (
-            f"[{self.index}]: {one} is {self.one}, {other} has {self.other} "
-            f"({self.count} of {self.total} elements differ)"
-        )
-
-
-def first_difference(
+def differing(
     one: NDArray[Any], other: NDArray[Any], tolerance: float, equal_nan: bool = False
-) -> Difference | None:
-    """tolerance: of floating-point elements, absolute and relative to ``other``'s."""
+) -> dict[str, str | int]:
+    """The first element that differs and how many do, for a sentence; {} if none does. tolerance:
+    of floating-point elements, absolute and relative to ``other``'s."""
     one, other = one.reshape(-1), other.reshape(-1)
     if one.dtype.kind in "fc" or other.dtype.kind in "fc":
-        same = np.isclose(one, other, tolerance, tolerance, equal_nan)
+        found = np.flatnonzero(~np.isclose(one, other, tolerance, tolerance, equal_nan))
     else:
-        same = one == other
-    if same.all():
-        return None
-    first = int(np.argmin(same))
-    return Difference(first, one[first], other[first], int((~same).sum()), one.size)
+        found = np.flatnonzero(one != other)
+    if not len(found):
+        return {}
+    at = int(found[0])
+    count, total = len(found), one.size
+    return {
+        "index": at,
+        "one": str(one[at]),
+        "other": str(other[at]),
+        "count": count,
+        "total": total,
+    }
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,16 @@ def in_orders(run: Run, arrays: Arrays, orders: Orders) -> SimOutcome:
     """The outcome of ``run`` in the first order, to which ``arrays`` belong afterwards, with the
     findings of all, and one for each array that came out otherwise in another."""
     if orders.number == 1:
-        return run(0, 0)
+        return run()
     before = {name: array.copy() for name, array in arrays.items()}
-    first = run(0, 0)
+    first = run()
     after = {name: array.copy() for name, array in arrays.items()}
     findings = list(first.findings)
     stopped = first.stopped
     for number in range(1, orders.number):
         _put(arrays, before)
         chosen = orders.seed + number - 2 if number > 1 else 0
-        other = run(number, chosen)
+        other = run(turn=number, seed=chosen)
         if not stopped and not other.stopped:
             findings += _differences(after, arrays, chosen, orders.tolerance)
         findings += other.findings
@@ -91,44 +91,17 @@ def _put(arrays: Arrays, values: Arrays) -> None:
 
 
 def _differences(one: Arrays, other: Arrays, seed: int, tolerance: float) -> Iterator[Finding]:
+    words = _SEEDED.given(seed=seed) if seed else _REVERSED
     for name, array in one.items():
-        if found := first_difference(array, other[name], tolerance, equal_nan=True):
-            yield Finding(
-                kind=Kind.ORDER,
-                severity=Severity.WARNING,
-                place=None,
-                text=_sentence(name, found, seed),
-            )
-
-
-def _sentence(name: str, found: Difference, seed: int) -> Message:
-    places: dict[str, str | int] = {
-        "element": f"{name}[{found.index}]",
-        "one": str(found.one),
-        "other": str(found.other),
-        "count": found.count,
-        "total": found.total,
-    }
-    if not seed:
-        return phrase(
-            "{element} depends on the order of blocks and warps, which nothing fixes: it is {one} "
-            "in the order of their numbers and {other} in the reverse one; {count} of {total} "
-            "elements differ",
-            **places,
-        )
-    return phrase(
-        "{element} depends on the order of blocks and warps, which nothing fixes: it is {one} in "
-        "the order of their numbers and {other} in the order of seed {seed}; {count} of {total} "
-        "elements differ",
-        seed=seed,
-        **places,
-    )
+        if found := differing(array, other[name], tolerance, equal_nan=True):
+            text = words.given(name=name, **found)
+            yield Finding(kind=Kind.ORDER, severity=Severity.WARNING, place=None, text=text)
 
 
 def _distinct(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The first of those that say the same of one line, or of one array."""
     seen: dict[object, Finding] = {}
     for each in findings:
-        said = each.text.args.get("element") if each.kind is Kind.ORDER else None
+        said = each.text.args.get("name") if each.kind is Kind.ORDER else None
         seen.setdefault((each.kind, each.severity, each.place, said), each)
     return tuple(seen.values())

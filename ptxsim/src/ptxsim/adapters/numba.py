@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numba import cuda
 
-from ptxsim.launching import Argument, Module, Shape
-from ptxsim.report import Report
+from ptxsim.adapters import Adapted
+from ptxsim.launching import Argument, Module
 from ptxsim.tensor_maps import Output
 
 
-class Kernel:
-    """``Kernel(function, signature)[blocks, threads](…)``; options: ``Module``'s."""
-
-    def __init__(
-        self, function: Callable[..., None], signature: Any, capability: int = 80, **options: Any
-    ) -> None:
-        ptx, _ = cuda.compile_ptx(function, signature, cc=divmod(capability, 10), lineinfo=True)
-        module = Module(ptx, **options)
-        self.kernel = module.kernel(module.kernels[0])
-
-    def __getitem__(self, shape: Shape) -> Callable[..., Report]:
-        def launch(*arguments: Argument, **options: Any) -> Report:
-            given = (part for each in arguments for part in _parts(each))
-            return self.kernel[shape](*given, **options)
-
-        return launch
+def kernel(
+    function: Callable[..., None], signature: Any, capability: int = 80, **options: Any
+) -> Adapted:
+    """``kernel(function, signature)[blocks, threads](…)``; options: ``Module``'s."""
+    ptx, _ = cuda.compile_ptx(function, signature, cc=divmod(capability, 10), lineinfo=True)
+    module = Module(ptx, **options)
+    return Adapted(module.kernel(module.kernels[0]), lambda shape: shape, _parameters)
 
 
-def _parts(argument: Argument) -> Iterator[Argument]:
-    """The parameters that an array becomes: owners, size, element's size, data, shape, strides."""
-    array = argument.array if isinstance(argument, Output) else argument
-    if isinstance(array, np.ndarray):
-        yield from (0, 0, array.size, array.itemsize, argument, *array.shape, *array.strides)
-    else:
-        yield argument
+def _parameters(arguments: Sequence[Argument]) -> Iterator[Argument]:
+    """For an array: its owners, size, element's size, data, shape and strides."""
+    for each in arguments:
+        array = each.array if isinstance(each, Output) else each
+        if isinstance(array, np.ndarray):
+            yield from (0, 0, array.size, array.itemsize, each, *array.shape, *array.strides)
+        else:
+            yield each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.scene import sentence
@@ -20,36 +20,15 @@ class Remark(Record):
 
     kind: str
     severity: Severity
-    message: Message
-    file: str | None
-    line: int | None
-    block: Dim3 | None
-    thread: Dim3 | None
-    count: int  # how many times it happened
+    message: Message  # one sentence
+    file: str | None = None
+    line: int | None = None
+    block: Dim3 | None = None
+    thread: Dim3 | None = None
+    count: int = 1  # how many times it happened
 
 
-class Shown(Protocol):
-    """The fields of a remark, which other distributions' records have, too."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def severity(self) -> Severity: ...
-    @property
-    def message(self) -> Message: ...
-    @property
-    def file(self) -> str | None: ...
-    @property
-    def line(self) -> int | None: ...
-    @property
-    def block(self) -> Dim3 | None: ...
-    @property
-    def thread(self) -> Dim3 | None: ...
-    @property
-    def count(self) -> int: ...
-
-
-_Some = TypeVar("_Some", bound=Shown)
+_Some = TypeVar("_Some", bound=Remark)
 
 
 def remark(seen: Finding, gpu: str = "") -> Remark:
@@ -75,7 +54,7 @@ def source_line(file: str, line: int | None) -> str:
     return f"{file}:{line}" if line is not None else file
 
 
-def place(found: Shown) -> Message:
+def place(found: Remark) -> Message:
     """``sgemm.cu:17, block (2,0,0) thread (0,0,0), 12 times``, as far as known."""
     parts = []
     if found.file is not None:
@@ -96,7 +75,7 @@ def place(found: Shown) -> Message:
     return listed(parts)
 
 
-def places(group: Sequence[Shown]) -> Message:
+def places(group: Sequence[Remark]) -> Message:
     """``place`` of the first, and the lines of the others, which are about the same mistake."""
     first = place(group[0])
     if len(group) == 1:
@@ -134,7 +113,7 @@ class ExcerptLine(NamedTuple):
     marked: bool
 
 
-def excerpt(source: str | None, group: Collection[Shown]) -> list[ExcerptLine]:
+def excerpt(source: str | None, group: Collection[Remark]) -> list[ExcerptLine]:
     """The lines that the group names, with a few around them; [] where they are unknown."""
     marked = {found.line for found in group if found.line is not None}
     lines = source.splitlines() if source is not None else []

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 from ptxsim.findings.finding import Severity
-from ptxsim.findings.remarks import clean
+from ptxsim.findings.remarks import Remark, clean
 from ptxsim.message import Message
 from ptxsim.records import Record
 
@@ -19,14 +19,6 @@ SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
-
-
-class Tool(Record):
-    """The program that found it, and which of its runs this is."""
-
-    name: str
-    version: str
-    run: str
 
 
 class SarifResult(Record):
@@ -41,38 +33,51 @@ class SarifResult(Record):
     properties: Mapping[str, object] = {}
 
 
+def sarif_result(found: Remark, rule: str, message: str, path: str) -> SarifResult:
+    """The English message is enough to tell that it is the same finding after lines above it have
+    changed, or the language."""
+    return SarifResult(
+        rule=rule,
+        severity=found.severity,
+        message=message,
+        path=path,
+        line=found.line or 1,
+        same=found.message,
+        properties={"count": found.count, "block": found.block, "thread": found.thread},
+    )
+
+
 def sarif(
-    tool: Tool,
+    tool: str,
+    version: str,
+    run: str,
     results: Iterable[SarifResult],
     failure: str | None = None,
     rules: Mapping[str, str] | None = None,
 ) -> str:
-    """One run. failure: why it did not succeed. rules: descriptions, where not the rules' names."""
+    """One run of a tool. failure: why it did not succeed. rules: descriptions, where they are not
+    the rules' names."""
     found = list(results)
     invocation: dict[str, object] = {"executionSuccessful": failure is None}
     if failure is not None:
         said = {"level": "error", "message": {"text": failure}}
         invocation["toolExecutionNotifications"] = [said]
     words = {each.rule: each.rule.replace("-", " ") for each in found} | dict(rules or {})
-    driver = {
-        "name": tool.name,
-        "version": tool.version,
-        "rules": [
-            {"id": rule, "shortDescription": {"text": text[:1].upper() + text[1:]}}
-            for rule, text in sorted(words.items())
-        ],
-    }
-    run = {
-        "tool": {"driver": driver},
-        "automationDetails": {"id": f"{tool.name}/{tool.run}/"},
+    described = [
+        {"id": rule, "shortDescription": {"text": text[:1].upper() + text[1:]}}
+        for rule, text in sorted(words.items())
+    ]
+    document = {
+        "tool": {"driver": {"name": tool, "version": version, "rules": described}},
+        "automationDetails": {"id": f"{tool}/{run}/"},
         "invocations": [invocation],
-        "results": [_result(each) for each in found],
+        "results": [_document(each) for each in found],
     }
-    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    whole = {"$schema": SCHEMA, "version": "2.1.0", "runs": [document]}
+    return json.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _result(found: SarifResult) -> dict[str, object]:
+def _document(found: SarifResult) -> dict[str, object]:
     # Code scanning ignores what has no place.
     digest = hashlib.sha256(f"{found.rule}\0{found.path}\0{found.same}".encode()).hexdigest()[:32]
     place = {
