@@ -99,8 +99,9 @@ def test_counts_are_named_as_ncu_names_them(command: Command) -> None:
 
 ERRORS = {
     "run none.cu": (2, "none.cu: No such file or directory"),
-    "run scale.cu --arg out:4q8": (2, "--arg out:4q8: give FILE.npy, a number, or out:"),
+    "run scale.cu --arg out:4f8": (2, "--arg out:4f8: give FILE.npy, a number, or out:"),
     "run scale.cu --arg none.npy": (2, "--arg none.npy: No such file or directory; numpy.save"),
+    "run .": (2, ".: Is a directory; is its name right?"),
     "run scale.cu --grid 2x": (2, "argument --grid: 2x: give 2 or 2,3,1; see ptxsim run --help"),
     "run scale.cu --arg 1": (2, "scale takes 3 arguments, not 1"),
     "run two.cu": (2, "two.cu: --kernel must name one of its kernels: "),

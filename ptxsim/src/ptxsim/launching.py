@@ -151,7 +151,7 @@ def _origin(ptx: Path | str, arch: str, root: Path | None, sources: Mapping[str,
         text, name, here = ptx, "the PTX", Path.cwd()
     else:
         path = Path(ptx)
-        name, here = path.with_suffix(".ptx").name, path.absolute().parent
+        name, here = f"{path.stem}.ptx", path.absolute().parent
         text = compiled(path, arch) if path.suffix == ".cu" else ptx_text(path)
     return Origin(root or _root(text, here), name, {**sources, name: text})
 
