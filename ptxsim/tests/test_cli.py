@@ -93,6 +93,7 @@ def test_counts_are_named_as_ncu_names_them(command: Command) -> None:
         "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 8,
     }
     assert line["mix"]["ld.global.f32"] == line["mix"]["st.global.f32"] == 2
+    assert "out-of-bounds" in command(f"counts scale.cu {WRONG}")[2]
     _, said, _ = command(f"counts scale.cu {RIGHT}")
     assert said.startswith("all lines\n  smsp__inst_executed.sum ") and "\nscale.cu:3\n" in said
 

@@ -237,6 +237,8 @@ def _sarif(report: Report, remarks: Sequence[Remark], file: Path) -> str:
 def _counts(given: argparse.Namespace) -> tuple[str, int]:
     report, _ = _launched(given, metrics=True)
     status = CLEAN if report.clean else FOUND
+    if status != CLEAN:
+        print(report, file=sys.stderr)
     if given.json:
         document = msgspec.to_builtins(report.metrics)
         return json.dumps(document, ensure_ascii=False, indent=1) + "\n", status

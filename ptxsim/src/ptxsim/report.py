@@ -23,11 +23,12 @@ class Origin:
 
     def source(self, file: str) -> str | None:
         """The text of a file that a finding names, or None where there is none to read."""
-        if file in self.texts:
-            return self.texts[file]
+        path = self.root / file
+        if file in self.texts or not path.is_file():  # a PTX file may name a device
+            return self.texts.get(file)
         try:
-            return (self.root / file).read_text(errors="replace")
-        except (OSError, ValueError):
+            return path.read_text(errors="replace")
+        except OSError:
             return None
 
 
