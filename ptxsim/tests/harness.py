@@ -7,7 +7,6 @@ import ast
 import hashlib
 import os
 import struct
-import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,12 +15,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ptxsim import nvcc
 from ptxsim.engine import Engine, load_engine
 from ptxsim.findings import scene
 from ptxsim.findings.finding import Finding
 from ptxsim.launching import Argument, Extents, Module, default_engine
 from ptxsim.native import user_cache
-from ptxsim.nvcc import cuda_program
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, Launch, Operation, Plan, Size
 from ptxsim.report import Report
@@ -34,7 +33,7 @@ SPACING = 1 << 32
 @cache
 def cuda_tool(name: str) -> Path:
     """nvcc, ptxas or nvdisasm."""
-    found = cuda_program(name)
+    found = nvcc.cuda_program(name)
     assert found, f"no {name}: pip install 'ptxsim[test]'"
     return found
 
@@ -56,9 +55,7 @@ def compiled(
         ours.write_text(source)
         ours.replace(file)
         made = target.with_suffix(f".{os.getpid()}")
-        command = [str(cuda_tool("nvcc")), f"-arch={arch}", "-std=c++17", "-lineinfo"]
-        command += [*flags.split(), "-ptx", "-o", made, file]
-        subprocess.run(command, check=True, capture_output=True)
+        made.write_text(nvcc.compiled(file, arch, "-std=c++17", *flags.split()))
         made.replace(target)
     return target.read_text(), folder
 
