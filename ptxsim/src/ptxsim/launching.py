@@ -47,7 +47,6 @@ class Module:
 
     ptx: a PTX file; a CUDA source (``.cu``), which nvcc compiles for ``arch``; or, if it has more
     than one line, PTX itself.
-    root: the folder that the findings' files are relative to, where the PTX does not tell.
     engine: without it the engine is compiled on first use.
     sources: texts of files that findings may name and that are not there to be read.
     checked: whether a launch that is not clean raises FindingsError.
@@ -62,7 +61,6 @@ class Module:
         ptx: Path | str,
         *,
         arch: str = "sm_80",
-        root: Path | None = None,
         sources: Mapping[str, str] | None = None,
         engine: Engine | None = None,
         checked: bool = False,
@@ -70,7 +68,7 @@ class Module:
     ) -> None:
         self.engine = engine or default_engine()
         self.checked = checked
-        self.origin = _origin(ptx, arch, root, sources or {})
+        self.origin = _origin(ptx, arch, sources or {})
         text = self.origin.texts[self.origin.name]
         self.simulator = Simulator(text, self.origin.root, self.engine, metrics)
         self.declared = self.simulator.declared
@@ -146,14 +144,17 @@ class Kernel:
         return report
 
 
-def _origin(ptx: Path | str, arch: str, root: Path | None, sources: Mapping[str, str]) -> Origin:
+def _origin(ptx: Path | str, arch: str, sources: Mapping[str, str]) -> Origin:
     if isinstance(ptx, str) and "\n" in ptx:
         text, name, here = ptx, "the PTX", Path.cwd()
     else:
         path = Path(ptx)
-        name, here = f"{path.stem}.ptx", path.absolute().parent
-        text = compiled(path, arch) if path.suffix == ".cu" else ptx_text(path)
-    return Origin(root or _root(text, here), name, {**sources, name: text})
+        name, here = path.name, path.absolute().parent
+        if path.suffix == ".cu":
+            name, text = f"{path.stem}.ptx", compiled(path, arch)
+        else:
+            text = ptx_text(path)
+    return Origin(_root(text, here), name, {**sources, name: text})
 
 
 def _root(ptx: str, here: Path) -> Path:
