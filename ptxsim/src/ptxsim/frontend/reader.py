@@ -84,7 +84,7 @@ class _Reader:
             raise tokens.error(phrase("only addresses of 64 bits are read"))
 
     def _section(self) -> None:
-        """``.section .debug_str { label: .b8 1, 2 .b32 label + 4 }``: tables for debuggers."""
+        """``.section .debug_str { label: .b8 1, 2 .b32 label + 4, .debug_loc }``: for debuggers."""
         tokens = self.tokens
         tokens.advance()
         tokens.take(DOT, phrase("the name of a section"))
@@ -98,7 +98,7 @@ class _Reader:
                 raise tokens.unexpected(Wanted.DATA)
             tokens.advance()
             while True:
-                if tokens.kind in (WORD, DOT):  # DOT: another section
+                if tokens.kind in (WORD, DOT):  # a label, another section
                     tokens.advance()
                 else:
                     tokens.count(Wanted.DATA)
