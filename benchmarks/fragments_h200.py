@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from benchmarks.fragments import copies, matrices, on_gpu, products
 from benchmarks.fragments.kind import Arguments, Kind, results
 from grader.build.toolchain import find_toolchain
-from ptxsim.launching import default_engine, launch
+from ptxsim.launching import Module, default_engine
 from ptxsim.outcome import SimLimits
 
 _SOURCES = Path(__file__).parent / "fragments"
@@ -49,7 +49,8 @@ def simulated(folder: Path, name: str) -> NDArray[Any] | str:
     kind = _KINDS[name]
     arguments = kind.arguments()
     ptx = (folder / kind.source).with_suffix(".ptx")
-    outcome = launch(ptx, kind.kernel, kind.blocks, kind.threads, arguments, limits=_LIMITS)
+    kernel = Module(ptx).kernel(kind.kernel)
+    outcome = kernel[kind.blocks, kind.threads](*arguments, limits=_LIMITS)
     wrong = [finding for finding in outcome.findings if finding.severity.value == "error"]
     if wrong or outcome.stopped:
         return f"the simulator: {wrong[:2]} {outcome.stopped}"

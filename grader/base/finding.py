@@ -8,8 +8,9 @@ from typing import Any
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import kernel_name as kernel_name
+from ptxsim.findings.remarks import Remark
 from ptxsim.message import Message, phrase, recognised
-from ptxsim.records import Dim3, Place, Record
+from ptxsim.records import Place
 
 
 class Kind(str, Enum):
@@ -42,17 +43,10 @@ class Kind(str, Enum):
     STATE_LEFT = "state-left"  # a call is wrong because of what the one before it left behind
 
 
-class Finding(Record):
-    """One remark about the student's code, with its place."""
+class Finding(Remark):
+    """One remark about the student's code, with its place, in the submission where possible."""
 
     kind: Kind
-    severity: Severity
-    message: Message  # one sentence a student understands
-    file: str | None = None  # inside the submission where possible
-    line: int | None = None
-    block: Dim3 | None = None
-    thread: Dim3 | None = None
-    count: int = 1  # how many times it happened
 
     @staticmethod
     def at(

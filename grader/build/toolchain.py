@@ -23,6 +23,7 @@ from pathlib import Path
 
 from grader.base import ToolchainError, answer_of, cache_folder, find_host_compiler
 from ptxsim.message import Message, clauses, phrase, verbatim
+from ptxsim.nvcc import wheel_folders
 from ptxsim.records import Record
 
 ORIGIN_VARIABLE = "SGEMM_GRADER_CUDA"
@@ -79,7 +80,7 @@ def find_toolchain(arch: str = "sm_80") -> Toolchain:
         try:
             real, ptxas, include, version = _ask(nvcc)
             root = real.parent.parent
-            programs = [place / "bin" / "nvdisasm" for place in (root, *_wheel_folders())]
+            programs = [place / "bin" / "nvdisasm" for place in (root, *wheel_folders())]
             toolchain = Toolchain(
                 nvcc=real,
                 ptxas=ptxas,
@@ -149,18 +150,10 @@ def _candidates() -> Iterator[tuple[str, Path]]:
     found = shutil.which("nvcc")
     if found:
         yield "PATH", Path(found)
-    for folder in _wheel_folders():
+    for folder in wheel_folders():
         nvcc = folder / "bin" / "nvcc"
         if os.access(nvcc, os.X_OK):
             yield "wheel", nvcc
-
-
-def _wheel_folders() -> list[Path]:
-    """``site-packages/nvidia/cu13`` and its like, newest first."""
-    spec = importlib.util.find_spec("nvidia")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    folders = [folder for place in places for folder in Path(place).glob("cu[0-9]*")]
-    return sorted(folders, key=lambda folder: folder.name, reverse=True)
 
 
 def _ask(nvcc: Path) -> tuple[Path, Path, Path, str]:

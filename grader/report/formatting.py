@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from grader import base
 from ptxsim.findings.finding import Severity
+from ptxsim.findings.remarks import clean as clean
+from ptxsim.findings.remarks import place as place
+from ptxsim.findings.remarks import places as places
+from ptxsim.findings.remarks import source_line as source_line
 from ptxsim.message import NOTHING, Message, clauses, counted, listed, phrase, verbatim
 from ptxsim.records import Record
 
@@ -32,51 +35,6 @@ _WRONG_ELEMENTS = {
     base.wrong_elements(1, 2).text: phrase("elements are wrong"),
     "{count} of them still NaN": phrase("some of them still NaN"),
 }
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-
-
-def clean(text: str) -> str:
-    """The text without terminal control characters: students write these texts."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
-
-
-def place(finding: base.Finding) -> Message:
-    """``sgemm.cu:17, block (2,0,0) thread (0,0,0), 12 times``, as far as known."""
-    parts = []
-    if finding.file is not None:
-        parts.append(verbatim(source_line(finding.file, finding.line)))
-    block, thread = (
-        each and f"({','.join(map(str, each))})" for each in (finding.block, finding.thread)
-    )
-    last = f"thread {thread}" if thread else f"block {block}" if block else ""
-    if last and last not in str(finding.message):
-        if block and thread:
-            parts.append(phrase("block {block} thread {thread}", block=block, thread=thread))
-        elif block:
-            parts.append(phrase("block {block}", block=block))
-        elif thread:
-            parts.append(phrase("thread {thread}", thread=thread))
-    if finding.count > 1:
-        parts.append(counted("{count} time", "{count} times", finding.count))
-    return listed(parts)
-
-
-def places(group: Sequence[base.Finding]) -> Message:
-    """``place`` of the first, and the lines of the others, which are about the same mistake."""
-    first = place(group[0])
-    if len(group) == 1:
-        return first
-    return counted(
-        "{place}; the same at line {lines}",
-        "{place}; the same at lines {lines}",
-        len(group) - 1,
-        place=first,
-        lines=", ".join(str(finding.line) for finding in group[1:]),
-    )
-
-
-def source_line(file: str, line: int | None) -> str:
-    return f"{file}:{line}" if line is not None else file
 
 
 class Told(Record):

@@ -1,4 +1,4 @@
-"""Group findings that come from one mistake, so that a report shows them once."""
+"""Groups of sizes in words, and sources, highlighted."""
 
 from __future__ import annotations
 
@@ -10,30 +10,9 @@ from grader.base import Finding, Result, SizeGroup, Verdict, kind_words
 from grader.report.drawing import coloured
 from grader.report.formatting import VERDICT_WORDS, clean
 from ptxsim.findings.finding import LineCount
+from ptxsim.findings.remarks import CONTEXT
 from ptxsim.message import Message, counted, listed, phrase
 from ptxsim.records import Record
-
-CONTEXT = 2  # source lines shown above and below the line of a finding
-
-
-def neighbours(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Groups of findings of one kind on nearby lines; no group is empty."""
-    groups: list[list[Finding]] = []
-    for finding in findings:
-        last = groups[-1][-1] if groups else None
-        if (
-            last is not None
-            and (last.kind, last.severity, last.file)
-            == (finding.kind, finding.severity, finding.file)
-            and last.line is not None
-            and finding.line is not None
-            and 0 < finding.line - last.line <= CONTEXT
-        ):
-            groups[-1].append(finding)
-        else:
-            groups.append([finding])
-    return groups
-
 
 # --- size groups -------------------------------------------------------------------------------
 

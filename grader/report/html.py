@@ -11,13 +11,14 @@ from grader.explain import advice_title
 from grader.report import charts, curve
 from grader.report import formatting as text
 from grader.report.drawing import Picture
-from grader.report.groups import Highlighter, Line, group_sentence, group_sentences, neighbours
+from grader.report.groups import Highlighter, Line, group_sentence, group_sentences
 from grader.report.kernels import kernel_rows
 from grader.report.measurement import measurements, peak_name
 from grader.report.pages import page
 from grader.report.why import advice_sentence, answers
 from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.findings.names import kernel_name
+from ptxsim.findings.remarks import neighbours
 from ptxsim.message import NOTHING, Message, counted, phrase, sentences
 from ptxsim.records import Record
 

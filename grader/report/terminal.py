@@ -16,12 +16,13 @@ from grader.build import coloured
 from grader.report import formatting as text
 from grader.report.bounds import speed_in_brief, speed_sentence
 from grader.report.curve import next_sentence
-from grader.report.groups import CONTEXT, group_sentences, neighbours
+from grader.report.groups import group_sentences
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
 from grader.report.why import advice_in_brief, advice_sentence, advice_shown
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import kernel_name
+from ptxsim.findings.remarks import excerpt, neighbours
 from ptxsim.message import counted, phrase, verbatim
 
 Detail = Literal["verdict", "brief", "all"]
@@ -219,8 +220,8 @@ def _findings(
         )
         if where := text.places(group):
             yield _indented(Text(text.clean(language(where)), style="dim"))
-        if excerpt := _excerpt(group, sources):
-            yield _indented(excerpt)
+        if lines := _excerpt(group, sources):
+            yield _indented(lines)
     if hidden := sum(map(len, groups[most:])):
         more = counted(
             "… and {count} more finding in the result document",
@@ -230,26 +231,14 @@ def _findings(
         yield Text("\n" + language(more))
 
 
-def _excerpt(group: list[base.Finding], sources: Mapping[str, str]) -> Text | None:
+def _excerpt(group: list[base.Finding], sources: Mapping[str, str]) -> Text:
     """The marked lines that the group names, with a few lines around them."""
-    source = sources.get(group[0].file or "")
-    marked = [finding.line for finding in group if finding.line is not None]
-    if source is None or not marked:
-        return None
-    lines = source.splitlines()
-    if max(marked) > len(lines):
-        return None
-    first = max(1, min(marked) - CONTEXT)
-    last = min(len(lines), max(marked) + CONTEXT)
-    width = len(str(last))
-    excerpt = Text(no_wrap=True, overflow="ellipsis")
-    for number in range(first, last + 1):
-        here = number in marked
-        margin = f"{'>' if here else ' '} {number:>{width}} │ "
-        excerpt.append(margin, "bold red" if here else "dim")
-        excerpt.append(text.clean(lines[number - 1].expandtabs(4)), "bold" if here else "")
-        excerpt.append("\n" if number < last else "")
-    return excerpt
+    shown = Text(no_wrap=True, overflow="ellipsis")
+    for line in excerpt(sources.get(group[0].file or ""), group):
+        shown.append("\n" if shown else "")
+        shown.append(line.margin, "bold red" if line.marked else "dim")
+        shown.append(line.text, "bold" if line.marked else "")
+    return shown
 
 
 # --- why this speed ---------------------------------------------------------------------------

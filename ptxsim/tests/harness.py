@@ -5,11 +5,8 @@
 
 import ast
 import hashlib
-import importlib.util
 import os
-import shutil
 import struct
-import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -18,13 +15,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ptxsim import nvcc
 from ptxsim.engine import Engine, load_engine
 from ptxsim.findings import scene
 from ptxsim.findings.finding import Finding
-from ptxsim.launching import default_engine
+from ptxsim.launching import Argument, Extents, Module, default_engine
 from ptxsim.native import user_cache
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, Launch, Operation, Plan, Size
+from ptxsim.report import Report
 from ptxsim.simulator import Simulator
 
 FIRST_ADDRESS = 0x7F00_0000_0000
@@ -33,16 +32,10 @@ SPACING = 1 << 32
 
 @cache
 def cuda_tool(name: str) -> Path:
-    """nvcc, ptxas or nvdisasm: on PATH, beside the nvcc there, or from the PyPI wheels."""
-    places = [found] if (found := shutil.which(name)) else []
-    if nvcc := shutil.which("nvcc"):
-        places.append(str(Path(nvcc).resolve().with_name(name)))
-    wheels = importlib.util.find_spec("nvidia")
-    for folder in wheels.submodule_search_locations or () if wheels else ():
-        places += map(str, Path(folder).glob(f"cu[0-9]*/bin/{name}"))
-    found = next((place for place in places if os.access(place, os.X_OK)), None)
+    """nvcc, ptxas or nvdisasm."""
+    found = nvcc.cuda_program(name)
     assert found, f"no {name}: pip install 'ptxsim[test]'"
-    return Path(found)
+    return found
 
 
 @cache
@@ -62,9 +55,7 @@ def compiled(
         ours.write_text(source)
         ours.replace(file)
         made = target.with_suffix(f".{os.getpid()}")
-        command = [str(cuda_tool("nvcc")), f"-arch={arch}", "-std=c++17", "-lineinfo"]
-        command += [*flags.split(), "-ptx", "-o", made, file]
-        subprocess.run(command, check=True, capture_output=True)
+        made.write_text(nvcc.compiled(file, arch, "-std=c++17", *flags.split()))
         made.replace(target)
     return target.read_text(), folder
 
@@ -130,6 +121,20 @@ def planned(
     )
 
 
+def launch(
+    ptx: Path,
+    kernel: str,
+    grid: Extents,
+    block: Extents,
+    arguments: Sequence[Argument],
+    shared: int = 0,
+    **options: Any,
+) -> Report:
+    """Launch a kernel of the file ``ptx`` on ``engine()``."""
+    module = Module(ptx, engine=engine())
+    return module.kernel(kernel)[grid, block, shared](*arguments, **options)
+
+
 def run(
     source: str,
     arrays: Sequence[np.ndarray],
@@ -159,6 +164,7 @@ def run_ptx(
     stack: int = 1024,
     cooperative: bool = False,
     turn: int = 0,
+    seed: int = 0,
 ) -> SimOutcome:
     """Launch ``kernel``, or the first one of ``ptx``.
 
@@ -177,4 +183,4 @@ def run_ptx(
     plan = planned(allocations, launch, inputs=inputs, outputs=outputs)
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
     limits = SimLimits(seconds=seconds, resident=resident)
-    return simulator.run(plan, buffers, limits, turn=turn)
+    return simulator.run(plan, buffers, limits, turn=turn, seed=seed)

@@ -1,5 +1,6 @@
 """ptxsim as a stranger meets it: the README's example, and arguments that do not fit."""
 
+import os
 import re
 import subprocess
 import sys
@@ -8,10 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from harness import cuda_tool, engine, kernels
+from harness import compiled, cuda_tool, engine, kernels, launch
+from ptxsim import FindingsError, Module, Output
 from ptxsim.findings.finding import Kind
-from ptxsim.launching import Output, engine_path, launch
+from ptxsim.launching import engine_path
+from ptxsim.nvcc import CompileError
 from ptxsim.outcome import RefusedProgram
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -44,6 +48,101 @@ def test_the_example_runs_and_prints_what_it_says(
     assert done.stdout == block("text")
 
 
+def test_a_report_says_what_is_wrong_and_where(tmp_path: Path) -> None:
+    """Also from text alone, of a source elsewhere; an index counts the array's own elements."""
+    source = block("cuda").replace("float* y", "double* y")
+    ptx, folder = compiled(source, name="scale")
+    (tmp_path / "scale.ptx").write_text(ptx)
+    x, y = np.ones(64, np.float32), np.zeros(60)
+    for given in (tmp_path / "scale.ptx", ptx):
+        report = Module(given, engine=engine()).kernel("scale")[2, 32](x, Output(y), 3)
+        assert y[59] == 3 and not report.clean
+        with pytest.raises(FindingsError) as error:
+            report.raise_for_findings()
+        said = str(error.value)
+        assert (
+            "global write: block (1,0,0) thread (28,0,0) writes 8 bytes at argument 1[60]" in said
+        )
+        assert said.endswith("\n  > 3 │   y[i] = factor * x[i];\n    4 │ }")
+    assert Module(folder / "scale.ptx", engine=engine()).kernels == ("scale",)
+    report = Module(ptx, engine=engine()).kernel("scale")[1, 32](x, Output(y), 3)
+    assert str(report) == "scale: nothing found"
+
+
+def test_a_checked_module_raises_and_cuda_sources_are_compiled(tmp_path: Path) -> None:
+    file = tmp_path / "k.cu"
+    file.write_text("__global__ void k(int* a) { a[threadIdx.x] = 1; }")
+    kernel = Module(file, engine=engine(), checked=True).kernel("k")
+    with pytest.raises(FindingsError, match=r"argument 0\[4\](.|\n)*> 1 │ __global__ void k"):
+        kernel[1, 5](np.zeros(4, np.int32))
+    file.write_text("__global__ void k(int* a) { b[0] = 1; }")
+    with pytest.raises(CompileError, match=r'k\.cu\(1\): error: identifier "b" is undefined$'):
+        Module(file, engine=engine())
+
+
+ORDERS = """
+extern "C" __global__ void appends(int* list, int* count) {
+  if (threadIdx.x % 32 == 0) list[atomicAdd(count, 1)] = 4 * blockIdx.x + threadIdx.x / 32;
+}
+extern "C" __global__ void sums(float* sum, int* count) {
+  atomicAdd(sum, 1 / (1.0f + blockIdx.x * blockDim.x + threadIdx.x));
+}
+extern "C" __global__ void first(int* a, int* count) {
+  if (threadIdx.x == 0 && atomicAdd(count, 1) == 0 && blockIdx.x % 7) a[64] = 1;
+}
+"""
+
+
+def test_orders_of_blocks_and_warps(tmp_path: Path) -> None:
+    ptx, _ = compiled(ORDERS, name="orders")
+    module = Module(ptx, engine=engine())
+
+    def run(kernel: str, **orders: Any) -> tuple[str, NDArray[Any]]:
+        a = np.zeros(64, np.float32 if kernel == "sums" else np.int32)
+        launch = module.kernel(kernel)[8, 128]
+        return str(launch(a, np.zeros(1, np.int32), **orders)), a
+
+    said, a = run("appends")
+    assert said == "appends: nothing found" and a.tolist() == [*range(32), *[0] * 32]
+    said, a = run("appends", orders=5)
+    assert "argument 0[0] depends on the order" in said and said.count("argument 0") == 1
+    assert "is 0 in the order of their numbers and 31 in the reverse one; 32 of 64" in said
+    assert a.tolist() == [*range(32), *[0] * 32]
+    assert run("sums", orders=4)[0] == "sums: nothing found"
+    assert "order-dependence" in run("sums", orders=4, tolerance=0)[0]
+    assert run("first", orders=2)[0] == "first: nothing found"  # block 0 or 7 begins
+    seeds = [run("first", orders=3, seed=seed)[0] for seed in range(1, 9)]
+    assert sum("writes 4 bytes at argument 0[64]" in said for said in seeds) >= 4
+    with pytest.raises(ValueError, match="0 orders from seed 1: both must be 1 or more"):
+        run("first", orders=0)
+
+
+def test_the_fixture_fails_a_test_with_the_sentence(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text("__global__ void k(int* a) { a[threadIdx.x] = 1; }")
+    plugin = ["-p", "ptxsim.pytest_plugin", str(tmp_path)]
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(Path(__file__).parent)}
+    for n in (4, 3):
+        module = "ptxsim('k.cu', engine=harness.engine())"
+        test = f"def test_k(ptxsim):\n    {module}.kernel('k')[1, 4](np.zeros({n}, np.int32))\n"
+        (tmp_path / "test_k.py").write_text(f"import harness\nimport numpy as np\n\n{test}")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", *plugin],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | alone,
+        )
+        assert done.returncode == (n == 3), done.stdout
+    assert "block (0,0,0) thread (3,0,0) writes 4 bytes at argument 0[3]" in done.stdout
+    assert "launching.py" not in done.stdout  # the traceback ends at the test's line
+
+
+def test_importing_loads_nothing() -> None:
+    said = "import ptxsim, sys; print(len([n for n in sys.modules if n[:7] == 'ptxsim.']))"
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
+
+
 def test_the_readme_explains_every_kind() -> None:
     assert re.findall(r"^\| `([a-z-]+)` \|", README, re.MULTILINE) == [k.value for k in Kind]
 
@@ -56,14 +155,14 @@ def ptx(tmp_path: Path) -> Path:
 
 
 def add(ptx: Path, *arguments: Any, kernel: str = "add", threads: int = 1) -> Any:
-    return launch(ptx, kernel, 1, threads, arguments, engine=engine())
+    return launch(ptx, kernel, 1, threads, arguments)
 
 
 def test_numbers_take_the_size_of_their_parameters(ptx: Path) -> None:
     a, b = np.zeros(1, np.float32), np.full(1, 2, np.float32)
-    for n, f in ((-3, 0.5), (np.int32(-3), np.float32(0.5)), (b"\xfd\xff\xff\xff", 0.5)):
+    for n, f in ((-3, 1), (np.int32(-3), np.float32(1)), (b"\xfd\xff\xff\xff", 1.0)):
         assert add(ptx, Output(a), b, n, f).findings == ()
-        assert a[0] == -0.5
+        assert a[0] == 0
 
 
 def test_an_output_holds_nothing_and_one_array_may_be_passed_twice(ptx: Path) -> None:
@@ -78,6 +177,7 @@ A, B = np.zeros(4, np.float32), np.zeros(4, np.float32)
 UNFIT = {
     "takes 4 arguments, not 2": (A, B),
     "argument 2: 4294967296 does not fit 4 bytes": (A, B, 2**32, 1.0),
+    "argument 2: 0.5 is no integer (s32)": (A, B, 0.5, 1.0),
     "argument 3 has 8 bytes, its parameter 4": (A, B, 1, np.float64(1)),
     "argument 0 has 4 bytes, its parameter 8": (np.int32(0), B, 1, 1.0),
     "argument 1: it overlaps another array": (A, A[1:], 1, 1.0),

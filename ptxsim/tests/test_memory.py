@@ -8,12 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine, kernels, launched, planned, run, run_ptx, sentence, table, values
+from harness import (
+    kernels,
+    launch,
+    launched,
+    planned,
+    run,
+    run_ptx,
+    sentence,
+    table,
+    values,
+)
 from ptxsim.findings.finding import Kind
 from ptxsim.frontend.module import read_module
-from ptxsim.launching import Output, launch
 from ptxsim.lowering.notes import origins, tensor_core_notes
 from ptxsim.outcome import RefusedProgram, SimOutcome
+from ptxsim.tensor_maps import Output
 
 
 def run_shared(
@@ -22,7 +32,7 @@ def run_shared(
     path = tmp_path / "shared.ptx"
     path.write_text(kernels("shared_arrays.ptx", body=body, target=target))
     out = np.zeros(1, np.uint32)
-    outcome = launch(path, "k", 1, 1, [Output(out), n], shared_bytes=256, engine=engine())
+    outcome = launch(path, "k", 1, 1, [Output(out), n], shared=256)
     return outcome, int(out[0])
 
 
@@ -159,7 +169,7 @@ def test_each_instruction(body: str, value: str, width: str, known: str, tmp_pat
     path = tmp_path / "bits.ptx"
     path.write_text(kernels("undefined_bits.ptx", body=body, value=value, width=width))
     out = np.zeros(1, np.uint64)
-    found = launch(path, "k", 1, 32, [Output(out), 5], engine=engine()).findings
+    found = launch(path, "k", 1, 32, [Output(out), 5]).findings
     kinds = [each.kind for each in found if each.kind is not Kind.RACE]
     assert kinds == [Kind.UNINITIALIZED_READ] * (known == "unknown")
 

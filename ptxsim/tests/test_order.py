@@ -57,14 +57,20 @@ def bad_lines(kernel: str) -> set[int]:
     return found
 
 
+# In most other orders no_barrier_behind_the_flag writes equal values, which is but a warning.
+ORDERS: dict[str, dict[str, int]] = {
+    "forwards": {},
+    "backwards": {"turn": 1},
+    "shuffled": {"seed": 5},
+}
 RIGHT = {kernel: row for kernel, *row in values("right_order.txt")}
 
 
-@pytest.mark.parametrize("turn", [0, 1], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kernel", RIGHT)
-def test_right_kernels_are_not_accused(kernel: str, turn: int) -> None:
+def test_right_kernels_are_not_accused(kernel: str, order: str) -> None:
     blocks, threads, *scalars = RIGHT[kernel]
-    outcome, a, b = watch(kernel, blocks, threads, *scalars, turn=turn)
+    outcome, a, b = watch(kernel, blocks, threads, *scalars, **ORDERS[order])
     assert outcome.findings == () and outcome.stopped is None
     match kernel:
         case "last_block_adds":
@@ -92,12 +98,12 @@ def test_right_kernels_are_not_accused(kernel: str, turn: int) -> None:
 WRONG = {kernel: row for kernel, *row in values("wrong_order.txt")}
 
 
-@pytest.mark.parametrize("turn", [0, 1], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kernel", WRONG)
-def test_wrong_kernels_are_told_what_is_wrong(kernel: str, turn: int) -> None:
+def test_wrong_kernels_are_told_what_is_wrong(kernel: str, order: str) -> None:
     blocks, threads, name, says, *scalars = WRONG[kernel]
     event = Event[name]
-    outcome, _, _ = watch(kernel, blocks, threads, *scalars, turn=turn)
+    outcome, _, _ = watch(kernel, blocks, threads, *scalars, **ORDERS[order])
     found = [f for f in outcome.findings if f.event is event]
     assert found, outcome.findings
     assert says in sentence(found[0])

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fragments.generate import COUNT, VARIABLES, program
-from harness import compiled, engine, kernels
-from ptxsim.launching import launch
+from harness import compiled, kernels, launch
 from ptxsim.outcome import RefusedProgram, SimLimits
 from ptxsim.tensor_maps import Output
 
@@ -60,9 +59,8 @@ def test_any_geometry_agrees_with_numpy(
         (-(-m // bm) + spare[0], -(-n // bn) + spare[1]),
         block,
         [a, b, Output(c), m, n, k],
-        shared_bytes=4 * bk * (bm + bn),
+        shared=4 * bk * (bm + bn),
         limits=LIMITS,
-        engine=engine(),
     )
 
     assert outcome.findings == ()
@@ -140,7 +138,6 @@ def disagreement(fragments: Fragments, seed: int) -> str:
             96,
             [given_values, np.zeros(1, np.int64), Output(got), rows],
             limits=LIMITS,
-            engine=engine(),
         )
     except RefusedProgram as refusal:
         return f"fragment {seed}: {refusal}"

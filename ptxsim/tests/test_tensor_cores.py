@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import compiled, engine, sentence, table
+from harness import compiled, launch, sentence, table
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind, Severity
-from ptxsim.launching import launch
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.tensor_maps import DataType, Swizzle, TensorMap
 
@@ -61,7 +60,7 @@ def bad_lines() -> dict[str, set[int]]:
 def test_products_of_warps(ptx: Path, kernel: str, columns: int) -> None:
     m, n, k = 32, 48, 64
     a, b, c = halves(m, k), halves(k, n), np.zeros((m, n), np.float32)
-    outcome = launch(ptx, kernel, (n // columns, m // 16), 32, [a, b, c, n, k], engine=engine())
+    outcome = launch(ptx, kernel, (n // columns, m // 16), 32, [a, b, c, n, k])
     assert not seen(outcome)
     assert (c == a.astype(np.float32) @ b.astype(np.float32)).all()
 
@@ -70,7 +69,7 @@ def test_a_product_by_wgmma_and_tma(ptx: Path) -> None:
     m, n, k = 128, 24, 320
     a, b, c = halves(m, k), halves(n, k), np.zeros((m, n), np.float32)
     maps = tensor(a, (64, 64), Swizzle.BYTES_128), tensor(b, (64, 8), Swizzle.BYTES_128)
-    outcome = launch(ptx, "gemm_wgmma", (n // 8, m // 64), 128, [*maps, c, n, k], engine=engine())
+    outcome = launch(ptx, "gemm_wgmma", (n // 8, m // 64), 128, [*maps, c, n, k])
     assert not seen(outcome)
     assert (c == a.astype(np.float32) @ b.astype(np.float32).T).all()
 
@@ -100,7 +99,7 @@ def run(ptx: Path, kernel: str) -> tuple[SimOutcome, list[NDArray[np.generic]]]:
     if f"__cluster_dims__(2, 1, 1) {kernel}(" in text:
         grid = 2
     limits = SimLimits(seconds=20.0, steps=1 << 22)
-    outcome = launch(ptx, kernel, grid, threads, arguments, engine=engine(), limits=limits)
+    outcome = launch(ptx, kernel, grid, threads, arguments, limits=limits)
     return outcome, arrays
 
 
@@ -216,8 +215,8 @@ def test_tensor_maps_that_the_driver_refuses(
         "box": (32, 32),
     }
     with pytest.raises(ValueError, match="cuTensorMapEncodeTiled") as refused:
-        launch(ptx, "copies_a_tile", 1, 128, [TensorMap(**fields | change), halves(2048)],  # type: ignore[arg-type]
-               engine=engine())  # fmt: skip
+        given = TensorMap(**fields | change)  # type: ignore[arg-type]
+        launch(ptx, "copies_a_tile", 1, 128, [given, halves(2048)])
     assert says in str(refused.value)
 
 
@@ -225,14 +224,14 @@ def test_tensor_maps_that_lie(ptx: Path) -> None:
     """More rows than the allocation has; bytes that are no map; too few dimensions."""
     array = halves(64, 64)
     long = TensorMap(array, DataType.FLOAT16, (64, 128), (128,), (32, 32))
-    outcome = launch(ptx, "copies_an_edge", 1, 128, [long, halves(2048)], engine=engine())
+    outcome = launch(ptx, "copies_an_edge", 1, 128, [long, halves(2048)])
     assert not seen(outcome)  # what the tile holds of it is there
     short = TensorMap(array[:40], DataType.FLOAT16, (64, 64), (128,), (32, 32))
-    (found,) = seen(launch(ptx, "copies_a_tile", 1, 128, [short, halves(2048)], engine=engine()))
+    (found,) = seen(launch(ptx, "copies_a_tile", 1, 128, [short, halves(2048)]))
     assert found.event is Event.OUT_OF_BOUNDS and "past the end" in sentence(found)
     for bad, says in ((bytes(128), "invalid tensor map"), (None, "of 1 dimensions")):
         line = TensorMap(array, DataType.FLOAT16, (4096,), (), (32,))
         given = line if bad is None else bad
-        outcome = launch(ptx, "copies_a_tile", 1, 128, [given, halves(2048)], engine=engine())
+        outcome = launch(ptx, "copies_a_tile", 1, 128, [given, halves(2048)])
         found = next(each for each in seen(outcome) if each.event is Event.BAD_TENSOR_MAP)
         assert says in sentence(found)

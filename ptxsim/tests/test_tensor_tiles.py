@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import engine, kernels, sentence, values
+from harness import kernels, launch, sentence, values
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Kind, Severity
-from ptxsim.launching import launch
 from ptxsim.tensor_maps import DataType, Output, Swizzle, TensorMap
 
 TILES = values("tiles.txt")
@@ -92,7 +91,7 @@ def brought_and_taken(
     expected = laid_out(tile, box, swizzle)
     words = np.zeros_like(expected)
     given = map_of(tensor, extents, box, swizzle)
-    outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
+    outcome = launch(ptx, "brings", 1, 32, [given, Output(words)])
     gaps = bool((expected == -1).any())  # nothing was ever written there
     assert [f.event for f in outcome.findings] == [Event.UNDEFINED_STORE] * gaps
     np.testing.assert_array_equal(words[expected != -1], expected[expected != -1])
@@ -103,7 +102,7 @@ def brought_and_taken(
         expected[target] = tile[place]
     given = map_of(tensor, extents, box, swizzle)
     words = laid_out(tile, box, swizzle)
-    outcome = launch(ptx, "takes", 1, 32, [given, words], engine=engine())
+    outcome = launch(ptx, "takes", 1, 32, [given, words])
     before = [f"has {a} as coordinate {d} " for d, a in enumerate(at) if a < 0]
     assert [f.event for f in outcome.findings] == [Event.TILE_BEFORE_TENSOR] * bool(before)
     for found in outcome.findings:
@@ -137,7 +136,7 @@ def test_the_last_16_bytes_of_a_row_are_stored_whole(room: int, tmp_path: Path) 
     tensor = np.full(room, -1, np.float32)
     words = np.arange(32, dtype=np.float32)
     given = map_of(tensor, (5,), (32,), Swizzle.NONE)
-    found = launch(ptx, "takes", 1, 32, [given, words], engine=engine()).findings
+    found = launch(ptx, "takes", 1, 32, [given, words]).findings
     assert [each.kind for each in found] == [Kind.OUT_OF_BOUNDS] * (room == 5)
     if not found:
         np.testing.assert_array_equal(tensor, words[:room])
@@ -152,7 +151,7 @@ def test_only_what_is_stored_must_have_been_written(
     tensor = np.full((4, 32), -1, np.float32)
     map_ = TensorMap(tensor, DataType.FLOAT32, extents, (128,), (32, 4))
     words = np.arange(64, dtype=np.float32)
-    found = launch(ptx, "takes", 1, 32, [map_, words], engine=engine()).findings
+    found = launch(ptx, "takes", 1, 32, [map_, words]).findings
     assert [each.event for each in found] == [Event.UNDEFINED_STORE] * (extents[1] > 2)
     columns = -(-extents[0] // 4) * 4  # the last 16 bytes of a row are stored whole
     np.testing.assert_array_equal(tensor[:2, :columns], words.reshape(2, 32)[:, :columns])
@@ -164,7 +163,7 @@ def test_a_row_that_begins_anywhere_is_not_stored_beyond_its_end(tmp_path: Path)
     tensor = np.full(100, -1, np.float32)
     given = map_of(tensor, (100,), (32,), Swizzle.NONE)
     words = np.arange(32, dtype=np.float32)
-    found = launch(ptx, "takes", 1, 32, [given, words], engine=engine()).findings
+    found = launch(ptx, "takes", 1, 32, [given, words]).findings
     assert [each.event for each in found] == [Event.TILE_MISALIGNED]
     np.testing.assert_array_equal(tensor[:29], words[3:])
     assert (tensor[29:] == -1).all()
@@ -177,7 +176,7 @@ def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_pat
     ptx = ptx_for((4, 11), (0, 0), tmp_path, room=room)
     tensor = np.ones((11, 4), np.float32)
     given = map_of(tensor, (4, 11), (4, 11), Swizzle.BYTES_128)
-    outcome = launch(ptx, kernel, 1, 32, [given, np.zeros(44, np.float32)], engine=engine())
+    outcome = launch(ptx, kernel, 1, 32, [given, np.zeros(44, np.float32)])
     beyond = [f for f in outcome.findings if f.kind is Kind.OUT_OF_BOUNDS]
     assert bool(beyond) == (room < 11 * 128)
     assert not any(f.kind is Kind.RACE for f in outcome.findings)
@@ -194,7 +193,7 @@ def test_a_tile_begins_at_a_multiple_of_16_bytes(
     ptx = ptx_for((4, 8), (first, other), tmp_path)  # 4 words a row, in elements of any size
     tensor, words = np.ones(1024, np.float32), np.ones(32, np.float32)
     given = TensorMap(tensor, DataType[type_], (64, 8), (512,), (16 // each, 8))
-    found = launch(ptx, kernel, 1, 32, [given, words], engine=engine()).findings
+    found = launch(ptx, kernel, 1, 32, [given, words]).findings
     events = [Event.TILE_MISALIGNED] * bool(says)
     if kernel == "takes" and first == -8:
         events, says = [Event.TILE_BEFORE_TENSOR], "has -8 as coordinate 0 "
@@ -221,7 +220,7 @@ def test_what_fills_with_nan(type_: DataType, bits: np.generic, tmp_path: Path) 
     for fills in (False, True):
         words = np.zeros(32, np.float32)
         given = TensorMap(tensor, type_, (64 // each,), (), (128 // each,), fills_nan=fills)
-        outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
+        outcome = launch(ptx, "brings", 1, 32, [given, Output(words)])
         assert outcome.findings == ()
         assert set(words.view(bits.dtype)[64 // each :]) == {bits if fills else 0}
         assert (words[:16] == 1).all()
@@ -235,7 +234,7 @@ def test_what_is_brought_as_tf32_is_rounded(type_: DataType, tmp_path: Path) -> 
     ptx = ptx_for((32,), (0,), tmp_path)
     tensor, words = np.array(list(ROUNDED), np.uint32), np.zeros(32, np.uint32)
     given = TensorMap(tensor, type_, (tensor.size,), (), (32,))
-    outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
+    outcome = launch(ptx, "brings", 1, 32, [given, Output(words)])
     assert outcome.findings == ()
     expected = list(ROUNDED) if type_ is DataType.FLOAT32 else list(ROUNDED.values())
     assert [hex(word) for word in words[: tensor.size]] == [hex(word) for word in expected]
@@ -257,7 +256,7 @@ def test_maps_may_lie_in_device_memory_and_tensors_behind_an_arrays_start(tmp_pa
         TensorMap(tensor, DataType.FLOAT32, (32,), (), (32,), offset=offset) for offset in (0, 128)
     ]
     words = np.zeros(32, np.float32)
-    outcome = launch(ptx, "brings", 1, 32, [maps, Output(words)], engine=engine())
+    outcome = launch(ptx, "brings", 1, 32, [maps, Output(words)])
     assert outcome.findings == ()
     np.testing.assert_array_equal(words, tensor[32:])
 
@@ -281,7 +280,7 @@ def test_a_tile_that_no_block_has_room_for(
     ptx.write_text(kernels("giant_tiles.ptx", moves=moves))
     array = np.zeros(1 << 20, np.uint8)
     tensor = TensorMap(array, DataType.UINT8, (256, 256, 256, 256), (256, 1 << 16, 1 << 16), box)
-    outcome = launch(ptx, "moves", 1, 1, [tensor], engine=engine())
+    outcome = launch(ptx, "moves", 1, 1, [tensor])
     (found,) = [each for each in outcome.findings if each.event is Event.OUT_OF_BOUNDS]
     assert f"shared {access}" in sentence(found)
     assert "across the end of the 128-byte array tile" in sentence(found)

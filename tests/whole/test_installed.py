@@ -156,7 +156,7 @@ def test_the_simulator_from_source_without_cmake(built: Path, tmp_path: Path) ->
     head = ".version 7.0\n.target sm_80\n.address_size 64\n"
     (tmp_path / "k.ptx").write_text(f"{head}.visible .entry k() {{ ret; }}\n")
     done = subprocess.run(
-        [here.python, "-c", "from ptxsim.launching import launch; launch('k.ptx', 'k', 1, 1, [])"],
+        [here.python, "-c", "import ptxsim; ptxsim.Module('k.ptx').kernel('k')[1, 1]()"],
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(tmp_path)},
         cwd=tmp_path,
         capture_output=True,

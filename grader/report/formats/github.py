@@ -5,22 +5,22 @@ https://docs.github.com/actions/reference/workflow-commands-for-github-actions (
 A step shows ten errors and ten warnings at most. Points are reported as GitHub Classroom's
 autograding-grading-reporter did: a notice "Autograding report" with totalPoints and maxPoints.
 
-SARIF 2.1.0: https://docs.oasis-open.org/sarif/sarif/v2.1.0/ (read 2026-11-22); editors read it.
+SARIF is ptxsim/findings/sarif.py's.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
-from urllib.parse import quote
 
-from grader.base import ENGLISH, Kind, Language, Result, Verdict, kind_words, size_text
+from grader.base import ENGLISH, Language, Result, Verdict, kind_words, size_text
 from grader.report import formats
 from grader.report import formatting as text
 from grader.report.formatting import clean
 from ptxsim.findings.finding import Severity
+from ptxsim.findings.sarif import SarifResult, sarif_result
+from ptxsim.findings.sarif import sarif as document
 from ptxsim.message import phrase
 
 _EACH = 10  # annotations of one level that GitHub shows
@@ -113,12 +113,7 @@ def outputs(result: Result) -> str:
 
 # --- SARIF -------------------------------------------------------------------------------------
 
-SCHEMA = (
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-)
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 _COMPILE_ERROR = "compile-error"
-_VERDICT = "verdict-"
 
 
 def sarif(result: Result, folder: str = "", language: Language = ENGLISH) -> str:
@@ -128,75 +123,38 @@ def sarif(result: Result, folder: str = "", language: Language = ENGLISH) -> str
     """
     failed = result.verdict is Verdict.IE
     results = [] if failed else list(_results(result, folder, language))
-    used = {str(each["ruleId"]) for each in results}
-    invocation: dict[str, object] = {"executionSuccessful": not failed}
-    if failed:
-        words = formats.why(result, language)
-        invocation["toolExecutionNotifications"] = [{"level": "error", "message": {"text": words}}]
-    run = {
-        "tool": {
-            "driver": {
-                "name": "sgemm-grader",
-                "version": result.environment.grader,
-                "rules": [_rule(name, language) for name in sorted(used)],
-            }
-        },
-        "automationDetails": {"id": f"sgemm-grader/{result.lab.id}/"},
-        "invocations": [invocation],
-        "results": results,
-    }
-    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    rule = _verdict_rule(result)
+    words = {rule: language(text.VERDICT_WORDS[result.verdict])}
+    used = words if any(each.rule == rule for each in results) else {}
+    why = formats.why(result, language) if failed else None
+    version = result.environment.grader
+    return document("sgemm-grader", version, result.lab.id, results, why, used)
 
 
-def _rule(name: str, language: Language) -> dict[str, object]:
-    if name.startswith(_VERDICT):
-        words = language(text.VERDICT_WORDS[Verdict(name.removeprefix(_VERDICT).upper())])
-    else:
-        words = name.replace("-", " ")
-    return {"id": name, "shortDescription": {"text": words[:1].upper() + words[1:]}}
-
-
-def _results(result: Result, folder: str, language: Language) -> Iterator[dict[str, object]]:
+def _results(result: Result, folder: str, language: Language) -> Iterator[SarifResult]:
     main = result.problem.main
     for error in formats.compile_errors(result):
-        said = error.text
-        yield _result(_COMPILE_ERROR, "error", said, _at(folder, error.file), error.line, said)
-    for finding in result.findings:
-        # Code scanning ignores what has no place. The English message is enough to tell that it is
-        # the same finding after lines above it have changed, or the language.
-        found = _result(
-            Kind(finding.kind).value,
-            _LEVELS[finding.severity],
-            language(finding.message),
-            _at(folder, finding.file or main),
-            finding.line or 1,
-            str(finding.message),
+        yield SarifResult(
+            rule=_COMPILE_ERROR,
+            severity=Severity.ERROR,
+            message=error.text,
+            path=_at(folder, error.file),
+            line=error.line or 1,
+            same=error.text,
         )
-        where = {"count": finding.count, "block": finding.block, "thread": finding.thread}
-        found["properties"] = {name: value for name, value in where.items() if value is not None}
-        yield found
+    for finding in result.findings:
+        path = _at(folder, finding.file or main)
+        yield sarif_result(finding, finding.kind.value, language(finding.message), path)
     if rest := formats.unplaced(result, language):
-        rule = f"{_VERDICT}{result.verdict.value.lower()}"
-        yield _result(rule, "error", rest, _at(folder, main), 1, formats.unplaced(result))
+        yield SarifResult(
+            rule=_verdict_rule(result),
+            severity=Severity.ERROR,
+            message=rest,
+            path=_at(folder, main),
+            line=1,
+            same=formats.unplaced(result),
+        )
 
 
-def _result(
-    rule: str, level: str, message: str, path: str, line: int | None, same: str
-) -> dict[str, object]:
-    """same: what tells that two runs found the same."""
-    digest = hashlib.sha256(f"{rule}\0{path}\0{same}".encode()).hexdigest()[:32]
-    return {
-        "ruleId": rule,
-        "level": level,
-        "message": {"text": clean(message)},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": quote(path)},
-                    "region": {"startLine": line},
-                }
-            }
-        ],
-        "partialFingerprints": {"finding/v1": digest},
-    }
+def _verdict_rule(result: Result) -> str:
+    return f"verdict-{result.verdict.value.lower()}"

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +23,7 @@ from grader.run.simulator.messages import BlockCapacity
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Severity
-from ptxsim.findings.scene import sentence
+from ptxsim.findings.remarks import remark
 from ptxsim.message import NOTHING, enumerated, listed, phrase, verbatim
 from ptxsim.outcome import Reason, RefusedProgram, SimOutcome
 from ptxsim.records import Plan, Record, Size
@@ -200,15 +201,8 @@ _REFUSALS = {
 
 def worded(findings: Sequence[simulator.Finding], gpu: str = "") -> tuple[Finding, ...]:
     """gpu: that more blocks wait for each other than it holds, where one does."""
-    return tuple(
-        Finding.at(
-            *(seen.place, Kind(seen.kind.value), seen.severity, sentence(seen, gpu)),
-            block=seen.block,
-            thread=seen.thread,
-            count=seen.count,
-        )
-        for seen in findings
-    )
+    told = (msgspec.structs.asdict(remark(seen, gpu)) for seen in findings)
+    return tuple(Finding(**each | {"kind": Kind(each["kind"])}) for each in told)
 
 
 def rejected(refusal: RefusedProgram) -> Rejected:

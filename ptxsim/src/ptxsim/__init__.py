@@ -5,3 +5,25 @@ registers, engine/ (C++) interprets warps over shadowed memory, simulator.py run
 sampling.py counts a few blocks of large ones, findings/ turns events into records. README.md has an
 example.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxsim.launching import Module as Module
+    from ptxsim.report import FindingsError as FindingsError
+    from ptxsim.report import Report as Report
+    from ptxsim.tensor_maps import Output as Output
+    from ptxsim.tensor_maps import TensorMap as TensorMap
+
+__all__ = ["FindingsError", "Module", "Output", "Report", "TensorMap"]
+_HOMES = {"Module": "launching", "Output": "tensor_maps", "TensorMap": "tensor_maps"}
+
+
+def __getattr__(name: str) -> object:
+    """Load what somebody asks for, and no more."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ptxsim' has no attribute {name!r}")
+    return getattr(import_module(f"ptxsim.{_HOMES.get(name, 'report')}"), name)

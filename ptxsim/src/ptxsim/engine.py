@@ -48,7 +48,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_snapshot": "ipq",
     "sim_replay": "ip",
     "sim_undo_looks": "-p",
-    "sim_order": "-piu",
+    "sim_order": "-puu",
     "sim_trace": "-pi",
     "sim_follows": "-pi",
     "sim_regions": "qp",

@@ -1,4 +1,4 @@
-"""One launch of one kernel from a PTX file, with numpy arrays in place of device memory."""
+"""Launches of kernels from PTX, with numpy arrays in place of device memory."""
 
 from __future__ import annotations
 
@@ -6,23 +6,30 @@ import hashlib
 import platform
 import struct
 import sys
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxsim.engine import FLAGS, Engine, engine_digest, engine_sources, load_engine, shipped_engine
+from ptxsim.findings.finding import Finding
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import Declarations
 from ptxsim.frontend.module import ptx_text
+from ptxsim.frontend.places import source_files
 from ptxsim.native import build_native, user_cache
-from ptxsim.outcome import SimLimits, SimOutcome
-from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
+from ptxsim.nvcc import compiled
+from ptxsim.orders import Orders, in_orders
+from ptxsim.outcome import SimLimits
+from ptxsim.records import Allocation, Dim3, KernelParam, Launch, Plan, Size
+from ptxsim.report import Origin, Report
 from ptxsim.simulator import Simulator
-from ptxsim.tensor_maps import MAP_BYTES, Output, TensorMap, encode
+from ptxsim.tensor_maps import Output, TensorMap, encode
 
 _FIRST_ADDRESS = 0x7F00_0000_0000
 _APART = 1 << 20  # bytes that belong to nobody, at least, between two arrays
@@ -31,54 +38,132 @@ _FLOATS = {2: "e", 4: "f", 8: "d"}  # size → struct's letter
 
 
 Argument = NDArray[Any] | Output | TensorMap | list[TensorMap] | np.generic | int | float | bytes
+Extents = int | Sequence[int]
+Shape = tuple[Extents, Extents] | tuple[Extents, Extents, int]  # grid, block, shared bytes
 
 
-def launch(
-    ptx: Path | str,
-    kernel: str,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    arguments: Sequence[Argument],
-    *,
-    shared_bytes: int = 0,
-    limits: SimLimits = _LIMITS,
-    engine: Engine | None = None,
-    cluster: int | Sequence[int] = 1,
-) -> SimOutcome:
-    """Run a kernel of the file ``ptx`` and return what was seen; arrays are changed in place.
+class Module:
+    """The kernels of one PTX module, to be launched one at a time.
 
-    kernel: its mangled name, or the plain one where no other kernel has it.
-    arguments: one for each parameter. An array stands for a pointer to a device allocation of its
-    size; a Python number takes the size of the parameter; ``bytes`` are a struct. A list of tensor
-        maps stands for a pointer to them in device memory.
-    shared_bytes: of dynamic shared memory.
-    cluster: blocks of a cluster, for a kernel that does not say it itself.
+    ptx: a PTX file; a CUDA source (``.cu``), which nvcc compiles for ``arch``; or, if it has more
+    than one line, PTX itself.
     engine: without it the engine is compiled on first use.
+    sources: texts of files that findings may name and that are not there to be read.
+    checked: whether a launch that is not clean raises FindingsError.
+    metrics: whether reports have ``metrics``: counts by line under ncu's names.
 
-    Raises RefusedProgram for a file or a launch that cannot be simulated, ValueError for arguments
-    that do not fit the kernel, EngineError where the engine cannot be compiled.
+    Raises RefusedProgram for PTX that cannot be read, CompileError for a source that nvcc does not
+    compile, OSError for a file that cannot be read, EngineError without an engine.
     """
-    path = Path(ptx)
-    engine = engine or default_engine()
-    simulator = Simulator(ptx_text(path), path.absolute().parent, engine)
-    name = _find(kernel, simulator.declared)
-    memory = _Memory(engine)
-    plan = Plan(
-        size=Size.of(),
-        operations=(
-            Launch(
-                kernel=name,
-                grid=_dim3(grid),
-                block=_dim3(block),
-                shared_bytes=shared_bytes,
-                params=_packed(arguments, simulator.declared, name, memory),
-                pointers=(),
-                cluster=_dim3(cluster),
-            ),
-        ),
-        allocations=tuple(memory.allocations),
-    )
-    return simulator.run(plan, memory.buffers, limits, initialised=memory.inputs)
+
+    def __init__(
+        self,
+        ptx: Path | str,
+        *,
+        arch: str = "sm_80",
+        sources: Mapping[str, str] | None = None,
+        engine: Engine | None = None,
+        checked: bool = False,
+        metrics: bool = False,
+    ) -> None:
+        self.engine = engine or default_engine()
+        self.checked = checked
+        self.origin = _origin(ptx, arch, sources or {})
+        text = self.origin.texts[self.origin.name]
+        self.simulator = Simulator(text, self.origin.root, self.engine, metrics)
+        self.declared = self.simulator.declared
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Their mangled names."""
+        return tuple(self.declared.entries)
+
+    def kernel(self, name: str) -> Kernel:
+        """name: mangled, or plain where no other kernel has it. Raises ValueError."""
+        return Kernel(self, _find(name, self.declared))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel. ``kernel[grid, block](…)`` launches it, as does ``kernel[grid, block, shared]``
+    with so many bytes of dynamic shared memory."""
+
+    module: Module
+    name: str  # mangled
+
+    @property
+    def parameters(self) -> tuple[KernelParam, ...]:
+        return self.module.declared.entries[self.name].params
+
+    def __getitem__(self, shape: Shape) -> Callable[..., Report]:
+        return partial(self.launch, shape)
+
+    def launch(
+        self,
+        shape: Shape,
+        /,
+        *arguments: Argument,
+        cluster: Extents = 1,
+        limits: SimLimits = _LIMITS,
+        orders: int = 1,
+        seed: int = 1,
+        tolerance: float = 1e-5,
+    ) -> Report:
+        """Run it and return what was seen; arrays are changed in place.
+
+        arguments: one for each parameter. An array stands for a pointer to a device allocation of
+        its size; a Python number takes the type of the parameter; ``bytes`` are a struct. A list of
+        tensor maps stands for a pointer to them in device memory.
+        cluster: blocks of a cluster, for a kernel that does not say it itself.
+        limits: of each run.
+        orders, seed, tolerance: as ``Orders`` has them.
+
+        Raises RefusedProgram for a launch that cannot be simulated, ValueError for arguments that
+        do not fit the kernel.
+        """
+        __tracebackhide__ = True
+        simulator, memory = self.module.simulator, _Memory(self.module.engine)
+        grid, block, *shared = shape
+        launch = Launch(
+            kernel=self.name,
+            grid=_dim3(grid),
+            block=_dim3(block),
+            shared_bytes=shared[0] if shared else 0,
+            params=_packed(arguments, self.module.declared, self.name, memory),
+            pointers=(),
+            cluster=_dim3(cluster),
+        )
+        plan = Plan(size=Size.of(), operations=(launch,), allocations=tuple(memory.allocations))
+        run = partial(simulator.run, plan, memory.buffers, limits, memory.inputs)
+        outcome = in_orders(run, memory.arrays, Orders(orders, seed, tolerance))
+        findings = tuple(map(memory.counted, outcome.findings))
+        origin, name = self.module.origin, plain_name(self.name)
+        report = Report(**vars(replace(outcome, findings=findings)), origin=origin, kernel=name)
+        if self.module.checked:
+            report.raise_for_findings()
+        return report
+
+
+def _origin(ptx: Path | str, arch: str, sources: Mapping[str, str]) -> Origin:
+    if isinstance(ptx, str) and "\n" in ptx:
+        text, name, here = ptx, "the PTX", Path.cwd()
+    else:
+        path = Path(ptx)
+        name, here = path.name, path.absolute().parent
+        if path.suffix == ".cu":
+            name, text = f"{path.stem}.ptx", compiled(path, arch)
+        else:
+            text = ptx_text(path)
+    return Origin(_root(text, here), name, {**sources, name: text})
+
+
+def _root(ptx: str, here: Path) -> Path:
+    """``here`` if any source lies below it, else the folder of the first source."""
+    named = [Path(name) for name in source_files(ptx)]
+    far = [path for path in named if path.is_absolute()]
+    if len(far) < len(named) or not far or any(path.is_relative_to(here) for path in far):
+        return here
+    return far[0].parent
 
 
 @cache
@@ -108,7 +193,7 @@ class _Memory:
         self.allocations: list[Allocation] = []
         self.buffers: dict[int, NDArray[np.uint8]] = {}
         self.inputs: set[int] = set()
-        self._arrays: list[NDArray[Any]] = []
+        self.arrays: dict[str, NDArray[Any]] = {}  # by the name of the allocation
         self._free = _FIRST_ADDRESS
 
     def address(self, place: int, array: NDArray[Any], *, written: bool) -> int:
@@ -116,19 +201,31 @@ class _Memory:
         data."""
         if not (array.size and array.flags.c_contiguous and array.flags.writeable):
             raise ValueError(f"argument {place}: an array must be contiguous, writeable, not empty")
-        index = next((i for i, each in enumerate(self._arrays) if _same(each, array)), None)
-        if index is None:
-            if any(np.may_share_memory(array, each) for each in self._arrays):
+        number = next(
+            (i for i, each in enumerate(self.arrays.values()) if _same(each, array)), None
+        )
+        if number is None:
+            if any(np.may_share_memory(array, each) for each in self.arrays.values()):
                 raise ValueError(f"argument {place}: it overlaps another array")
-            index = len(self._arrays)
-            self._arrays.append(array)
-            self.buffers[index] = array.reshape(-1).view(np.uint8)
+            number = len(self.arrays)
+            self.buffers[number] = array.reshape(-1).view(np.uint8)
             made = Allocation(name=f"argument {place}", address=self._free, size=array.nbytes)
             self.allocations.append(made)
             self._free += -(-array.nbytes // _APART) * _APART + _APART
+            self.arrays[made.name] = array
         if written:
-            self.inputs.add(index)
-        return self.allocations[index].address
+            self.inputs.add(number)
+        return self.allocations[number].address
+
+    def counted(self, found: Finding) -> Finding:
+        """The finding with its place in the array as its element's index."""
+        access = found.access
+        if access is None or access.accessed.name not in self.arrays:
+            return found
+        size = self.arrays[access.accessed.name].itemsize
+        accessed = msgspec.structs.replace(access.accessed, element=size)
+        access = msgspec.structs.replace(access, accessed=accessed)
+        return msgspec.structs.replace(found, access=access)
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
@@ -153,14 +250,14 @@ def _packed(
         raise ValueError(f"{kernel} takes {len(entry.params)} arguments, not {len(arguments)}")
     block = bytearray(entry.size)
     for place, (argument, param) in enumerate(zip(arguments, entry.params, strict=True)):
-        value = _value(place, argument, param.size, memory)
+        value = _value(place, argument, param, memory)
         if len(value) != param.size:
             raise ValueError(f"argument {place} has {len(value)} bytes, its parameter {param.size}")
         block[param.offset : param.offset + param.size] = value
     return bytes(block)
 
 
-def _value(place: int, argument: Argument, size: int, memory: _Memory) -> bytes:
+def _value(place: int, argument: Argument, param: KernelParam, memory: _Memory) -> bytes:
     """The bytes of the parameter."""
     match argument:
         case Output(array=array):
@@ -172,19 +269,22 @@ def _value(place: int, argument: Argument, size: int, memory: _Memory) -> bytes:
             array = tensor.array if isinstance(tensor, Output) else tensor
             return encode(memory.engine, argument, memory.address(place, array, written=written))
         case list():
-            maps = b"".join(_value(place, each, MAP_BYTES, memory) for each in argument)
+            maps = b"".join(_value(place, each, param, memory) for each in argument)
             there = np.frombuffer(bytearray(maps), np.uint8)
             return struct.pack("<Q", memory.address(place, there, written=True))
         case bytes():
             return argument
         case np.generic():
             return argument.tobytes()
+    kind = param.type[:1]
     try:
+        if kind == "f" or (isinstance(argument, float) and kind not in ("s", "u")):
+            return struct.pack(f"<{_FLOATS[param.size]}", argument)
         if isinstance(argument, float):
-            return struct.pack(f"<{_FLOATS[size]}", argument)
-        return int(argument).to_bytes(size, "little", signed=argument < 0)
+            raise ValueError(f"argument {place}: {argument} is no integer ({param.type})")
+        return argument.to_bytes(param.size, "little", signed=argument < 0)
     except (KeyError, OverflowError):
-        raise ValueError(f"argument {place}: {argument} does not fit {size} bytes") from None
+        raise ValueError(f"argument {place}: {argument} does not fit {param.size} bytes") from None
 
 
 def _dim3(extents: int | Sequence[int]) -> Dim3:

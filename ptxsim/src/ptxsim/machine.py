@@ -111,11 +111,12 @@ class Machine:
         places = dict.fromkeys([*self._symbols.values(), *memory])
         return {place: zlib.crc32(self._regions[place].data.data) for place in places}
 
-    def begin_call(self, turn: int) -> None:
+    def begin_call(self, turn: int, seed: int = 0) -> None:
         """Give what CUDA leaves undefined other values than in the turn before, and let blocks and
-        warps run from the last to the first in every odd turn."""
+        warps run from the last to the first in every odd turn, or as ``seed`` permutes them."""
         self._filler = _FILLERS[turn % len(_FILLERS)]
-        self._library.sim_order(self.handle, turn % 2, int(self._filler[0]))
+        order = seed + 1 if seed else turn % 2
+        self._library.sim_order(self.handle, order, int(self._filler[0]))
 
     def first_look(self) -> None:
         """Keep what the next call finds, so that there may be further looks at it."""

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from ptxsim.findings.finding import Finding, LineCount
 from ptxsim.message import Message, verbatim
 from ptxsim.records import Place
+
+if TYPE_CHECKING:
+    from ptxsim.findings.metrics import LineMetrics
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class SimOutcome:
     printed: str  # what device printf wrote
     hints: tuple[Finding, ...] = ()  # what may be why elements are wrong, if they are
     changed: tuple[str, ...] = ()  # what lives on and is not as the call found it, by its name
+    metrics: tuple[LineMetrics, ...] = ()  # where the simulator was asked for them
 
 
 class Reason(Enum):

@@ -53,6 +53,7 @@ class Size(Record):
 class KernelParam(Record):
     offset: int  # bytes from the start of the parameter block
     size: int  # bytes
+    type: str = ""  # as the PTX declares it: "f32", "u64"
 
 
 class Allocation(Record):

@@ -16,6 +16,7 @@ from ptxsim import engine_header as header
 from ptxsim.engine import Engine, view
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind
+from ptxsim.findings.metrics import line_metrics
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge, stream_race
 from ptxsim.findings.row_counts import Counters, line_counts
 from ptxsim.frontend.interface import Declarations, interface
@@ -59,12 +60,14 @@ _module = lru_cache(maxsize=4)(read_module)  # once for several launches of the 
 class Simulator:
     """Simulates the kernels of one PTX module.
 
-    ``source_root`` is the folder that source paths in the PTX are made relative to. Raises
-    RefusedProgram for PTX that cannot be read. ``run`` may be called from several threads.
+    ``source_root`` is the folder that source paths in the PTX are made relative to; ``metrics``
+    asks for an outcome's. Raises RefusedProgram for PTX that cannot be read. ``run`` may be called
+    from several threads.
     """
 
-    def __init__(self, ptx: str, source_root: Path, engine: Engine) -> None:
+    def __init__(self, ptx: str, source_root: Path, engine: Engine, metrics: bool = False) -> None:
         self._engine = engine
+        self._metrics = metrics
         self._module = _module(ptx, source_root)
         self._shared_cell, self._global_cell = cells(self._module)
         self._resolved, self._functions = resolve_pointers(self._module)
@@ -88,15 +91,16 @@ class Simulator:
         initialised: Container[int] | None = None,
         *,
         turn: int = 0,
+        seed: int = 0,
     ) -> SimOutcome:
         """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
-        index) are read and written. The counts are the call's. turn: as ``calls`` takes it.
+        index) are read and written. The counts are the call's. turn, seed: as ``calls`` takes them.
 
         The allocations in ``initialised`` hold data; all else is uninitialised until something
         writes there. Raises RefusedProgram for a kernel that cannot be simulated and for a
         plan that is not sound, MemoryError if there is too little memory.
         """
-        made = self.calls(plan, buffers, limits, initialised, turn=turn)
+        made = self.calls(plan, buffers, limits, initialised, turn=turn, seed=seed)
         with closing(made) as calls:
             before = next(calls) if plan.setup else None
             if before and (before.stopped or trapped(before.findings)):
@@ -114,6 +118,7 @@ class Simulator:
         initialised: Container[int] | None = None,
         *,
         turn: int = 0,
+        seed: int = 0,
     ) -> Generator[SimOutcome, None, None]:
         """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
 
@@ -123,6 +128,7 @@ class Simulator:
 
         turn: of the first of them; each has the next one. In odd turns blocks and warps run from
         the last to the first, and what CUDA leaves undefined differs from turn to turn.
+        seed: of a permutation in which blocks and warps run instead; 0: none.
         """
         check_plan(plan, self._module, self._variables, limits.bytes)
         initialised = range(plan.inputs) if initialised is None else initialised
@@ -135,7 +141,7 @@ class Simulator:
         try:
             for number in itertools.count():
                 operations, resident = work[number] if number < len(work) else then
-                run.machine.begin_call(turn + number)
+                run.machine.begin_call(turn + number, seed)
                 look = partial(self._look, run, plan, operations, resident=resident)
                 yield judge_races(run.machine, limits, look)
                 run.machine.forget(poisoned)
@@ -189,6 +195,7 @@ class Simulator:
         after = machine.kept(plan)
         counters = [self._counters(program, handle) for program, handle in run.programs.values()]
         lines = line_counts(counters, self._module.locations)
+        metrics = line_metrics(counters, self._module) if self._metrics else ()
         kernels = list(run.programs)
         self._free_programs(run)
         return SimOutcome(
@@ -199,6 +206,7 @@ class Simulator:
             printed=library.sim_printed(machine.handle)[printed:].decode(errors="replace"),
             hints=merge([hint for kernel in kernels for hint in self._hints(kernel)]),
             changed=tuple(machine.names[at] for at in before if after[at] != before[at]),
+            metrics=metrics,
         )
 
     def _prepare(

@@ -28,6 +28,7 @@ class Kind(str, Enum):
     BARRIER_DIVERGENCE = "barrier-divergence"
     ENDLESS_LOOP = "endless-loop"
     TRAP = "trap"
+    ORDER = "order-dependence"
     TENSOR_CORE = "tensor-core"
     UNSUPPORTED = "unsupported"
     HINT = "hint"
@@ -39,6 +40,7 @@ class Accessed(Record):
     name: str  # "" when there is none
     start: int  # address
     size: int  # bytes
+    element: int = 4  # bytes
 
 
 class Access(Record):

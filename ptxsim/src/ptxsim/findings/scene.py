@@ -144,11 +144,11 @@ def _lanes(mask: int) -> Message:
 
 
 def _element(access: Access) -> Message:
-    """ "As[12]": all data are floats; bytes if the offset is not a multiple of 4."""
+    """ "As[12]"; bytes if the offset is not a multiple of an element's size."""
     name = access.accessed.name
     if not name:
         return phrase("address {address:#x}", address=access.address)
     offset = access.address - access.accessed.start
-    if offset % 4:
+    if offset % access.accessed.element:
         return phrase("byte {offset} of {name}", offset=offset, name=name)
-    return verbatim(f"{name}[{offset // 4}]")
+    return verbatim(f"{name}[{offset // access.accessed.element}]")

@@ -248,7 +248,8 @@ def _variable(tokens: Tokens, form: DeclaredType, space: str, extern: bool) -> V
         raise tokens.error(
             phrase("{name} is larger than {most} GB", name=name, most=_MAX_BYTES >> 30)
         )
-    return Variable(name, space, size, form.align, tuple(values), extern)
+    kind = "" if dims else form.type
+    return Variable(name, space, size, form.align, tuple(values), extern, kind)
 
 
 def variable_name(tokens: Tokens) -> str:

@@ -62,7 +62,7 @@ def laid_out(params: Sequence[Variable]) -> tuple[KernelParam, ...]:
     end = 0
     for param in params:
         offset = -(-end // param.align) * param.align
-        found.append(KernelParam(offset=offset, size=param.size))
+        found.append(KernelParam(offset=offset, size=param.size, type=param.type))
         end = offset + param.size
     return tuple(found)
 

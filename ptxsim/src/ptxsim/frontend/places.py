@@ -13,6 +13,12 @@ _MAX_INLINED = 32  # nested inlined calls that are followed
 _MAX_NUMBER = 2**31 - 1
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"', re.MULTILINE | re.ASCII)
 
+
+def source_files(ptx: str) -> list[str]:
+    """The names in the ``.file`` table."""
+    return [name for _, name in _FILE.findall(ptx)]
+
+
 _Position = tuple[int, int, int]  # file, line, column
 
 

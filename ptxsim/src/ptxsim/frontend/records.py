@@ -65,6 +65,7 @@ class Variable:
     align: int
     initial: tuple[tuple[int | Address, int], ...] = ()  # (bits or address, bytes) in order
     extern: bool = False
+    type: str = ""  # "f32", "u64", "b8"
 
 
 @dataclass(slots=True)

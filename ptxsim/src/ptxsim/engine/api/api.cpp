@@ -149,10 +149,10 @@ void sim_cluster(Machine* m, const u32* extents) {
   m->cluster = {extents[0], extents[1], extents[2]};
 }
 
-// How the launches to come run: from the last block and warp to the first, and what memory that
-// CUDA leaves undefined holds.
-void sim_order(Machine* m, int backwards, u32 filler) {
-  m->backwards = backwards;
+// How the launches to come run: the Order of blocks and warps, and what memory that CUDA leaves
+// undefined holds.
+void sim_order(Machine* m, u32 order, u32 filler) {
+  m->order = order;
   m->filler = filler;
 }
 

@@ -15,6 +15,9 @@
 
 namespace sim {
 
+// In order of their numbers; from the last to the first; other values are seeds of permutations.
+enum Order : u32 { FORWARDS, BACKWARDS };
+
 struct Machine {
   std::vector<std::unique_ptr<Region>> regions;
   u64 heap_next = u64{7} << 44;  // where malloc in kernels goes on: no address comes again
@@ -50,7 +53,8 @@ struct Machine {
   bool sampling = false;                      // counts only: no races, nothing undefined
   bool tracing = false;                       // keeps what a launch uses
   bool follows = false;                       // the launch before may still run
-  bool backwards = false;                     // blocks and warps take turns from last to first
+  u32 order = FORWARDS;                       // in which blocks and warps take turns
+  std::vector<u32> warp_order;                // of each block
   u32 filler = POISON;                        // in shared and local memory that nobody has written
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;

@@ -101,7 +101,7 @@ Outcome run(Block& b) {
     const u32 live_before = b.live;
     u64 moved = 0;
     for (size_t k = 0; k < b.warps.size(); ++k) {
-      Warp& w = b.warps[m.backwards ? b.warps.size() - 1 - k : k];
+      Warp& w = b.warps[m.warp_order[k]];
       if (w.done()) continue;
       const u32 pc = w.pc;
       const bool was_running = w.now.mask;

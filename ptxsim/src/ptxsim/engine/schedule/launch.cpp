@@ -1,6 +1,7 @@
 // The blocks of a launch.
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include "../checks/conflicts.hpp"
 #include "../checks/dependency.hpp"
@@ -17,6 +18,15 @@ const Warp& first_at_work(const Block& b) {
   const auto at_work = [](const Warp& w) { return !w.done(); };
   const auto found = std::find_if(b.warps.begin(), b.warps.end(), at_work);
   return found == b.warps.end() ? b.warps.back() : *found;
+}
+
+void shuffle(std::vector<u32>& numbers, u32 seed, u64& drawn) {
+  for (size_t k = numbers.size(); k > 1; --k) {
+    u64 x = u64(seed) << 32 ^ ++drawn;  // SplitMix64
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    std::swap(numbers[k - 1], numbers[(x ^ x >> 31) % k]);
+  }
 }
 
 // Blocks in flight: those that wait for others, in turn, and as many more as there is room for.
@@ -41,7 +51,7 @@ class Residents {
       if (due && spent(machine)) return report_out_of_time(first_at_work(*b));
       if (ended) retire(std::move(b));
       // Most blocks that wait do so for the one before: those that began backwards go on forwards.
-      else if (machine.backwards && began) paused.push_front(std::move(b));
+      else if (machine.order == BACKWARDS && began) paused.push_front(std::move(b));
       else paused.push_back(std::move(b));
       if (quiet > PATIENCE * paused.size() && (!some_left() || !room())) return give_up();
       if (polled > MANY_POLLS * paused.size() && stuck()) return;
@@ -53,26 +63,30 @@ class Residents {
   const u64 most;
   u64 next;
   const u64 count;
-  u64 first = 0, behind = 0;  // that go from last to first, and have not begun
-  bool began = false;         // the block that was taken
-  u64 quiet = 0;              // turns in a row that changed nothing
-  u64 polled = 0;             // the same, but for registers
+  std::vector<u32> begins;  // where the order is not that of the numbers: what begins, last first
+  u64 drawn = 0;            // of the order's random numbers
+  bool began = false;       // the block that was taken
+  u64 quiet = 0;            // turns in a row that changed nothing
+  u64 polled = 0;           // the same, but for registers
   std::deque<std::unique_ptr<Block>> spare, fresh, paused;
   std::vector<std::unique_ptr<Block>> ended;  // whose clusters have not
 
   bool room() const { return paused.size() < most; }
-  bool some_left() const { return next < count || first < behind; }
+  bool some_left() const { return next < count || !begins.empty(); }
 
   // The number of the block that begins, or of the first of its cluster. A GPU starts blocks in the
   // order of their numbers, as many as there is room for; any of these may then run first.
   u64 next_number(u32 size) {
-    if (!machine.backwards) return (next += size) - size;
-    if (first == behind) {
+    if (machine.order == FORWARDS) return (next += size) - size;
+    if (begins.empty()) {
       const u64 room = (most - std::min<u64>(paused.size(), most)) / size * size;
-      first = next;
-      behind = next = std::min(next + std::max<u64>(room, size), count);
+      const u64 end = std::min(next + std::max<u64>(room, size), count);
+      for (; next < end; next += size) begins.push_back(u32(next));
+      if (machine.order != BACKWARDS) shuffle(begins, machine.order, drawn);
     }
-    return behind -= size;
+    const u32 number = begins.back();
+    begins.pop_back();
+    return number;
   }
 
   std::unique_ptr<Block> take() {
@@ -174,6 +188,11 @@ void Machine::launch() {
     r->freed.pc = ~0u;
   }
   flags.clear();
+  warp_order.resize((ntid.x * ntid.y * ntid.z + 31) / 32);
+  std::iota(warp_order.begin(), warp_order.end(), 0u);
+  u64 drawn = u64{1} << 31;
+  if (order == BACKWARDS) std::reverse(warp_order.begin(), warp_order.end());
+  else if (order != FORWARDS) shuffle(warp_order, order, drawn);
   begin_dependency(*this);
   Residents(*this).run_all();
   conclude(*this);

@@ -1,0 +1,107 @@
+"""Runs a launch in several orders of blocks and warps, and says what depends on the order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxsim.findings.finding import Finding, Kind, Severity
+from ptxsim.message import phrase
+from ptxsim.outcome import SimOutcome
+
+Run = Callable[..., SimOutcome]  # takes turn and seed as Simulator.run does
+Arrays = Mapping[str, NDArray[Any]]
+_MOST_SEEDS = 1 << 31
+_REVERSED = phrase(
+    "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
+    "the order of their numbers and {other} in the reverse one; {count} of {total} elements differ"
+)
+_SEEDED = phrase(
+    "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
+    "the order of their numbers and {other} in the order of seed {seed}; {count} of {total} "
+    "elements differ"
+)
+
+
+def differing(
+    one: NDArray[Any], other: NDArray[Any], tolerance: float, equal_nan: bool = False
+) -> dict[str, str | int]:
+    """The first element that differs and how many do, for a sentence; {} if none does. tolerance:
+    of floating-point elements, absolute and relative to ``other``'s."""
+    one, other = one.reshape(-1), other.reshape(-1)
+    if one.dtype.kind in "fc" or other.dtype.kind in "fc":
+        found = np.flatnonzero(~np.isclose(one, other, tolerance, tolerance, equal_nan))
+    else:
+        found = np.flatnonzero(one != other)
+    if not len(found):
+        return {}
+    at = int(found[0])
+    count, total = len(found), one.size
+    return {
+        "index": at,
+        "one": str(one[at]),
+        "other": str(other[at]),
+        "count": count,
+        "total": total,
+    }
+
+
+@dataclass(frozen=True)
+class Orders:
+    """The order of the numbers, the reverse one, then permutations of blocks and warps."""
+
+    number: int = 1
+    seed: int = 1  # of the first permutation
+    tolerance: float = 1e-5  # of floating point: sums in another order are rounded otherwise
+
+    def __post_init__(self) -> None:
+        if self.number < 1 or not 1 <= self.seed <= _MOST_SEEDS - self.number:
+            raise ValueError(f"{self.number} orders from seed {self.seed}: both must be 1 or more")
+
+
+def in_orders(run: Run, arrays: Arrays, orders: Orders) -> SimOutcome:
+    """The outcome of ``run`` in the first order, to which ``arrays`` belong afterwards, with the
+    findings of all, and one for each array that came out otherwise in another."""
+    if orders.number == 1:
+        return run()
+    before = {name: array.copy() for name, array in arrays.items()}
+    first = run()
+    after = {name: array.copy() for name, array in arrays.items()}
+    findings = list(first.findings)
+    stopped = first.stopped
+    for number in range(1, orders.number):
+        _put(arrays, before)
+        chosen = orders.seed + number - 2 if number > 1 else 0
+        other = run(turn=number, seed=chosen)
+        if not stopped and not other.stopped:
+            findings += _differences(after, arrays, chosen, orders.tolerance)
+        findings += other.findings
+        stopped = stopped or other.stopped
+    _put(arrays, after)
+    return replace(first, findings=_distinct(findings), stopped=stopped)
+
+
+def _put(arrays: Arrays, values: Arrays) -> None:
+    for name, array in arrays.items():
+        array[...] = values[name]
+
+
+def _differences(one: Arrays, other: Arrays, seed: int, tolerance: float) -> Iterator[Finding]:
+    words = _SEEDED.given(seed=seed) if seed else _REVERSED
+    for name, array in one.items():
+        if found := differing(array, other[name], tolerance, equal_nan=True):
+            text = words.given(name=name, **found)
+            yield Finding(kind=Kind.ORDER, severity=Severity.WARNING, place=None, text=text)
+
+
+def _distinct(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The first of those that say the same of one line, or of one array."""
+    seen: dict[object, Finding] = {}
+    for each in findings:
+        said = each.text.args.get("name") if each.kind is Kind.ORDER else None
+        seen.setdefault((each.kind, each.severity, each.place, said), each)
+    return tuple(seen.values())

@@ -1,0 +1,122 @@
+"""The command ``ptxsim``: its answers, its errors and its exit status."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import engine
+from ptxsim import cli, launching
+
+SOURCE = """\
+extern "C" __global__ void scale(const float* x, float* y, float factor) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = factor * x[i];
+}
+"""
+RIGHT = "--grid 2 --block 32 --arg random:64f32 --arg out:64f32 --arg 2"
+WRONG = "--grid 2 --block 32 --arg x.npy --arg out:64f32 --arg 0.5"
+Command = Callable[[str], tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    monkeypatch.setattr(launching, "default_engine", engine)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scale.cu").write_text(SOURCE)
+    (tmp_path / "two.cu").write_text(SOURCE + SOURCE.replace("scale", "again"))
+    last = "__global__ void last(int* a) { atomicExch(a, blockIdx.x); }"
+    (tmp_path / "last.cu").write_text(last)
+    (tmp_path / "texture.ptx").write_text(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n"
+        "  .reg .b32 %r<2>;\n  tcgen05.wait::ld.sync.aligned;\n  ret;\n}\n"
+    )
+    np.save("x.npy", np.arange(60, dtype=np.float32))
+    np.save("half.npy", np.arange(64, dtype=np.float32) / 2)
+    np.save("nan.npy", np.full(64, np.nan, np.float32))
+
+    def called(line: str) -> tuple[int, str, str]:
+        status = cli.main(line.split())
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return called
+
+
+def test_run_answers_with_sentences_excerpts_and_a_status(command: Command) -> None:
+    assert command(f"run scale.cu {RIGHT}") == (0, "scale: nothing found\n", "")
+    status, said, err = command(f"run scale.cu --kernel scale {WRONG} --expect half.npy")
+    assert (status, err) == (1, "")
+    assert "reads 4 bytes at argument 0[60], 0 bytes past the end of the 240-byte" in said
+    assert "\n  scale.cu:3, 4 times\n" in said and "\n  > 3 │   y[i] = factor" in said
+    assert said.endswith("argument 1[60] is 0.0, and half.npy has 30.0; 4 of 64 elements differ\n")
+    status, said, _ = command("run last.cu --grid 3 --arg out:1i32 --orders 2")
+    assert status == 1 and "it is 2 in the order of their numbers and 0 in the reverse" in said
+    status, said, _ = command(f"run scale.cu {RIGHT} --expect 1=nan.npy")
+    assert status == 1 and "argument 1[0] is" in said and "64 of 64 elements differ" in said
+
+
+def test_the_readme_shows_what_is_said(command: Command) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    (line,) = re.findall(r"^\$ ptxsim (.*)", readme, re.MULTILINE)
+    status, said, _ = command(line)
+    assert status == 1 and f"True\n{said}480 bytes" in readme
+
+
+def test_run_writes_json_and_sarif(command: Command) -> None:
+    status, said, _ = command(f"run scale.cu {WRONG} --expect half.npy --json")
+    document = json.loads(said)
+    found, wrong = document["findings"]
+    assert status == 1 and not document["clean"] and wrong["kind"] == "wrong-result"
+    assert (found["kind"], found["file"], found["line"]) == ("out-of-bounds", "scale.cu", 3)
+    status, said, _ = command(f"run scale.cu {WRONG} --expect half.npy --sarif")
+    (run,) = json.loads(said)["runs"]
+    assert status == 1 and run["tool"]["driver"]["name"] == "ptxsim"
+    assert [each["ruleId"] for each in run["results"]] == ["out-of-bounds", "wrong-result"]
+
+
+def test_counts_are_named_as_ncu_names_them(command: Command) -> None:
+    status, said, _ = command(f"counts scale.cu {RIGHT} --json")
+    (line,) = (each for each in json.loads(said) if each["line"] == 3)
+    assert status == 0
+    assert line["metrics"] == {
+        "smsp__inst_executed.sum": 12,
+        "smsp__thread_inst_executed.sum": 384,
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 2,
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 8,
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 2,
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 8,
+    }
+    assert line["mix"]["ld.global.f32"] == line["mix"]["st.global.f32"] == 2
+    assert "out-of-bounds" in command(f"counts scale.cu {WRONG}")[2]
+    _, said, _ = command(f"counts scale.cu {RIGHT}")
+    assert said.startswith("all lines\n  smsp__inst_executed.sum ") and "\nscale.cu:3\n" in said
+
+
+ERRORS = {
+    "run none.cu": (2, "none.cu: No such file or directory"),
+    "run scale.cu --arg out:4f8": (2, "--arg out:4f8: give FILE.npy, a number, or out:"),
+    "run scale.cu --arg none.npy": (2, "--arg none.npy: No such file or directory; numpy.save"),
+    "run .": (2, ".: Is a directory; is its name right?"),
+    "run scale.cu --grid 2x": (2, "argument --grid: 2x: give 2 or 2,3,1; see ptxsim run --help"),
+    "run scale.cu --arg 1": (2, "scale takes 3 arguments, not 1"),
+    "run two.cu": (2, "two.cu: --kernel must name one of its kernels: "),
+    f"run scale.cu {RIGHT} --grid 1,65536": (2, "65536 blocks in y; CUDA allows 1 to 65535"),
+    f"run scale.cu {RIGHT} --expect x.npy": (2, "--expect x.npy: argument 1 is no array of 60"),
+    f"run scale.cu {RIGHT} --expect 7=x.npy": (2, "--expect 7=x.npy: name the argument by its"),
+    "run scale.cu --arch sm_1": (3, "scale.cu: nvcc -arch=sm_1 does not compile it: nvcc fatal"),
+    "run texture.ptx": (3, "texture.ptx: line 6 of the PTX: the simulator does not"),
+    "fly": (2, "argument COMMAND: invalid choice: 'fly'"),
+}
+
+
+@pytest.mark.parametrize("line", ERRORS)
+def test_errors_are_one_line_that_says_what_to_change(command: Command, line: str) -> None:
+    status, says = ERRORS[line]
+    done = command(line)
+    assert done[:2] == (status, "") and says in done[2] and done[2].count("\n") == 1
