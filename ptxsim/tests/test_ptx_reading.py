@@ -278,6 +278,11 @@ def test_what_nvcc_wrote_and_cannot_be_read_is_no_fault_of_the_submission() -> N
     assert refusal(KERNEL + ".novelty;" + END).reason is Reason.UNREADABLE
 
 
+def test_tables_for_debuggers_name_each_other() -> None:
+    """As ``nvcc -G`` writes them."""
+    parse(HEADER + ".section .debug_info {\n.b32 .debug_abbrev, x + 4\nx: .b8 1\n}\n", NOWHERE)
+
+
 def test_the_interface_of_a_module() -> None:
     found = interface(read_module(kernels("interface.ptx"), NOWHERE))
     assert {

@@ -144,11 +144,13 @@ KERNEL texture(const float* a, float* b) {
 }
 
 KERNEL unknown_instruction(float* a, float* b) {
-  int r, s;
-  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%2}, {%2, %2};"
-               : "=r"(r), "=r"(s)
-               : "r"(1));  // unknown instruction
-  b[0] = r + s;
+  float r[4];
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, "
+      "{%4, %4}, {%0, %1, %2, %3};"
+      : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3])
+      : "r"(1));  // unknown instruction
+  b[0] = r[0];
 }
 
 // --- barriers

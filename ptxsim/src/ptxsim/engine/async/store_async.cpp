@@ -82,6 +82,10 @@ bool is_sound(const Program&, const Ins& i) {
          std::all_of(i.o, i.o + i.vec, [](i32 slot) { return slot >= 0; });
 }
 
+template <int bytes> bool is_one(const Program&, const Ins& i) {
+  return i.width == bytes && i.vec == 1;
+}
+
 }  // namespace
 
 bool completes_at_mbarrier(const Ins& i) {
@@ -90,11 +94,12 @@ bool completes_at_mbarrier(const Ins& i) {
 
 void add_store_async(Table& t) {
   t.push_back({"st.async", store_async<false>, ">vVVVani", is_sound});
-  for (const Reduction& each : reductions())
-    if (is_for_shared(each))
-      t.push_back({"red.async." + std::string(each.name), store_async<true>,
-                   each.bytes == 8 ? ">v---ani" : ">n---ani",
-                   [](const Program& p, const Ins& i) { return i.vec == 1 && is_sound(p, i); }});
+  for (const Reduction& each : reductions()) {
+    if (!is_for_shared(each)) continue;
+    const bool wide = each.bytes == 8;
+    t.push_back({"red.async." + std::string(each.name), store_async<true>,
+                 wide ? ">w---ani" : ">n---ani", wide ? is_one<8> : is_one<4>});
+  }
 }
 
 }  // namespace sim
