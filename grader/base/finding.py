@@ -21,6 +21,7 @@ class Kind(str, Enum):
     BARRIER_DIVERGENCE = simulator.Kind.BARRIER_DIVERGENCE.value
     ENDLESS_LOOP = simulator.Kind.ENDLESS_LOOP.value
     TRAP = simulator.Kind.TRAP.value
+    ORDER = simulator.Kind.ORDER.value
     TENSOR_CORE = simulator.Kind.TENSOR_CORE.value
     UNSUPPORTED = simulator.Kind.UNSUPPORTED.value
     HINT = simulator.Kind.HINT.value  # what may be why elements are wrong
@@ -84,7 +85,8 @@ _KINDS = {
     for words in (
         *(phrase("out-of-bounds"), phrase("misaligned"), phrase("race")),
         *(phrase("uninitialized-read"), phrase("barrier-divergence"), phrase("endless-loop")),
-        *(phrase("trap"), phrase("tensor-core"), phrase("unsupported"), phrase("hint")),
+        *(phrase("trap"), phrase("order-dependence"), phrase("tensor-core")),
+        *(phrase("unsupported"), phrase("hint")),
         *(phrase("forbidden-call"), phrase("bad-launch"), phrase("refused-call")),
         *(phrase("host-crash"), phrase("input-modified"), phrase("canary")),
         *(phrase("impossible-time"), phrase("untimed-work"), phrase("relocated")),
