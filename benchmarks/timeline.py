@@ -24,7 +24,9 @@ ROOT = Path(__file__).parents[1]
 _GPU = "grader.run.gpu"
 _FOLLOWED = {  # module → functions, or methods as Class.name
     "grader.course.worker": ("_grade", "_compile"),
-    "grader.judge.pipeline": ("build_program", "record_group", "_disassemble"),
+    "grader.build.steps": ("translate", "assemble", "link"),
+    "grader.judge.pipeline": ("build_program", "record_group", "_simulate", "_disassemble"),
+    "grader.judge.program": ("Explaining.result",),
     "grader.run.simulator.device": ("CpuDevice.read", "CpuDevice.tensor_cores"),
     f"{_GPU}.device": ("GpuDevice.stand_by", "GpuDevice.run", "GpuDevice._end"),
     f"{_GPU}.session": ("LoadedAhead.__init__", "GpuSession.__init__"),

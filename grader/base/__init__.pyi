@@ -12,6 +12,7 @@ from .errors import UsageError as UsageError
 from .errors import one_line as one_line
 from .explanation import NO_TRAFFIC as NO_TRAFFIC
 from .explanation import Advice as Advice
+from .explanation import BankMap as BankMap
 from .explanation import Bound as Bound
 from .explanation import Explanation as Explanation
 from .explanation import KernelCounts as KernelCounts
@@ -46,13 +47,11 @@ from .gpus import MULTIPROCESSORS as MULTIPROCESSORS
 from .gpus import PEAK_UNIT as PEAK_UNIT
 from .gpus import Gpu as Gpu
 from .gpus import Multiprocessor as Multiprocessor
-from .gpus import Target as Target
 from .gpus import arch_of_type as arch_of_type
 from .gpus import capability_of as capability_of
 from .gpus import least_ms as least_ms
 from .gpus import occupancy as occupancy
 from .gpus import standing_for as standing_for
-from .gpus import target_for as target_for
 from .gpus import with_peaks as with_peaks
 from .language import ENGLISH as ENGLISH
 from .language import Language as Language
@@ -62,6 +61,7 @@ from .language import translated as translated
 from .native import CACHE_VARIABLE as CACHE_VARIABLE
 from .native import PREPARED_VARIABLE as PREPARED_VARIABLE
 from .native import Native as Native
+from .native import answer_of as answer_of
 from .native import cache_folder as cache_folder
 from .native import cache_limit as cache_limit
 from .native import compile_native as compile_native

@@ -17,10 +17,14 @@ same way.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from grader.base.finding import Finding
 from grader.base.records import Verdict
 from grader.base.result import BuildInfo
-from ptxsim.message import Message, phrase, verbatim
+from ptxsim.message import Message, verbatim
+
+_Error = TypeVar("_Error", bound="GraderError")
 
 
 def one_line(name: object) -> str:
@@ -38,6 +42,11 @@ class GraderError(Exception):
     def __init__(self, message: Message | str) -> None:
         super().__init__(message)
         self.message = message if isinstance(message, Message) else verbatim(message)
+
+    @classmethod
+    def saying(cls: type[_Error], text: str, /, **args: int | float | str | Message) -> _Error:
+        """The error with a sentence that the catalogues translate, as of ``phrase``."""
+        return cls(Message(text=text).given(**args))
 
 
 class UsageError(GraderError):
@@ -61,12 +70,10 @@ class MachineError(GraderError):
     def of(error: OSError) -> MachineError:
         """The system's error in one line."""
         where = f"{one_line(error.filename)}: " if error.filename else ""
-        return MachineError(
-            phrase(
-                "{where}{why}; fix that and try again",
-                where=where,
-                why=error.strerror or str(error),
-            )
+        return MachineError.saying(
+            "{where}{why}; fix that and try again",
+            where=where,
+            why=error.strerror or str(error),
         )
 
 

@@ -177,6 +177,13 @@ class Bound(Record):
         return min(self.most.speed, self.peak) if self.most else self.peak
 
 
+class BankMap(Record):
+    """One access of a warp to shared memory that has bank conflicts."""
+
+    lanes: tuple[int | None, ...]  # the first word that each accesses; null: it takes no part
+    width: int  # words of each lane
+
+
 class Advice(Record):
     """The next idea to try, and the counts that support it."""
 
@@ -189,6 +196,7 @@ class Advice(Record):
     rule: str = (
         ""  # that found it: "bank-conflicts"; several lead to one rung; "" in older documents
     )
+    banks: BankMap | None = None  # of the access that it is about
 
 
 class Tile(Record):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import kernel_name as kernel_name
 from ptxsim.findings.remarks import Remark
 from ptxsim.message import Message, phrase, recognised
+from ptxsim.records import Place
 
 
 class Kind(str, Enum):
@@ -47,6 +49,14 @@ class Finding(Remark):
 
     kind: Kind
 
+    @staticmethod
+    def at(
+        place: Place | None, kind: Kind, severity: Severity, message: Message, **more: Any
+    ) -> Finding:
+        """The finding with the place, if it is known."""
+        file, line = (place.file, place.line) if place else (None, None)
+        return Finding(kind=kind, severity=severity, message=message, file=file, line=line, **more)
+
     @property
     def subject(self) -> tuple[Kind, str | None, int | None]:
         """Kind and line, in which two findings agree that say the same."""
@@ -71,29 +81,10 @@ def element_words(element: str) -> Message:
     return recognised(element, [_ELEMENT])
 
 
+# In English they are those that documents hold.
 def kind_words(kind: Kind) -> Message:
-    return _KINDS[kind]
+    return Message(text=kind.value)
 
 
 def severity_words(severity: Severity) -> Message:
-    return _SEVERITIES[severity]
-
-
-# In English they are those that documents hold.
-_KINDS = {
-    Kind(str(words)): words
-    for words in (
-        *(phrase("out-of-bounds"), phrase("misaligned"), phrase("race")),
-        *(phrase("uninitialized-read"), phrase("barrier-divergence"), phrase("endless-loop")),
-        *(phrase("trap"), phrase("order-dependence"), phrase("tensor-core")),
-        *(phrase("unsupported"), phrase("hint")),
-        *(phrase("forbidden-call"), phrase("bad-launch"), phrase("refused-call")),
-        *(phrase("host-crash"), phrase("input-modified"), phrase("canary")),
-        *(phrase("impossible-time"), phrase("untimed-work"), phrase("relocated")),
-        *(phrase("library"), phrase("calls-differ"), phrase("checks-differ"), phrase("state-left")),
-        phrase("bound-exceeded"),
-    )
-}
-_SEVERITIES = {
-    Severity(str(words)): words for words in (phrase("error"), phrase("warning"), phrase("note"))
-}
+    return Message(text=severity.value)

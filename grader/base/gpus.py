@@ -53,6 +53,10 @@ class Multiprocessor(Record):
     dram_latency: int = 290  # the same for a load that no cache holds
     tensor: TensorCores | None = None  # None: there are none, or nothing is known of them
 
+    @property
+    def threads(self) -> int:
+        return self.warps * _WARP
+
 
 class Memory(Record):
     """A device's own figures of its memory."""
@@ -108,6 +112,24 @@ class Gpu(Record):
         clock than the FP32 peak. None: they do not take this type, or nothing is known of them."""
         rate = self.tensor_rate(kind, sums)
         return 2 * rate * self.multiprocessors * self.clock_mhz * 1e6 / 1e12 if rate else None
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of a GPU that represents its capability."""
+        assert self.memory is not None
+        return self.memory.bytes
+
+    def host_figures(self) -> tuple[int, ...]:
+        """The figures of a GPU that represents its capability behind cudaGetDeviceProperties and
+        the occupancy functions, in the order in which the recorder's main.cpp reads them."""
+        sm, memory = self.multiprocessor, self.memory
+        assert memory is not None
+        return (
+            *(*divmod(self.capability, 10), self.multiprocessors, sm.threads, sm.blocks),
+            *(sm.registers, memory.l2_bytes, round(self.clock_mhz * 1000)),
+            *(memory.clock_mhz * 1000, memory.bus_bits, sm.shared_kib << 10),
+            *(sm.block_shared_kib << 10, sm.shared_reserved, memory.bytes),
+        )
 
 
 class _Table(Record):
@@ -222,54 +244,6 @@ def occupancy(
         return None
     blocks = limits[limit]
     return Occupancy(blocks=blocks, warps=blocks * warps, of_warps=sm.warps, limited_by=limit)
-
-
-# --- targets -----------------------------------------------------------------------------------
-
-
-class Target(Record):
-    """The properties behind cudaGetDeviceProperties and the occupancy functions."""
-
-    name: str
-    major: int
-    minor: int
-    multiprocessors: int
-    threads_per_multiprocessor: int
-    blocks_per_multiprocessor: int
-    registers_per_multiprocessor: int
-    l2_bytes: int
-    clock_khz: int
-    memory_clock_khz: int
-    bus_bits: int
-    shared_per_multiprocessor: int  # bytes
-    shared_optin: int  # bytes, the most that one block can have
-    shared_reserved: int  # bytes that the system takes from every block
-    memory_bytes: int
-
-
-def target_for(arch: str) -> Target:
-    """The target of an architecture ("sm_80", "sm_90a")."""
-    gpu = standing_for(arch)
-    sm, memory = gpu.multiprocessor, gpu.memory
-    assert gpu.device is not None
-    assert memory is not None
-    return Target(
-        name=gpu.device,
-        major=gpu.capability // 10,
-        minor=gpu.capability % 10,
-        multiprocessors=gpu.multiprocessors,
-        threads_per_multiprocessor=sm.warps * _WARP,
-        blocks_per_multiprocessor=sm.blocks,
-        registers_per_multiprocessor=sm.registers,
-        l2_bytes=memory.l2_bytes,
-        clock_khz=round(gpu.clock_mhz * 1000),
-        memory_clock_khz=memory.clock_mhz * 1000,
-        bus_bits=memory.bus_bits,
-        shared_per_multiprocessor=sm.shared_kib << 10,
-        shared_optin=sm.block_shared_kib << 10,
-        shared_reserved=sm.shared_reserved,
-        memory_bytes=memory.bytes,
-    )
 
 
 # --- peaks -------------------------------------------------------------------------------------

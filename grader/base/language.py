@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from grader.base.errors import UsageError
-from ptxsim.message import Message, phrase, rendered
+from ptxsim.message import Message, rendered
 
 FOLDER = Path(__file__).parent / "catalogues"
 
@@ -72,12 +72,10 @@ def choose_language(
     if option is not None:
         code = named(option)
         if code is None:
-            raise UsageError(
-                phrase(
-                    "--language {option}: no such language; known are {known}",
-                    option=option,
-                    known=", ".join(known_languages()),
-                )
+            raise UsageError.saying(
+                "--language {option}: no such language; known are {known}",
+                option=option,
+                known=", ".join(known_languages()),
             )
         return language(code)
     names = (environment[each] for each in _LOCALES if environment.get(each))

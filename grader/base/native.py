@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from grader.base.errors import MachineError, ToolchainError
 from ptxsim.message import Message, phrase
@@ -49,7 +50,7 @@ def cache_folder() -> Path:
     except OSError as error:
         raise ToolchainError(_useless(folder, str(error.strerror), remedy)) from None
     except RuntimeError:  # no home folder
-        raise ToolchainError(phrase("no place for the cache: {remedy}", remedy=remedy)) from None
+        raise ToolchainError.saying("no place for the cache: {remedy}", remedy=remedy) from None
     if state.st_uid != os.getuid() or state.st_mode & stat.S_IWOTH:
         others = state.st_uid != os.getuid()
         why = phrase("it is another user's") if others else phrase("it can be written by all")
@@ -86,12 +87,10 @@ def cache_limit() -> int:
         if not 0 <= limit < math.inf:
             raise ValueError
     except ValueError:
-        raise ToolchainError(
-            phrase(
-                "{setting}: not a size; give gigabytes, such as {usual:g}",
-                setting=f"{LIMIT_VARIABLE}={named}",
-                usual=_LIMIT_GB,
-            )
+        raise ToolchainError.saying(
+            "{setting}: not a size; give gigabytes, such as {usual:g}",
+            setting=f"{LIMIT_VARIABLE}={named}",
+            usual=_LIMIT_GB,
         ) from None
     return int(limit * 1e9)
 
@@ -107,12 +106,9 @@ def lock_folder() -> Path:
     state = folder.lstat()
     private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o077
     if not private or state.st_uid != os.getuid():
-        raise MachineError(
-            phrase(
-                "{folder}: not a private folder of yours; remove it, or set TMPDIR to another "
-                "folder",
-                folder=str(folder),
-            )
+        raise MachineError.saying(
+            "{folder}: not a private folder of yours; remove it, or set TMPDIR to another folder",
+            folder=str(folder),
         )
     return folder
 
@@ -128,19 +124,15 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
-        raise MachineError(
-            phrase(
-                "{path}: cannot be a lock: {why}; remove it",
-                path=str(path),
-                why=str(error.strerror),
-            )
+        raise MachineError.saying(
+            "{path}: cannot be a lock: {why}; remove it",
+            path=str(path),
+            why=str(error.strerror),
         ) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise MachineError(
-                phrase(
-                    "{path}: not a plain file, so it cannot be a lock; remove it", path=str(path)
-                )
+            raise MachineError.saying(
+                "{path}: not a plain file, so it cannot be a lock; remove it", path=str(path)
             )
         held = True
         try:
@@ -203,18 +195,29 @@ class Native(Record):
         try:
             build_native(compiler, self.sources, self.every_flag, target, shared=self.shared)
         except (EngineError, OSError) as error:
-            raise ToolchainError(
-                phrase(
-                    "{compiler} cannot compile the grader's own code: {error}",
-                    compiler=compiler,
-                    error=str(error),
-                )
+            raise ToolchainError.saying(
+                "{compiler} cannot compile the grader's own code: {error}",
+                compiler=compiler,
+                error=str(error),
             ) from None
         return target
 
     @property
     def every_flag(self) -> tuple[str, ...]:
         return (*_ALWAYS, *self.flags)
+
+
+def answer_of(command: Sequence[str | Path], **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program of ours or of the system, never one of a student's, to its end."""
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        **more,
+    )
 
 
 def compile_native(
@@ -226,8 +229,7 @@ def compile_native(
 
 @functools.cache
 def _version(compiler: Path) -> str:
-    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout
+    return answer_of([compiler, "--version"]).stdout
 
 
 def _everything_read(sources: Sequence[Path]) -> list[Path]:
@@ -254,13 +256,13 @@ def find_host_compiler() -> Path:
         path = Path(named)
         found = shutil.which(str(path / "g++" if path.is_dir() else path))
         if found is None:
-            raise ToolchainError(
-                phrase("NVCC_CCBIN={named} is no C++ compiler: unset it or correct it", named=named)
+            raise ToolchainError.saying(
+                "NVCC_CCBIN={named} is no C++ compiler: unset it or correct it", named=named
             )
         return Path(found).absolute()
     found = shutil.which("g++")
     if found is None:
-        raise ToolchainError(
-            phrase("no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)")
+        raise ToolchainError.saying(
+            "no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)"
         )
     return Path(found).absolute()

@@ -43,7 +43,7 @@ class Run(Record):
 
     speed: float
     baseline_speed: float
-    # Milliseconds of submission and baseline, in the order measured; kept only where asked for.
+    # () today; a document of before may have the milliseconds of submission and baseline.
     repetitions: tuple[tuple[float, float], ...] = ()
 
 

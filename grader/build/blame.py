@@ -57,10 +57,10 @@ def refusal(
         )
         return Rejected(Verdict.CE, message, build=info)
     if failure.killed:
-        return ToolchainError(phrase("the compiler was killed twice; is there enough memory?"))
+        return ToolchainError.saying("the compiler was killed twice; is there enough memory?")
     if failure.full:
-        return ToolchainError(
-            phrase("no space left to compile in; make room in the temporary folder")
+        return ToolchainError.saying(
+            "no space left to compile in; make room in the temporary folder"
         )
     complaint = first_error(info.log)
     if complaint is not None and complaint.missing and _includes(submission, complaint):

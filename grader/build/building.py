@@ -68,11 +68,9 @@ def compile_submission(
     cache.tidy(folder.parent, limit)
     found = _load(folder, arch)
     if found is None:
-        raise base.ToolchainError(
-            phrase(
-                "the cache folder {folder} loses files: is the disk full?",
-                folder=str(folder.parent),
-            )
+        raise base.ToolchainError.saying(
+            "the cache folder {folder} loses files: is the disk full?",
+            folder=str(folder.parent),
         )
     return msgspec.structs.replace(found, cached=False)
 
@@ -146,8 +144,8 @@ def _with_kernels(info: base.BuildInfo, cubin: bytes) -> base.BuildInfo:
         found = kernels(cubin)
         asked = {symbol.name for _, symbol in Elf(cubin).symbols(undefined=True)}
     except Damaged as error:
-        raise base.ToolchainError(
-            phrase("ptxas makes cubins that the grader cannot read: {why}", why=str(error))
+        raise base.ToolchainError.saying(
+            "ptxas makes cubins that the grader cannot read: {why}", why=str(error)
         ) from None
     if len(found) > _MAX_KERNELS or sum(len(kernel.name) for kernel in found) > _MAX_NAMES:
         message = phrase(

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from grader.base import Submission
 from grader.build.toolchain import Toolchain
 from grader.problems import Interface
@@ -62,32 +64,8 @@ void {interface.symbol}({", ".join(parameters)}) {{
 
 # --- brought headers ---------------------------------------------------------------------------
 
-# The type; many a variable is called half, and some may be global.
-_HALF = r"(?:half2?(?= +\w|>|\(|\s*[*&]\s*\w+\s*[,)=;])|(?<=\()half2?(?=\)\s*\w))"
-_WORDS = {
-    "atomic": r"atomic(_\w+)?|memory_order\w*",
-    "chrono": r"chrono",
-    "iostream": r"cout|cerr|clog|cin|endl|ostream|istream",
-    "memory": r"unique_ptr|shared_ptr|weak_ptr|make_unique|make_shared|allocator(_traits)?",
-    "optional": r"optional|nullopt",
-    "iterator": r"[io]stream_iterator",
-    "shared_mutex": r"shared_mutex|shared_lock",
-    "stdexcept": r"\w+_error|invalid_argument|out_of_range",
-    "string": r"w?string|to_string|sto[ifld]",
-    "string_view": r"string_view",
-    "cooperative_groups.h": r"cooperative_groups",
-    "cuda_bf16.h": r"(__)?nv_bfloat16\w*|__\w*bfloat16\w*",
-    "cuda_fp16.h": rf"{_HALF}|__\w*half\w*",
-    "cuda_pipeline.h": r"__pipeline_\w+|nvcuda::experimental",
-    "cuda/std/cmath": r"cuda::std",
-    "cuda/std/complex": r"cuda::std",
-    "cuda/std/limits": r"cuda::std",
-    "cuda/std/tuple": r"cuda::std",
-    "cuda/std/type_traits": r"cuda::std",
-    "cuda/std/utility": r"cuda::std",
-    "cute/tensor.hpp": r"cute::\w+|namespace +cute *;",
-}
-_NEEDED = {header: re.compile(rf"\b(?:{words})(?!\w)".encode()) for header, words in _WORDS.items()}
+_TABLE = msgspec.toml.decode(Path(__file__).with_name("brought_headers.toml").read_bytes())
+_NEEDED = {name: re.compile(rf"\b(?:{words})(?!\w)".encode()) for name, words in _TABLE.items()}
 
 
 def with_brought_headers(entry: str, submission: Submission, toolchain: Toolchain) -> str:

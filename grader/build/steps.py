@@ -214,8 +214,8 @@ def _taken(name: str, folder: int, output: str) -> bytes:
     except NotAFileError:
         raise TooLarge(kind, output) from None
     except FileNotFoundError:
-        raise ToolchainError(
-            phrase("the compiler succeeded and left no {name}; is it nvcc?", name=name)
+        raise ToolchainError.saying(
+            "the compiler succeeded and left no {name}; is it nvcc?", name=name
         ) from None
 
 

@@ -21,7 +21,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.base import ToolchainError, cache_folder, find_host_compiler
+from grader.base import ToolchainError, answer_of, cache_folder, find_host_compiler
 from ptxsim.message import Message, clauses, phrase, verbatim
 from ptxsim.nvcc import wheel_folders
 from ptxsim.records import Record
@@ -106,14 +106,13 @@ def find_toolchain(arch: str = "sm_80") -> Toolchain:
         else phrase("CUDA_HOME, PATH or the PyPI wheels")
     )
     if passed_over:
-        words = phrase(
+        raise ToolchainError.saying(
             "no usable nvcc in {place}: {reasons}: {remedy}",
             place=where,
             reasons=clauses(passed_over),
             remedy=_REMEDY,
         )
-        raise ToolchainError(words)
-    raise ToolchainError(phrase("no nvcc in {place}: {remedy}", place=where, remedy=_REMEDY))
+    raise ToolchainError.saying("no nvcc in {place}: {remedy}", place=where, remedy=_REMEDY)
 
 
 def _must_serve(toolchain: Toolchain, arch: str) -> None:
@@ -122,23 +121,21 @@ def _must_serve(toolchain: Toolchain, arch: str) -> None:
     major, minor = (int(number) for number in toolchain.cuda_version.split(".")[:2])
     if (major, minor) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
-        raise ToolchainError(phrase("{nvcc} is older than {oldest}", nvcc=name, oldest=oldest))
+        raise ToolchainError.saying("{nvcc} is older than {oldest}", nvcc=name, oldest=oldest)
     known = architectures(toolchain.nvcc)
     plain = arch.rstrip("af")  # sm_90 for sm_90a, which no nvcc lists
     if plain not in known or (plain != arch and (major, minor) < _OLDEST_OF_SUFFIX):
-        words = phrase(
+        raise ToolchainError.saying(
             "{nvcc} does not compile for {arch}, only for {names}",
             nvcc=name,
             arch=arch,
             names=", ".join(known),
         )
-        raise ToolchainError(words)
     if why := refusal(toolchain.nvcc, toolchain.host_compiler, arch):
         compiler = str(toolchain.host_compiler)
-        words = phrase(
+        raise ToolchainError.saying(
             "{nvcc} does not work with {compiler}: {why}", nvcc=name, compiler=compiler, why=why
         )
-        raise ToolchainError(words)
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
@@ -146,8 +143,8 @@ def _candidates() -> Iterator[tuple[str, Path]]:
     if home:
         nvcc = Path(home) / "bin" / "nvcc"
         if not os.access(nvcc, os.X_OK):
-            raise ToolchainError(
-                phrase("CUDA_HOME={folder} holds no bin/nvcc: unset it or correct it", folder=home)
+            raise ToolchainError.saying(
+                "CUDA_HOME={folder} holds no bin/nvcc: unset it or correct it", folder=home
             )
         yield "CUDA_HOME", nvcc
     found = shutil.which("nvcc")
@@ -176,21 +173,19 @@ def _ask(nvcc: Path) -> tuple[Path, Path, Path, str]:
         raise _no_nvcc(nvcc, why)
     ptxas = shutil.which("ptxas", path=path[1] if path else here[1])
     if ptxas is None:
-        raise ToolchainError(
-            phrase("{nvcc} has no ptxas beside it: {remedy}", nvcc=str(nvcc), remedy=_REMEDY)
+        raise ToolchainError.saying(
+            "{nvcc} has no ptxas beside it: {remedy}", nvcc=str(nvcc), remedy=_REMEDY
         )
     real = (Path(here[1]) / "nvcc").resolve()
     return real, Path(ptxas).resolve(), headers.resolve(), ".".join(numbers)
 
 
 def _no_nvcc(nvcc: Path, why: str) -> ToolchainError:
-    return ToolchainError(
-        phrase(
-            "{nvcc} does not answer as nvcc does ({why}): {remedy}",
-            nvcc=str(nvcc),
-            why=why,
-            remedy=_REMEDY,
-        )
+    return ToolchainError.saying(
+        "{nvcc} does not answer as nvcc does ({why}): {remedy}",
+        nvcc=str(nvcc),
+        why=why,
+        remedy=_REMEDY,
     )
 
 
@@ -276,13 +271,5 @@ def _compile(nvcc: Path, host_compiler: Path, arch: str) -> str:
 def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
     """Run nvcc as a build's sandbox does, which has no variables with options (NVCC_APPEND_FLAGS).
     Raises OSError and TimeoutExpired."""
-    return subprocess.run(
-        command,
-        env={name: value for name, value in os.environ.items() if not name.startswith("NVCC_")},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        timeout=seconds,
-    )
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("NVCC_")}
+    return answer_of(command, env=plain, timeout=seconds)

@@ -12,23 +12,13 @@ import shtab
 from rich.console import Console
 
 from grader.cli.console import DONE, to_stdout
-from grader.cli.options import Parser
-from ptxsim.message import phrase
+from grader.cli.entry import every_parser
 
 _FIRST_WORD = {"bash": "_shtab_grade_pos_0_COMPGEN=_shtab_compgen_dirs"}  # or a command
 _FOLDERS = ("SUBMISSION", "DIR", "FOLDER")
 
 
-def add_options(parser: Parser) -> None:
-    parser.describe(
-        phrase('Print a script that completes this command line: eval "$(grade completion bash)"')
-    )
-    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
-
-
 def run(chosen: argparse.Namespace, _console: Console) -> int:
-    from grader.cli.entry import every_parser  # which imports the commands
-
     parser = every_parser()
     _complete_paths(parser)
     to_stdout(shtab.complete(parser, chosen.shell, preamble=_FIRST_WORD) + "\n")  # type: ignore[arg-type]

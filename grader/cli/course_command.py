@@ -17,7 +17,6 @@ from rich.console import Console
 from grader import course, labs
 from grader.base import Language, UsageError, one_line
 from grader.cli import leaderboard_command as boards
-from grader.cli import options
 from grader.cli.console import DONE, answer, say, skipped, spoken
 from grader.course import rubric as marking
 from grader.report import titles
@@ -25,15 +24,6 @@ from grader.results import ResultEntry, entry_or_complaint, read_entries, read_i
 
 _PRIVATE = 0o600  # names and marks: only the instructor may read them
 _POINTS = 10.0  # of each question, where no rubric says more
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.description = "For the instructor: the lab reports' marks, and what a regrade changed."
-    commands = parser.add_subparsers(dest="course", metavar="COMMAND", required=True)
-    sheet = "a sheet for marks and a page per student; grades of both"
-    why = "whose points a change of the lab changed, and why"
-    _add_rubric_options(commands.add_parser("rubric", help=sheet, language=parser.language))
-    _add_regrade_options(commands.add_parser("regrade", help=why, language=parser.language))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -51,24 +41,6 @@ class _Work(NamedTuple):
     parties: course.Parties
     rubric: labs.Rubric
     grades: Mapping[str, marking.RubricGrade]  # {} without marks
-
-
-def _add_rubric_options(parser: options.Parser) -> None:
-    parser.description = (
-        "Write a sheet (CSV) with the measured points and room for a human's, and a page per "
-        "student. With --marks, read the sheet back and combine both into grades."
-    )
-    options.selection(parser)
-    add = parser.option
-    add("--rubric FILE", "questions and weights, instead of the lab's", type=Path)
-    add("--weights W", "such as measured=60,report=40", type=_weights)
-    add("--to DIR", "where sheet and pages go (default: OUT/rubric/LAB)", type=Path)
-    add("--marks FILE", "the sheet with a human's points and comments", type=Path)
-    add("--csv FILE", "with --marks: the grades; - is stdout", type=Path)
-    add("--canvas FILE", "with --marks: a gradebook for Canvas", type=Path)
-    add("--assignment TITLE", "with --canvas: the column's title in the gradebook")
-    add("--gradescope DIR", "with --marks: a results.json per student", type=Path)
-    add("--points N", "points possible (default: 100)", type=float, default=100.0)
 
 
 def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
@@ -196,27 +168,7 @@ def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console)
     say(console, f"written: {one_line(chosen.gradescope)} ({written} files)")
 
 
-def _weights(text: str) -> labs.Weights:
-    try:
-        return labs.read_weights(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 # --- regrade -----------------------------------------------------------------------------------
-
-
-def _add_regrade_options(parser: options.Parser) -> None:
-    parser.description = (
-        "List whose points differ between two versions of a lab file, and why. Grading again with "
-        "a changed lab file keeps the results that it replaces."
-    )
-    options.selection(parser)
-    which = "a lab file, or how its hash begins"
-    add = parser.option
-    add("--before LAB", f"{which} (default: the one before --after)")
-    add("--after LAB", f"{which} (default: that of the newest result)")
-    add("--csv FILE", "write a table; - is stdout", type=Path)
 
 
 def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:

@@ -72,4 +72,4 @@ def _from_here(name: str, value: str, folder: Path, here: Path) -> str:
 
 
 def _mistake(place: str, what: Message) -> UsageError:
-    return UsageError(phrase("{place}: {what}", place=place, what=what))
+    return UsageError.saying("{place}: {what}", place=place, what=what)

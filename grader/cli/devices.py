@@ -73,8 +73,8 @@ def choose_device(wanted: str, console: Console) -> str | None:
     if names:
         why = phrase("{gpu} cannot be used, {why}", gpu=names[0], why=_NO_CUPY)
     if wanted == "gpu":
-        raise MachineError(
-            phrase("--device gpu: {why}; --device cpu checks in the simulator", why=why)
+        raise MachineError.saying(
+            "--device gpu: {why}; --device cpu checks in the simulator", why=why
         )
     say(console, phrase("{why}: kernels run in the simulator on the CPU", why=why))
     return None
@@ -89,10 +89,10 @@ def choose_gpus(words: str, console: Console) -> tuple[VisibleGpu, ...]:
     there = gpus_of_host()
     if not there or not _has_cupy():
         why = _NO_CUPY if there else _NO_GPU
-        raise MachineError(phrase("--gpus {gpus}: {why}", gpus=words, why=why))
+        raise MachineError.saying("--gpus {gpus}: {why}", gpus=words, why=why)
     chosen = there if words == "all" else tuple(_named(word, there) for word in words.split(","))
     if len({gpu.uuid for gpu in chosen}) < len(chosen):
-        raise UsageError(phrase("--gpus {words}: names a GPU twice", words=words))
+        raise UsageError.saying("--gpus {words}: names a GPU twice", words=words)
     models = sorted({gpu.name for gpu in chosen})
     if len(models) > 1:
         mixed = phrase(

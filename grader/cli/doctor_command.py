@@ -24,7 +24,6 @@ from grader.cli.console import DONE, FAULT, spoken
 from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
 from grader.cli.new_command import find_starter
-from grader.cli.options import Parser
 from grader.explain import model_library
 from grader.judge import GradingContext, grade
 from grader.labs import Case, load_lab
@@ -66,18 +65,6 @@ class MachineCheck(Record):
     ok: bool = True
     needed: bool = False  # without it nothing can be graded here
     remedy: Message = NOTHING  # a command; empty when ok
-
-
-def add_options(parser: Parser) -> None:
-    parser.describe(phrase("What works on this machine, and the command that fixes what does not."))
-    parser.option(
-        "--prepare DIR",
-        phrase(
-            "compile the grader's own C++ into DIR, for other users and machines; jobs of slurm/ "
-            "find it by GRADE_PREPARED, other commands by SGEMM_GRADER_PREPARED"
-        ),
-        type=Path,
-    )
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

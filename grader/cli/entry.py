@@ -1,6 +1,8 @@
 """Choose and run a command: streams, signals, errors, the exit status.
 
-The answer goes to stdout, everything else to stderr.
+A command is a table in commands.toml and the function ``run`` of a module ``<name>_command``, which
+is imported only when it is used: imports take time. The answer goes to stdout, everything else to
+stderr.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
-from typing import Protocol, cast
 
 from rich.console import Console
 
@@ -22,32 +23,9 @@ from grader.base import ENGLISH, GraderError, Language, MachineError, OutOfTime,
 from grader.cli import console as terminal
 from grader.cli import options
 from grader.cli.defaults import default_of
-from ptxsim.message import phrase
+from ptxsim.message import Message, phrase
 
-_COMMANDS = {
-    "new": phrase("copy a lab's starter to submissions/NAME"),
-    "watch": phrase("grade a folder again whenever a file in it is saved"),
-    "report": phrase("show a stored result again, and write its page"),
-    "history": phrase("a student's graded versions: what changed, and the climb"),
-    "labs": phrase("the labs that ship with the grader"),
-    "doctor": phrase("what works on this machine, and how to fix what does not"),
-    "completion": phrase("a script by which your shell completes commands and options"),
-    "sass": phrase("what the compiler made of a kernel's main loop"),
-    "sweep": phrase("one kernel over many sizes and values of its macros"),
-    "profile": phrase("Nsight Compute's counters beside the model's"),
-    "rung": phrase("print a kernel of the reference ladder, which explains itself"),
-    "ladder": phrase("grade the reference rungs; table and picture beside the baseline"),
-    "class": phrase("grade every submission in DIR; resumes where it stopped"),
-    "leaderboard": phrase("rank the stored results"),
-    "similar": phrase("pairs in DIR that share too much code, for the instructor"),
-    "course": phrase("marks for lab reports, grades, and what a regrade changed"),
-    "export": phrase("results for Gradescope, Canvas, spreadsheets and scripts"),
-    "kit": phrase("an autograder for Gradescope, GitHub or CSOJ"),
-    "hidden": phrase("a lab's hidden sizes; requires the seed file"),
-}
-"""Each is a module ``<name>_command``, imported only when it is used: imports take time. Students'
-come first."""
-
+_DEFAULT = "grade"  # what is meant where no command is named
 _ALIASES = {  # of the first words
     "result": ["report", "--no-report"],  # its name before it was a part of report
     "version": ["--version"],
@@ -65,14 +43,6 @@ _EPILOG = phrase(
     "exit status: 0 accepted; 1 graded, not accepted; 2 wrong usage, lab file or folder;\n"
     "3 the grader or the machine failed (no score is recorded: try again)\n"
 )
-
-
-class _Command(Protocol):
-    """The interface of a command's module."""
-
-    def add_options(self, parser: options.Parser) -> None: ...
-
-    def run(self, options: argparse.Namespace, console: Console) -> int: ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -135,19 +105,21 @@ def _run(arguments: list[str], console: Console) -> int:
     if not arguments:  # an empty variable in a script must not look like an accepted submission
         terminal.answer(console, f"{language(_BEGIN)}\n{root.format_help()}".rstrip())
         return terminal.WRONG_USAGE
-    if arguments[0] in _COMMANDS:
+    if arguments[0] in parsers:
         name, *arguments = arguments
         parser = parsers[name]
     else:
         # Not a subparser: a folder may have any name that is not a command.
-        name = "grade"
+        name = _DEFAULT
         if not arguments[0].startswith("-"):
-            options.find_submission(arguments[0], _COMMANDS)
+            options.find_submission(arguments[0], parsers)
         parser = options.Parser(
             prog="grade", epilog=root.format_help(), language=language, raw=True
         )
-    command = _command(name, parser)
-    return command.run(parser.parse_args(arguments), console)
+    _describe(parser, name)
+    chosen = parser.parse_args(arguments)
+    status: int = import_module(f"grader.cli.{name}_command").run(chosen, console)
+    return status
 
 
 def _root(language: Language) -> tuple[options.Parser, dict[str, options.Parser]]:
@@ -163,24 +135,25 @@ def _root(language: Language) -> tuple[options.Parser, dict[str, options.Parser]
     title = language(phrase("other commands"))
     subparsers = root.add_subparsers(prog="grade", title=title, metavar="COMMAND [...]")
     return root, {
-        name: subparsers.add_parser(name, help=language(line), language=language)
-        for name, line in _COMMANDS.items()
+        name: subparsers.add_parser(
+            name, help=language(Message(text=command.line)), language=language
+        )
+        for name, command in options.commands().items()
+        if name != _DEFAULT
     }
 
 
-def _command(name: str, parser: options.Parser) -> _Command:
-    command = cast(_Command, import_module(f"grader.cli.{name}_command"))
-    command.add_options(parser)
+def _describe(parser: options.Parser, name: str) -> None:
+    options.describe(parser, options.commands()[name])
     options.language(parser)
-    return command
 
 
 def every_parser() -> options.Parser:
     """The parser of all commands with their options, for the completion of shells."""
     root, parsers = _root(ENGLISH)
     for name, parser in parsers.items():
-        _command(name, parser)
-    _command("grade", root)
+        _describe(parser, name)
+    _describe(root, _DEFAULT)
     return root
 
 
@@ -207,4 +180,4 @@ def _terminate(_signal: int, _frame: FrameType | None) -> None:
 
 def _out_of_time(_signal: int, _frame: FrameType | None) -> None:
     """The signal that a batch system sends before the job's time limit, if asked to."""
-    raise OutOfTime(phrase("out of time: the job's time limit came before the end of the grading"))
+    raise OutOfTime.saying("out of time: the job's time limit came before the end of the grading")

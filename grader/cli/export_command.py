@@ -8,56 +8,17 @@ import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 from rich.console import Console, RenderableType
 
 from grader.base import Language, MachineError, Result, UsageError, one_line
 from grader.cli import leaderboard_command as boards
-from grader.cli import options
 from grader.cli.console import DONE, spoken, to_stdout
 from grader.course import GRADEBOOK_NEEDED, assignment_column
 from grader.course import board_rendering as render
-from grader.report import Shown, Visibility, csoj, github, gradescope, prairielearn, sarif
+from grader.report import Shown, csoj, github, gradescope, prairielearn, sarif
 from grader.results import store
 from ptxsim.message import phrase
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.description = "Export results to other systems; FILE - is stdout."
-    formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
-    for name in (each for each in RENDERERS if each != "json"):  # that is the stored file itself
-        one = formats.add_parser(name, help="of one result document")
-        found = options.stored_document
-        one.add_argument("result", metavar="RESULT", type=found, help="a stored result document")
-        one.option("--folder DIR", "of its sources (default: .)", type=Path, default=Path())
-        if name == "gradescope":
-            visibilities(one, ("it", "the hidden sizes", "what the autograder printed"))
-    canvas = formats.add_parser("canvas", help="gradebook CSV to import into Canvas")
-    canvas.option(
-        "--assignment TITLE",
-        "a column of the exported gradebook, e.g. 'SGEMM (12345)'; its number may be left out",
-        required=True,
-    )
-    canvas.add_argument("--points", type=float, default=100, help="points possible (default: 100)")
-    table = formats.add_parser("csv", help="one row for each student and board")
-    document = formats.add_parser("json", help="the same, with all fields of a board")
-    for one in (canvas, table, document):
-        options.selection(one)
-    for one in formats.choices.values():
-        one.option("--to FILE", "default: stdout", type=Path, default=Path("-"))
-
-
-def visibilities(parser: options.Parser, shown: tuple[str, str, str]) -> None:
-    """shown: the result, the hidden sizes and the output, in words."""
-    defaults = {
-        "visibility": "visible",
-        "hidden-visibility": "hidden",
-        "stdout-visibility": "hidden",
-    }
-    for (name, default), what in zip(defaults.items(), shown, strict=True):
-        words = f"when students see {what} (default: {default})"
-        parser.add_argument(f"--{name}", choices=get_args(Visibility), default=default, help=words)
 
 
 def shown(chosen: argparse.Namespace) -> Shown:
@@ -109,8 +70,6 @@ _OF_BOARDS: dict[str, Callable[[argparse.Namespace, Console], str]] = {
 
 _SUMMARY, _OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"
 
-# In the same call a CI needs these, also of what is not stored; --format takes the others as well.
-IN_CALL = ("json", "github", "csoj", "prairielearn")
 # Each takes the result and the submission's folder, from the root of the workspace. "" means that
 # the format has no place for a failure of the grader.
 RENDERERS: dict[str, Callable[[Result, str, Language], str]] = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import textwrap
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -57,19 +59,15 @@ def ready(context: GradingContext, sandbox: Mode) -> None:
         if hidden.seed_file is not None:
             _out_of_sight(hidden.seed_file, context.toolchain)
         if context.sandbox.kind == "rlimits" and sandbox != "off":
-            raise UsageError(
-                phrase(
-                    "hidden sizes need a sandbox: without one a submission can read their secret; "
-                    "see grade doctor, or accept that with --sandbox off"
-                )
+            raise UsageError.saying(
+                "hidden sizes need a sandbox: without one a submission can read their secret; "
+                "see grade doctor, or accept that with --sandbox off"
             )
         if not context.sandbox.filtered and sandbox != "off":
-            raise UsageError(
-                phrase(
-                    "hidden sizes need a kernel that filters system calls (CONFIG_SECCOMP_FILTER): "
-                    "without it a submission can leave them where its next one finds them; grade "
-                    "elsewhere, or accept that with --sandbox off"
-                )
+            raise UsageError.saying(
+                "hidden sizes need a kernel that filters system calls (CONFIG_SECCOMP_FILTER): "
+                "without it a submission can leave them where its next one finds them; grade "
+                "elsewhere, or accept that with --sandbox off"
             )
     if context.gpu_arch is not None:
         measures(context.lab, gpu_names()[0], context.ladders)
@@ -94,6 +92,8 @@ def grade_each(
 ) -> int:
     """The exit status. gpu: one that stands by, for the first."""
     context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
+    if not chosen.no_report:  # pages need jinja2, which loads while the compiler runs
+        Thread(target=import_module, args=("jinja2",)).start()
     first, *others = chosen.submissions
     status = _grade_one(first, context, chosen, console, gpu)
     return max([status, *(_grade_one(path, context, chosen, console) for path in others)])

@@ -12,21 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from grader.base import StoreError, UsageError
-from grader.cli import options
 from grader.cli.console import DONE, answer
 from grader.labs import KINDS, Hidden, Lab, find_lab, load_lab
 from ptxsim.message import phrase
 
 _SEED_BYTES = 32
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.description = (
-        "List the hidden sizes that a lab's seed file draws: for the instructor. Students have no "
-        "such file."
-    )
-    options.lab(parser)
-    parser.option("--new-seed FILE", "write a new secret, and list nothing", type=Path)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

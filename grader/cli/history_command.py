@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from markupsafe import Markup
 from rich.console import Console
 
 from grader.base import UsageError
-from grader.cli import options
 from grader.cli.console import DONE, say, skipped, spoken, to_stdout
 from grader.cli.leaderboard_command import known_ladders
 from grader.labs import did_you_mean, student_of
@@ -19,28 +17,6 @@ from grader.results import ResultEntry, Stored, read_index, store
 from grader.study import board_of, board_words, make_history, read_versions
 from grader.study import history_render as render
 from ptxsim.message import Message, clauses, phrase
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase(
-            "Show every graded version of a student's kernel in order: what changed, how fast it "
-            "became, and which advice was followed. Writes a page with the climb beside the ladder."
-        )
-    )
-    add = parser.option
-    parser.add_argument(
-        "name",
-        metavar="NAME",
-        type=Path,
-        help=phrase("the student, or the folder of the submission"),
-    )
-    options.out(parser, phrase("where the results are"))
-    add("--lab ID", phrase("only this lab's results"))
-    add("--device", phrase("only results of this device"), choices=("gpu", "cpu"))
-    add("--gpu MODEL", phrase("only GPUs whose model name contains this text"))
-    add("--markdown", phrase("print the table as Markdown on stdout"))
-    options.pictures(parser)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

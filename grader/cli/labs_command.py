@@ -9,26 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from grader.base import arch_of_type
-from grader.cli import options
 from grader.cli.console import DONE, spoken, to_stdout
 from grader.labs import DEFAULT_LAB, find_lab, load_lab, shipped_labs
 from ptxsim.message import Message, phrase, verbatim
 
 _BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's own processes
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase("List the labs that ship with the grader. --lab takes their names as well as files.")
-    )
-    options.lab(parser)
-    parser.option(
-        "--job TYPE",
-        phrase(
-            "print what a job needs that grades --lab on a GPU of this type, such as 2080ti or "
-            "any: MiB of memory, and the architecture to compile for"
-        ),
-    )
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -12,7 +12,6 @@ import grader
 from grader import results
 from grader.base import LabRef, Result, Verdict
 from grader.cli import class_grading as many
-from grader.cli import options
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.devices import choose_device
 from grader.course import Entrant, Setup, Task, lanes
@@ -20,37 +19,6 @@ from grader.judge import GradingContext
 from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
 from grader.ladder import ceilings, html, run_host, terminal
 from grader.run import gpu_names
-from ptxsim.message import phrase
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase(
-            "Grade the reference rungs; write a table, a page and a document for this GPU model. "
-            "Rungs that already have a result are not graded again."
-        )
-    )
-    parser.epilog = parser.language(
-        phrase(
-            "exit status: 0 all graded; 2 wrong usage; 3 the grader or the machine failed for a "
-            "rung: the same command tries it again"
-        )
-    )
-    parser.add_argument(
-        "folder",
-        metavar="DIR",
-        nargs="?",
-        type=Path,
-        help=phrase("folder of rungs (default: reference/LAB here, else in the checkout)"),
-    )
-    parser.option(
-        "--bounds",
-        phrase(
-            "say too what each rung can reach at most on an A100 and an RTX 2080 Ti; takes some "
-            "seconds for each rung, once for each source"
-        ),
-    )
-    options.batch(parser, default_lab=phrase("the ladder's own"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

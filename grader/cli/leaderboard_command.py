@@ -12,24 +12,11 @@ from rich.console import Console
 
 from grader import course
 from grader.base import StoreError, UsageError, one_line
-from grader.cli import options
 from grader.cli.console import DONE, aside, say, skipped, spoken, to_stdout
 from grader.course import board_rendering as render
 from grader.labs import REFERENCE, TimeRules, load_lab, provided
 from grader.results import Ladder, read_entries, shipped_ladders, stored_ladders
 from ptxsim.message import phrase
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.describe(phrase("Rank the stored results, on one board for each lab and GPU model."))
-    options.selection(parser)
-    add = parser.option
-    add("--html FILE", phrase("write a page; - is stdout"), type=Path)
-    add("--csv FILE", phrase("write a table; - is stdout"), type=Path)
-    add(
-        "--pseudonyms",
-        phrase("for students: stable made-up names, from a key stored with the results"),
-    )
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -128,12 +115,12 @@ def only(boards: Sequence[course.Board]) -> course.Board:
     if len(boards) == 1:
         return boards[0]
     if not boards:
-        raise UsageError(
-            phrase("no results to export; grade something first, or name the folder: --out")
+        raise UsageError.saying(
+            "no results to export; grade something first, or name the folder: --out"
         )
     found = "; ".join(str(board.title) for board in boards)
-    raise UsageError(
-        phrase("several boards ({found}); choose one with --lab, --gpu and --device", found=found)
+    raise UsageError.saying(
+        "several boards ({found}); choose one with --lab, --gpu and --device", found=found
     )
 
 

@@ -12,19 +12,10 @@ from rich.console import Console
 
 from grader.base import ENGLISH, Language, ToolchainError, UsageError, translated
 from grader.build import FILE, editor_flags, find_toolchain
-from grader.cli import options
 from grader.cli.console import DONE, answer, say, speak_as, spoken
 from grader.cli.defaults import default_of
 from grader.labs import Lab, find_lab, load_lab, provided
 from ptxsim.message import phrase
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase("Copy a lab's starter to submissions/NAME, with compile_flags.txt for clangd.")
-    )
-    parser.add_argument("name", metavar="NAME", help=phrase("of the new folder"))
-    options.lab(parser)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -87,7 +78,7 @@ def new_submission(
             copy = Path(scratch) / name
             shutil.copytree(starter, copy)
             _speak(copy, language)
-            _complete(copy, lab)
+            _complete(copy, lab, language)
             if flags is not None:
                 (copy / FILE).write_text(flags, encoding="utf-8")
             copy.rename(target)  # all or nothing, and never over an existing folder
@@ -97,15 +88,16 @@ def new_submission(
     return target
 
 
-def _complete(folder: Path, lab: Lab) -> None:
+def _complete(folder: Path, lab: Lab, language: Language) -> None:
     """Write the header and a README where the starter of a course's own problem has none."""
     asked = lab.problem.interface
     if not (header := folder / asked.header).exists():
         header.write_text(asked.text, encoding="utf-8")
     if not (readme := folder / "README.md").exists():
-        words = f"Edit {asked.main}: define the function that {asked.header} declares."
+        words = phrase("Edit {main}: define the function that {header} declares.")
+        said = language(words.given(main=asked.main, header=asked.header))
         readme.write_text(
-            f"# {lab.problem.title}\n\n{words}\n\n```cuda\n{asked.text}```\n", encoding="utf-8"
+            f"# {lab.problem.title}\n\n{said}\n\n```cuda\n{asked.text}```\n", encoding="utf-8"
         )
 
 

@@ -7,18 +7,22 @@ import os
 import re
 import sys
 import typing
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
 from rich.cells import cell_len
 
-from grader.base import ENGLISH, Language, UsageError, known_languages, one_line
+import grader
+from grader import labs, report
+from grader.base import ENGLISH, Language, UsageError, convert, known_languages, one_line
 from grader.cli.defaults import default_of
-from grader.labs import Attempts, TimeRules, did_you_mean, due_rule
+from grader.labs import did_you_mean
 from grader.sandbox import Mode
 from ptxsim.message import Message, clauses, phrase, recognised
+from ptxsim.records import Record
 
 NOT_POSITIVE = phrase("expected a number ≥ 1, got {value}")
 _COMPLAINTS = (  # of argparse and of types of arguments; in English as they raise them
@@ -36,7 +40,7 @@ _PIECE = re.compile(r"[（“]*(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[，。；
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, which also takes help as messages."""
+    """argparse's, which speaks a language."""
 
     def __init__(
         self,
@@ -53,31 +57,8 @@ class Parser(argparse.ArgumentParser):
         self._positionals.title = language(phrase("positional arguments"))
         self._optionals.title = language(phrase("options"))
         if add_help:
-            self.add_argument(
-                "-h", "--help", action="help", help=phrase("show this help message and exit")
-            )
-
-    def describe(self, what: Message) -> None:
-        """Set the description of the command."""
-        self.description = self.language(what)
-
-    def add_argument(
-        self, *names: str, help: Message | str | None = None, **settings: Any
-    ) -> argparse.Action:
-        if isinstance(help, Message):
-            help = self.language(help).replace("%", "%%")  # argparse fills in after a per cent sign
-        return super().add_argument(*names, help=help, **settings)
-
-    def option(self, words: str, help: Message | str, **settings: Any) -> None:
-        """Add ``--jobs N``; without a name or choices for its value it is a flag."""
-        *names, last = words.split(" ")
-        if last.startswith("-"):
-            names.append(last)
-            if not settings.get("choices"):
-                settings["action"] = "store_true"
-        else:
-            settings["metavar"] = last
-        self.add_argument(*names, help=help, **settings)
+            shown = language(phrase("show this help message and exit"))
+            self.add_argument("-h", "--help", action="help", help=shown)
 
     def error(self, message: str) -> NoReturn:
         said = recognised(message, _COMPLAINTS)
@@ -136,22 +117,132 @@ def _broken(text: str, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-# --- options -----------------------------------------------------------------------------------
-
-_FIRST_LAB = phrase("the first that grade labs lists")
-_WHERE_IT_RUNS = phrase("where kernels run; cpu is the simulator")
-_WHERE_TO_WRITE = phrase("where results are written")
-_DEFAULTING = phrase("{meaning} (default: {default})")
+# --- commands ----------------------------------------------------------------------------------
 
 
-_SUBMISSION = phrase("folder of a submission, or its name in submissions/")
+class Command(Record):
+    """A command as commands.toml describes it, whose first lines say how."""
+
+    line: str = ""  # in the list of commands
+    english: bool = False  # its own texts, whatever the reader's language
+    about: str = ""
+    epilog: str = ""
+    options: tuple[Any, ...] = ()
+    subcommands: str = ""  # "course COMMAND": where the chosen one's name goes, and its metavar
+    commands: Mapping[str, Command] = {}
 
 
-def submission(parser: Parser, name: str = "submission", **settings: str) -> None:
-    """The folder, for a command that takes one submission, or with ``nargs`` several."""
-    parser.add_argument(
-        name, metavar="SUBMISSION", type=find_submission, help=_SUBMISSION, **settings
+@cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = msgspec.toml.decode(
+        Path(__file__).with_name("commands.toml").read_bytes()
     )
+    return table
+
+
+@cache
+def commands() -> Mapping[str, Command]:
+    """Return the commands in the order of the list; the first is ``grade SUBMISSION…``."""
+    known = {name: table for name, table in _table().items() if not name.startswith("shared")}
+    return convert(known, dict[str, Command])
+
+
+def describe(parser: Parser, command: Command, *, english: bool = False) -> None:
+    """Give a parser the texts, options and subcommands of its command."""
+    english = english or command.english
+
+    def said(text: str) -> str:
+        return text if english else parser.language(Message(text=text))
+
+    parser.description = said(command.about) if command.about else None
+    if command.epilog:
+        parser.epilog = said(command.epilog)
+    target: argparse._ActionsContainer = parser
+    for each in command.options:
+        if each[0] == "group":
+            target = parser.add_argument_group(each[1])
+        else:
+            _add(parser, target, each, english)
+    if command.subcommands:
+        place, metavar = command.subcommands.split()
+        parsers = parser.add_subparsers(dest=place, metavar=metavar, required=True)
+        for name, one in command.commands.items():
+            below = parsers.add_parser(name, help=said(one.line), language=parser.language)
+            describe(below, one, english=english)
+
+
+def _add(parser: Parser, target: argparse._ActionsContainer, entry: Any, english: bool) -> None:
+    """Add an option, or the options that a word stands for."""
+    if entry == "detail":
+        _detail(parser)
+        return
+    if isinstance(entry, str):
+        shared = entry in _table()["shared"]
+        for each in _table()["shared" if shared else "shared-english"][entry]:
+            _add(parser, target, each, english=not shared)
+        return
+    words, text, settings = entry[0], entry[1], dict(*entry[2:])
+    default, shown = settings.get("default"), settings.pop("shown", None)
+    if isinstance(default, str) and default in _DEFAULTS:
+        default = settings["default"] = _DEFAULTS[default]()
+    help = Message(text=text)
+    if shown is not None:
+        known = str(default) if default else Message(text=shown)
+        help = help if "{default}" in text else _DEFAULTING.given(meaning=help)
+        help = help.given(default=known)
+    if "type" in settings:
+        settings["type"] = _TYPES[settings["type"]]
+    if isinstance(choices := settings.get("choices"), str):
+        settings["choices"] = _CHOICES[choices]()
+    if settings.get("action") == "version":
+        settings["version"] = f"grade {grader.__version__}"
+    _option(target, words, str(help) if english else parser.language(help), **settings)
+
+
+def _option(target: argparse._ActionsContainer, words: str, help: str, **settings: Any) -> None:
+    """Add ``--jobs N``; without a name for its value, and settings, it is a flag."""
+    *names, last = words.split(" ")
+    if names and not last.startswith("-"):
+        settings["metavar"] = last
+    else:
+        names.append(last)
+        if last.startswith("-") and not settings:
+            settings["action"] = "store_true"
+    # argparse fills in after a per cent sign
+    target.add_argument(*names, help=help.replace("%", "%%"), **settings)
+
+
+def _detail(parser: Parser) -> None:
+    """How much of a result is shown."""
+    group = parser.add_mutually_exclusive_group()
+    for names, const, meaning in (
+        ("-v --verbose", "all", phrase("show every size, kernel, GPU and idea")),
+        ("-q --quiet", "verdict", phrase("show only the verdict")),
+    ):
+        chosen = {"dest": "detail", "action": "store_const", "const": const, "default": "brief"}
+        _option(group, names, parser.language(meaning), **chosen)
+
+
+def language(parser: Parser) -> None:
+    """For the help alone: ``language_of`` takes it out before commands are parsed."""
+    help = phrase("one of {languages}; else that of $LANG, else the lab's")
+    languages = ", ".join(known_languages())
+    _option(parser, "--language LANG", parser.language(help.given(languages=languages)))
+
+
+def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The value of ``--language``, which may stand anywhere, and the other arguments."""
+    chosen, others = None, list(arguments)
+    end = others.index("--") if "--" in others else len(others)
+    for place in reversed(range(end)):
+        name, given, value = others[place].partition("=")
+        if name == "--language" and (given or place + 1 < end):
+            chosen = chosen or (value if given else others[place + 1])
+            del others[place : place + (1 if given else 2)]
+    return chosen, others
+
+
+# --- values of options ---------------------------------------------------------------------------
 
 
 def find_submission(named: str, commands: Iterable[str] = ()) -> Path:
@@ -171,158 +262,92 @@ def find_submission(named: str, commands: Iterable[str] = ()) -> Path:
     return path
 
 
-def stored_document(named: str) -> Path:
+def _stored_document(named: str) -> Path:
     """Return the path of a file that is there. Raises UsageError."""
     if not os.path.lexists(named):
-        raise UsageError(
-            phrase("{place}: {what}", place=one_line(named), what=phrase("no such file"))
+        raise UsageError.saying(
+            "{place}: {what}", place=one_line(named), what=phrase("no such file")
         )
     return Path(named)
 
 
-def lab(parser: Parser, default: Message = _FIRST_LAB) -> None:
-    """default: what another lab than the course's own means."""
-    help = phrase("a lab file, or one of the labs that grade labs lists (default: {default})")
-    own = default_of("lab") if default is _FIRST_LAB else None
-    parser.option("--lab LAB", help.given(default=own or default), default=own)
-
-
-def device(parser: Parser, meaning: Message = _WHERE_IT_RUNS) -> None:
-    help = _DEFAULTING.given(meaning=meaning, default="auto")
-    parser.option("--device", help, choices=("auto", "gpu", "cpu"), default="auto")
-
-
-def out(parser: Parser, meaning: Message = _WHERE_TO_WRITE) -> None:
-    own = Path(default_of("out") or "results")
-    help = _DEFAULTING.given(meaning=meaning, default=f"{own}/")
-    parser.option("--out DIR", help, type=Path, default=own)
-
-
-def sandbox(parser: Parser, default: str = "auto") -> None:
-    help = phrase(
-        "auto: bubblewrap if it works, else Landlock, else limits only; require: not limits only; "
-        "bubblewrap, landlock: this one; off: limits only (default: {default})",
-        default=default,
-    )
-    parser.option("--sandbox", help, choices=typing.get_args(Mode), default=default)
-
-
-def language(parser: Parser) -> None:
-    """For the help alone: ``language_of`` takes it out before commands are parsed."""
-    help = phrase("one of {languages}; else that of $LANG, else the lab's")
-    languages = ", ".join(known_languages())
-    parser.option("--language LANG", help.given(languages=languages))
-
-
-def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The value of ``--language``, which may stand anywhere, and the other arguments."""
-    chosen, others = None, list(arguments)
-    end = others.index("--") if "--" in others else len(others)
-    for place in reversed(range(end)):
-        name, given, value = others[place].partition("=")
-        if name == "--language" and (given or place + 1 < end):
-            chosen = chosen or (value if given else others[place + 1])
-            del others[place : place + (1 if given else 2)]
-    return chosen, others
-
-
-def detail(parser: Parser) -> None:
-    """How much of a result is shown."""
-    group = parser.add_mutually_exclusive_group()
-    for names, const, meaning in (
-        (("-v", "--verbose"), "all", phrase("show every size, kernel, GPU and idea")),
-        (("-q", "--quiet"), "verdict", phrase("show only the verdict")),
-    ):
-        group.add_argument(
-            *names,
-            dest="detail",
-            action="store_const",
-            const=const,
-            default="brief",
-            help=parser.language(meaning),
-        )
-
-
-def no_report(parser: Parser) -> None:
-    parser.option("--no-report", phrase("write no HTML report"))
-
-
-# --- of commands that grade many submissions --------------------------------------------------
-
-
-def batch(parser: Parser, *, default_lab: Message | None = None) -> None:
-    """Options of the commands that grade many submissions."""
-    lab(parser, *([default_lab] if default_lab else []))
-    device(
-        parser,
-        phrase(
-            "where kernels run; cpu is the simulator; on a GPU one submission is timed at a time"
-        ),
-    )
-    out(parser)
-    add = parser.option
-    add("--force", phrase("grade again even if there is a result"))
-    add(
-        "--only NAME",
-        phrase("only this submission; * and ? are wildcards; may be repeated"),
-        action="append",
-    )
-    add(
-        "--jobs N",
-        phrase(
-            "submissions graded at a time, or compiled ahead of the GPU (default: one per core)"
-        ),
-        type=positive,
-        default=len(os.sched_getaffinity(0)),
-    )
-    no_report(parser)
-    sandbox(parser)
-
-
-def positive(text: str) -> int:
+def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(str(NOT_POSITIVE.given(value=repr(text))))
     return int(text)
 
 
-# --- of commands that read stored results -----------------------------------------------------
+def _extent(value: str) -> int:
+    if not value.isascii() or not value.isdecimal() or not 1 <= int(value[:12]) <= 1 << 28:
+        raise UsageError.saying("--size {value}: expected a number ≥ 1", value=value)
+    return int(value)
 
 
-def selection(parser: Parser) -> None:
-    """Options that choose results and how they count."""
-    out(parser, phrase("where the results are"))
-    add = parser.option
-    add(
-        "--lab LAB",
-        phrase("only this lab's results: its id, or its file, whose rules of time then hold"),
-    )
-    add("--device", phrase("only results of this device"), choices=("gpu", "cpu"))
-    add("--gpu MODEL", phrase("only GPUs whose model name contains this text"))
-    add(
-        "--choose",
-        phrase("the result that counts for a student (default: what the lab file says, else best)"),
-        choices=typing.get_args(Attempts),
-    )
-    add("--no-ladder", phrase("leave out the rungs that grade ladder measured"))
-    add("--roster FILE", phrase("CSV file, see docs/instructor.md"), type=Path)
-    add(
-        "--due RULE",
-        phrase(
-            "instead of the lab file's rules of time: a time such as 2026-01-31T23:59+01:00, "
-            "and with commas grace=10m, late=5%/day or late=2/hour, and most=40%"
-        ),
-        type=_due,
-    )
-
-
-def _due(value: str) -> TimeRules:
+def _percent(text: str) -> float:
     try:
-        return due_rule(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError(f"expected a number over 0 and up to 100, got {text!r}")
+    return value
 
 
-def pictures(parser: Parser) -> None:
-    add = parser.option
-    add("--svg FILE", phrase("write the picture as SVG, for a report"), type=Path)
-    add("--png FILE", phrase("write the picture as PNG, for a report"), type=Path)
+def _like(pattern: str, example: str) -> Callable[[str], str]:
+    """An architecture of this form."""
+
+    def architecture(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            wanted = f"expected an architecture such as {example}, got {text!r}"
+            raise argparse.ArgumentTypeError(wanted)
+        return text
+
+    return architecture
+
+
+def _explained(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Let argparse show what ``read`` says in a ValueError."""
+
+    def value(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return value
+
+
+def _shells() -> Sequence[str]:
+    import shtab  # which no other command needs
+
+    return shtab.SUPPORTED_SHELLS
+
+
+_TYPES: Mapping[str, Callable[[str], Any]] = {
+    "path": Path,
+    "submission": find_submission,
+    "document": _stored_document,
+    "result": lambda named: (_stored_document if named.endswith(".json") else find_submission)(
+        named
+    ),
+    "number": float,
+    "positive": _positive,
+    "extent": _extent,
+    "percent": _percent,
+    "architecture": _like(r"sm_\d{2,3}[af]?", "sm_90"),
+    "plain-architecture": _like(r"sm_\d{2,3}", "sm_80"),
+    "due": _explained(labs.due_rule),
+    "weights": _explained(labs.read_weights),
+}
+_DEFAULTING = phrase("{meaning} (default: {default})")
+_DEFAULTS: Mapping[str, Callable[[], Any]] = {  # of the course and the machine
+    "the course's lab": lambda: default_of("lab"),
+    "the course's folder": lambda: f"{Path(default_of('out') or 'results')}/",
+    "cores": lambda: len(os.sched_getaffinity(0)),
+}
+_CHOICES: Mapping[str, Callable[[], Sequence[str]]] = {
+    "sandboxes": lambda: typing.get_args(Mode),
+    "attempts": lambda: typing.get_args(labs.Attempts),
+    "visibility": lambda: typing.get_args(report.Visibility),
+    "shells": _shells,
+}

@@ -20,7 +20,6 @@ from grader.base import (
     size_text,
 )
 from grader.build import find_toolchain
-from grader.cli import options
 from grader.cli.console import DONE, say, spoken
 from grader.cli.grading import check_place, ready
 from grader.explain import compare, find_ncu, profile_into, total
@@ -39,35 +38,12 @@ from ptxsim.records import Size
 _SECONDS = 900.0
 
 
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase(
-            "Profile a submission, the baseline on the same inputs, and the ladder's first rung "
-            "with Nsight Compute; keep the report for its window; say whether the traffic is "
-            "redundant, and where the model's counts differ. Needs a GPU, ncu and the right to "
-            "read the counters."
-        )
-    )
-    options.submission(parser)
-    parser.option(
-        "--size N",
-        phrase(
-            "each dimension; may be repeated (default: the lab's two sizes, such as 1024 and "
-            "8192); the profiler runs each kernel some forty times"
-        ),
-        type=_extent,
-        action="append",
-    )
-    options.lab(parser)
-    options.out(parser, phrase("where the results are; the report is kept there"))
-
-
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
     check_place(chosen.submission, lab, chosen.out)
     here = first_gpu_arch()
     if here is None:
-        raise MachineError(phrase("no NVIDIA GPU here to profile on; grade sass needs none"))
+        raise MachineError.saying("no NVIDIA GPU here to profile on; grade sass needs none")
     find_ncu()
     arch = lab.arch_on(here)
     context = GradingContext(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
@@ -163,16 +139,10 @@ def _table(
     return table
 
 
-def _extent(value: str) -> int:
-    if not value.isascii() or not value.isdecimal() or not 1 <= int(value[:12]) <= 1 << 28:
-        raise UsageError(phrase("--size {value}: expected a number ≥ 1", value=value))
-    return int(value)
-
-
 def _size(lab: Lab, extent: int) -> Size:
     for dim in lab.problem.dims:
         if extent > dim.most:
-            raise UsageError(phrase("--size {value}: at most {most}", value=extent, most=dim.most))
+            raise UsageError.saying("--size {value}: at most {most}", value=extent, most=dim.most)
     if extent % lab.multiple_of:
         uneven = phrase("--size {value}: no multiple of {step}, as the lab asks")
         raise UsageError(uneven.given(value=extent, step=lab.multiple_of))

@@ -8,44 +8,11 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.base import Language, Rejected, Result, StoreError, SubmissionError
-from grader.cli import options
 from grader.cli.console import DONE, answer, say, speak_as, spoken, status_of
 from grader.labs import find_lab, load_lab, load_submission, source_texts
 from grader.report import html, terminal
 from grader.results import kept_sources, store, stored_profile
 from ptxsim.message import Message, phrase
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase(
-            "Show a stored result again and write its page: that of a document, or that of a "
-            "submission's current files."
-        )
-    )
-    parser.epilog = parser.language(
-        phrase(
-            "exit status: of a document 0; of a submission that of grade, 3 if there is no such "
-            "result"
-        )
-    )
-    parser.add_argument(
-        "result",
-        metavar="FILE|SUBMISSION",
-        type=_file_or_folder,
-        help=phrase("a stored result document, or the folder of a submission"),
-    )
-    options.lab(parser)
-    options.device(parser, phrase("where it was graded; auto prefers the GPU's result"))
-    options.out(parser, phrase("where results are"))
-    parser.option("--job ID", phrase("only the result of this Slurm job"))
-    options.no_report(parser)
-    options.detail(parser)
-
-
-def _file_or_folder(named: str) -> Path:
-    find = options.stored_document if named.endswith(".json") else options.find_submission
-    return find(named)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -8,17 +8,7 @@ from rich.console import Console
 
 from grader.base import translated
 from grader.cli.console import DONE, spoken, to_stdout
-from grader.cli.options import Parser
 from grader.results import find_rung
-from ptxsim.message import phrase
-
-
-def add_options(parser: Parser) -> None:
-    parser.describe(
-        phrase("Print a kernel of the reference ladder. Its first lines say what changed, and why.")
-    )
-    named = phrase("such as 06_tile32; with its lab: hgemm/04_swizzled")
-    parser.add_argument("rung", metavar="RUNG", help=named)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -10,7 +10,6 @@ import msgspec
 from rich.console import Console
 
 from grader.build import find_toolchain
-from grader.cli import options
 from grader.cli.console import DONE, spoken
 from grader.cli.grading import ready
 from grader.explain import disassemble, summarise
@@ -19,28 +18,8 @@ from grader.labs import find_lab, load_lab, load_submission, source_texts
 from grader.report import kernels as machine
 from grader.run import first_gpu_arch, gpu_names
 from grader.sandbox import Sandbox
-from ptxsim.message import phrase
 
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase(
-            "Show what ptxas made of a submission's kernels: the main loop's instructions, by "
-            "opcode and by source line. Needs no GPU."
-        )
-    )
-    options.submission(parser)
-    add = parser.option
-    add(
-        "--arch sm_NN",
-        phrase("compile for this architecture (default: the GPU here, else the lab's lowest)"),
-        type=_architecture,
-    )
-    options.lab(parser)
-    add("--listing", phrase("show the main loop instruction by instruction"))
-    add("--json", phrase("print the records on stdout, and nothing else"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -60,9 +39,3 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     sources = source_texts(submission.contents)
     console.print(machine.render(kernels, sources, listed, spoken(console)))
     return DONE
-
-
-def _architecture(value: str) -> str:
-    if not _ARCH.fullmatch(value):
-        raise argparse.ArgumentTypeError(f"expected an architecture such as sm_90, got {value!r}")
-    return value

@@ -10,44 +10,12 @@ from rich.console import Console
 
 from grader import labs
 from grader.base import Rejected, SubmissionError, UsageError, one_line
-from grader.cli import options
 from grader.cli.console import DONE, say, skipped
 from grader.course import Entrant, find_submissions, similar
 from grader.results import store
-from ptxsim.message import phrase
 
 _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
 _GIVEN = ("starter", "starters", labs.REFERENCE)  # what every student may use
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.description = (
-        "List suspiciously similar pairs among the submissions in DIR, for the instructor "
-        "only. Names, comments, white space and order do not hide a copy; code from starter/ and "
-        "reference/ does not count."
-    )
-    add = parser.option
-    parser.add_argument("folder", metavar="DIR", type=Path, help="as for grade class")
-    add(
-        "--threshold PERCENT",
-        "share of one submission's own code found in the other (default: 60)",
-        type=_percent,
-        default=60.0,
-    )
-    add(
-        "--known DIR",
-        "more code that all students were given; may be repeated",
-        type=Path,
-        action="append",
-        default=[],
-    )
-    add("--html FILE", "the page (default: OUT/similar.html)", type=Path)
-    add(
-        "--lab LAB",
-        "compare only what this lab asks for; may be repeated (default: each of grade labs)",
-        action="append",
-    )
-    options.out(parser, phrase("where the page goes"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -79,16 +47,6 @@ def _mains(named: Sequence[str] | None) -> list[str]:
         else [labs.find_lab(None), *labs.shipped_labs().values()]
     )
     return list(dict.fromkeys(labs.load_lab(path).problem.interface.main for path in files))
-
-
-def _percent(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= 100:
-        raise argparse.ArgumentTypeError(f"expected a number over 0 and up to 100, got {text!r}")
-    return value
 
 
 def _known(named: list[Path]) -> list[str]:

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from grader.base import Submission, UsageError, one_line, standing_for
 from grader.cli import console as progress
-from grader.cli import options
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
 from grader.cli.grading import check_place, open_bench
 from grader.cli.history_command import write_pictures
@@ -29,42 +28,6 @@ _DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)
 _VALUE = re.compile(r"-?[A-Za-z0-9_.]{1,32}", re.ASCII)  # a number, a name, true
 
 
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase(
-            "Build, check and time one kernel at many sizes, and for every combination of values "
-            "of its macros. Without a GPU it shows bounds, registers, occupancy and spills in "
-            "place of times. A sweep that was interrupted resumes."
-        )
-    )
-    options.submission(parser)
-    add = parser.option
-    add(
-        "--sizes LIST",
-        phrase(
-            "each dimension: 512,1000 or FIRST:LAST:STEP, such as 1024:8192:1024; or MxNxK "
-            "(default: the lab's largest timed size)"
-        ),
-    )
-    add(
-        "--define NAME=V1,V2",
-        phrase(
-            "values of a macro that the source lets -D set (#ifndef NAME); may be repeated: "
-            "every combination is tried"
-        ),
-        action="append",
-        default=[],
-    )
-    options.lab(parser)
-    options.device(parser)
-    options.out(parser)
-    options.sandbox(parser)
-    add("--force", phrase("measure again what is stored"))
-    add("--gpu MODEL", phrase("in the simulator: the GPU whose bounds are shown"))
-    add("--markdown", phrase("print the table as Markdown on stdout"))
-    options.pictures(parser)
-
-
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = sweepable(load_lab(find_lab(chosen.lab)))
     sizes = _sizes(chosen.sizes, lab)
@@ -72,8 +35,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     values = dict(_macro(each, submission) for each in chosen.define)
     if len(values) < len(chosen.define):
-        raise UsageError(
-            phrase("--define: a name appears twice; list its values: --define BM=64,128")
+        raise UsageError.saying(
+            "--define: a name appears twice; list its values: --define BM=64,128"
         )
     sweep = Sweep(submission=submission, variants=variants_of(values), sizes=sizes)
     if (points := len(sweep.variants) * len(sizes)) > _MOST_POINTS:

@@ -15,7 +15,6 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.base import Rejected, Result, SubmissionError
-from grader.cli import options
 from grader.cli.console import DONE, say, speak_as, spoken, status_of
 from grader.cli.grading import open_bench
 from grader.judge import grade
@@ -28,21 +27,6 @@ _PAUSE_S = 0.1
 _ENTRIES = 4096  # as many as a submission may have
 
 _Seen = frozenset[tuple[str, int, int, int]]
-
-
-def add_options(parser: options.Parser) -> None:
-    parser.describe(
-        phrase(
-            "Grade a submission, and again whenever a file in it is saved; Ctrl-C ends it. It "
-            "stores nothing and does not explain the speed: grade does."
-        )
-    )
-    options.submission(parser)
-    options.lab(parser)
-    options.device(parser)
-    options.sandbox(parser)
-    options.detail(parser)
-    parser.option("--once", phrase("end after the first result"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -86,7 +86,9 @@ def _table(board: Board, roster: Roster | None, language: Language) -> LongTable
     table = LongTable(
         one_line(language(board.title)),
         [(language(name), number) for name, number in columns],
-        give_way=(1, len(columns) - 1),
+        give_way=(1,),
+        prose=len(columns) - 1,
+        spare=len(columns) - 2,
     )
     for row in board.rows:
         cells = [

@@ -46,13 +46,13 @@ def find_submissions(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tupl
         with os.scandir(folder) as found:
             shown = [entry for entry in found if not entry.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(phrase("{folder}: no such folder", folder=str(folder))) from None
+        raise UsageError.saying("{folder}: no such folder", folder=str(folder)) from None
     except OSError as error:
         raise _unreadable(folder, error) from None
     visible = sorted(shown, key=lambda entry: entry.name)
     if any(entry.name == main and not entry.is_dir(follow_symlinks=False) for entry in visible):
-        raise UsageError(
-            phrase("{folder}: is one submission; grade it with: grade {folder}", folder=str(folder))
+        raise UsageError.saying(
+            "{folder}: is one submission; grade it with: grade {folder}", folder=str(folder)
         )
     exported = _exported(folder / METADATA)
     entrants = []
@@ -64,9 +64,7 @@ def find_submissions(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tupl
             own = Entrant(student=name, source=folder / entry.name)
             entrants.append(exported.get(entry.name, own))
     if not entrants:
-        raise UsageError(
-            phrase("{folder}: holds neither folders nor .cu files", folder=str(folder))
-        )
+        raise UsageError.saying("{folder}: holds neither folders nor .cu files", folder=str(folder))
     known, complaints = _reject_clashes(entrants)
     if not known:
         raise UsageError(complaints[0])

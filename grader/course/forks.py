@@ -19,7 +19,6 @@ from multiprocessing.process import BaseProcess
 from typing import Concatenate, ParamSpec
 
 from grader.base import MachineError
-from ptxsim.message import phrase
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _PAUSES = (0.05, 0.2, 1.0, 0.0)  # seconds after each try
@@ -75,10 +74,8 @@ def fork(
             return process, ours
         finally:
             theirs.close()
-    raise MachineError(
-        phrase(
-            "the process that starts a class's workers was killed {tries} times while it started"
-            " one; see whether the machine runs out of memory (dmesg), and try again",
-            tries=len(_PAUSES),
-        )
+    raise MachineError.saying(
+        "the process that starts a class's workers was killed {tries} times while it started"
+        " one; see whether the machine runs out of memory (dmesg), and try again",
+        tries=len(_PAUSES),
     )

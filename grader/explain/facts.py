@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from grader import base
-from grader.explain.accesses import SharedAccess
+from grader.explain.accesses import WORD, SharedAccess
 from grader.explain.banks import Conflict
 from grader.explain.bound import bound
 from grader.explain.loop_steps import LoopStep, MainLoop, Pipe
@@ -164,7 +164,10 @@ def advice(
 def placed(
     said: base.Advice, at: base.Split | SharedAccess | SassInstruction | Place
 ) -> base.Advice:
-    """The same about the line of ``at``, where it is known."""
+    """The same about the line of ``at``, where it is known, and the banks of a shared access."""
+    if isinstance(at, SharedAccess):
+        banks = base.BankMap(lanes=at.lanes, width=max(at.width // WORD, 1))
+        said = msgspec.structs.replace(said, banks=banks)
     if at.line is None:
         return said
     return msgspec.structs.replace(said, file=at.file, line=at.line)

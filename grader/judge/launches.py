@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from grader.base import BuildInfo, Finding, GpuInfo, Kind, Rejected, Verdict, least_ms, target_for
+from grader.base import BuildInfo, Finding, GpuInfo, Kind, Rejected, Verdict, least_ms, standing_for
 from grader.labs import Rules
 from grader.problems import Problem
 from grader.record import refusal_sentence
@@ -70,13 +70,7 @@ def with_refused_calls(
 def refused_calls(plan: Plan, architectures: Sequence[str]) -> tuple[Finding, ...]:
     """architectures: the lab's."""
     return tuple(
-        Finding(
-            kind=Kind.REFUSED_CALL,
-            severity=Severity.WARNING,
-            message=_refused(call, architectures),
-            file=call.place.file if call.place else None,
-            line=call.place.line if call.place else None,
-        )
+        Finding.at(call.place, Kind.REFUSED_CALL, Severity.WARNING, _refused(call, architectures))
         for call in plan.refused
     )
 
@@ -89,8 +83,8 @@ def _refused(call: RefusedCall, architectures: Sequence[str]) -> Message:
             what=what,
         )
     gpus = listed(
-        phrase("{gpu} has {memory:.4g} GiB", gpu=gpu.name, memory=gpu.memory_bytes / 2**30)
-        for gpu in dict.fromkeys(map(target_for, architectures))
+        phrase("{gpu} has {memory:.4g} GiB", gpu=str(gpu.device), memory=gpu.memory_bytes / 2**30)
+        for gpu in dict.fromkeys(map(standing_for, architectures))
     )
     return phrase(
         "{what}: {gpus}; check what cudaMalloc returns, and ask for less", what=what, gpus=gpus

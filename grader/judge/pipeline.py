@@ -98,14 +98,6 @@ def _load(work: Path | base.Submission, student: str | None, main: str) -> base.
     return load_submission(work, main) if student is None else load_listed(work, student, main)
 
 
-def _summarised(case: base.CaseResult) -> base.CaseResult:
-    """Without the times of single repetitions."""
-    if case.timing is None:
-        return case
-    runs = tuple(msgspec.structs.replace(run, repetitions=()) for run in case.timing.runs)
-    return msgspec.structs.replace(case, timing=msgspec.structs.replace(case.timing, runs=runs))
-
-
 def _result(
     reference: base.SubmissionRef,
     context: GradingContext,
@@ -133,7 +125,7 @@ def _result(
             engine=engine_digest(),
         ),
         build=made.build,
-        cases=tuple(map(_summarised, made.cases)),
+        cases=made.cases,
         findings=made.findings,
         lines=made.lines,
         verdict=made.verdict,
@@ -153,8 +145,8 @@ def slurm_job() -> base.SlurmInfo | None:
         return None
     restarts = _variable("SLURM_RESTART_COUNT") or "0"
     if not (restarts.isascii() and restarts.isdecimal()):
-        raise base.MachineError(
-            phrase("SLURM_RESTART_COUNT={restarts}: not a number; unset it", restarts=restarts)
+        raise base.MachineError.saying(
+            "SLURM_RESTART_COUNT={restarts}: not a number; unset it", restarts=restarts
         )
     return base.SlurmInfo(
         job=job,

@@ -105,7 +105,7 @@ class Program(Record):
             declared=self.declared,
             record_s=lab.limits.record_s,
             memory_mb=lab.limits.memory_mb,
-            target=base.target_for(arch) if arch else None,
+            target=base.standing_for(arch) if arch else None,
             located=located,
         )
         return tuple(

@@ -103,13 +103,10 @@ def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -
             ms = problem.amount(case.size) / problem.unit.scale * 1e3
             return Yardstick(pieces=_pieces(scoring, each.at), measure="ms", ms_at_unit_speed=ms)
     known = ", ".join(dict.fromkeys(each.gpu for each in scoring.milliseconds))
-    raise base.LabError(
-        phrase(
-            "scoring.milliseconds: the lab has times for {known}, none for {gpu}; add entries for "
-            "it",
-            known=known,
-            gpu=gpu,
-        )
+    raise base.LabError.saying(
+        "scoring.milliseconds: the lab has times for {known}, none for {gpu}; add entries for it",
+        known=known,
+        gpu=gpu,
     )
 
 
@@ -242,24 +239,20 @@ def _rung_ratio(
     if not steps:
         names = [step.rung.name for step in here[0].steps]
         guess = difflib.get_close_matches(rung, names, 1) or names[-1:]
-        raise base.LabError(
-            phrase(
-                "scoring.rung: no rung is named {name}; did you mean {other}?",
-                name=repr(rung),
-                other=repr(guess[0]),
-            )
+        raise base.LabError.saying(
+            "scoring.rung: no rung is named {name}; did you mean {other}?",
+            name=repr(rung),
+            other=repr(guess[0]),
         )
     for step in steps:
         if speed := step.at(size):
             return speed.ratio
     timed = ", ".join(dict.fromkeys(base.size_text(each) for each in here[0].sizes))
-    raise base.LabError(
-        phrase(
-            "scoring.rung: {rung} was not timed at {size} on {gpu}; time one of {timed}, or "
-            "measure the ladder with such a lab file",
-            rung=rung,
-            size=base.size_text(size),
-            gpu=gpu,
-            timed=timed,
-        )
+    raise base.LabError.saying(
+        "scoring.rung: {rung} was not timed at {size} on {gpu}; time one of {timed}, or "
+        "measure the ladder with such a lab file",
+        rung=rung,
+        size=base.size_text(size),
+        gpu=gpu,
+        timed=timed,
     )

@@ -271,12 +271,12 @@ def with_hidden(lab: Lab, other: Lab) -> Lab:
     has hidden sizes already.
     """
     if other.problem_ref != lab.problem_ref:
-        raise LabError(
-            phrase("the hidden sizes are of another problem than the lab {lab}", lab=lab.id)
+        raise LabError.saying(
+            "the hidden sizes are of another problem than the lab {lab}", lab=lab.id
         )
     if lab.hidden is not None:
-        raise LabError(
-            phrase("the lab {lab} has hidden sizes of its own; leave --hidden out", lab=lab.id)
+        raise LabError.saying(
+            "the lab {lab} has hidden sizes of its own; leave --hidden out", lab=lab.id
         )
     cpu, correctness = _new(other.cpu, lab.cpu), _new(other.correctness, lab.correctness)
     told = f"{lab.sha256} and {len(cpu)}, {len(correctness)} hidden sizes"

@@ -43,7 +43,7 @@ def load_submission(path: Path, main: str) -> Submission:
         why: Message | str = str(error.strerror)
         if path.name == main:
             why = phrase("{what}: name the folder, {folder}", what=why, folder=str(path.parent))
-        raise SubmissionError(phrase("{place}: {what}", place=one_line(path), what=why)) from None
+        raise SubmissionError.saying("{place}: {what}", place=one_line(path), what=why) from None
     return _submission(path, student, contents, main)
 
 
@@ -74,7 +74,7 @@ def student_of(path: Path) -> str:
         name.encode()
     except UnicodeEncodeError:
         words = phrase("the folder's name is not UTF-8; rename it")
-        raise SubmissionError(phrase("{place}: {what}", place=ascii(name), what=words)) from None
+        raise SubmissionError.saying("{place}: {what}", place=ascii(name), what=words) from None
     return name
 
 

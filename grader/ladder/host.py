@@ -12,10 +12,9 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from grader.base import MachineError, Rejected, Submission, compile_native, gpus
+from grader.base import MachineError, Rejected, Submission, answer_of, compile_native, gpus
 from grader.judge import GradingContext, prepare
 from grader.results import Ceiling, HostLoop, HostRun
-from ptxsim.message import phrase
 
 EDGE = 1024  # of the product; larger ones reveal no more about a CPU and take minutes
 _FLAGS = ("-O3",)
@@ -33,25 +32,18 @@ def run_host(reference: Path) -> HostRun | None:
         return None
     program = compile_native("host", [source], shared=False, flags=_FLAGS)
     try:
-        answer = subprocess.run(
-            [program, str(EDGE)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=True,
-        ).stdout
+        done = answer_of([program, str(EDGE)], timeout=_SECONDS)
+        done.check_returncode()
     except (subprocess.SubprocessError, OSError) as error:
-        raise MachineError(phrase("{source}: {why}", source=str(source), why=str(error))) from None
+        raise MachineError.saying("{source}: {why}", source=str(source), why=str(error)) from None
     loops = tuple(
         HostLoop(name=match["name"], gflops=float(match["rate"]))
-        for line in answer.splitlines()
+        for line in done.stdout.splitlines()
         if (match := _LINE.fullmatch(line))
     )
     if not loops:
-        raise MachineError(
-            phrase("{source}: printed no line such as 'plain 1.23 GFLOPS'", source=str(source))
+        raise MachineError.saying(
+            "{source}: printed no line such as 'plain 1.23 GFLOPS'", source=str(source)
         )
     return HostRun(cpu=_cpu(), n=EDGE, loops=loops)
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from grader.base import LabError, convert
 from grader.problems.problem import Problem
-from ptxsim.message import phrase
 from ptxsim.records import Record
 
 DEFAULT = "gemm"
@@ -48,12 +47,10 @@ def problem_class(source: str) -> type[Problem]:
     if source in _SHIPPED:
         return _only(importlib.import_module(_SHIPPED[source]), source)
     if not source.endswith(".py"):
-        raise LabError(
-            phrase(
-                "there is no problem {name}: it is {known}, or a file 'NAME.py'",
-                name=repr(source),
-                known=", ".join(map(repr, names())),
-            )
+        raise LabError.saying(
+            "there is no problem {name}: it is {known}, or a file 'NAME.py'",
+            name=repr(source),
+            known=", ".join(map(repr, names())),
         )
     return _only(_loaded(Path(source)), source)
 
@@ -70,7 +67,7 @@ def _loaded(path: Path) -> ModuleType:
         content = path.read_bytes()
     except OSError as error:
         why = error.strerror or str(error)
-        raise LabError(phrase("{file}: cannot be read: {why}", file=str(path), why=why)) from None
+        raise LabError.saying("{file}: cannot be read: {why}", file=str(path), why=why) from None
     name = f"grader_problem_{hashlib.sha256(str(path).encode() + content).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -110,13 +107,11 @@ def _only(module: ModuleType, source: str) -> type[Problem]:
     if unfinished and not found:
         lacks = ", ".join(sorted(getattr(unfinished[0], "__abstractmethods__", ())))
         name = unfinished[0].__name__
-        raise LabError(
-            phrase("{file}: {name} lacks {methods}", file=source, name=name, methods=lacks)
+        raise LabError.saying(
+            "{file}: {name} lacks {methods}", file=source, name=name, methods=lacks
         )
-    raise LabError(
-        phrase(
-            "{file}: expected one class that derives from Problem, got {count}",
-            file=source,
-            count=len(found),
-        )
+    raise LabError.saying(
+        "{file}: expected one class that derives from Problem, got {count}",
+        file=source,
+        count=len(found),
     )

@@ -42,10 +42,6 @@ class Element(Record):
 
 
 FLOAT = Element(name="float", dtype="float32", bytes=4, mangled="f")
-HALF = Element(name="__half", dtype="float16", bytes=2, mangled="6__half")
-BFLOAT16 = Element(
-    name="__nv_bfloat16", dtype="uint16", bytes=2, mangled="13__nv_bfloat16", upper=True
-)
 
 
 class Exposing(Record, tag="exposing"):

@@ -7,6 +7,9 @@ figures come from, so that a student can repeat it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
 
 from grader import base
 from ptxsim.message import NOTHING, Message, phrase, sentences, verbatim
@@ -45,6 +48,21 @@ COUNTED = phrase(
     "nvdisasm's machine code, each instruction times its executions in a few simulated blocks, "
     "scaled to the whole grid"
 )
+
+
+def read_questions(
+    table: Path, answers: Mapping[str, Callable[[Evidence], Message]]
+) -> dict[str, Question]:
+    """The questions of a table, each with its answer."""
+    words = msgspec.toml.decode(table.read_bytes())
+    return {
+        name: Question(
+            text=Message(text=words[name]["text"]),
+            method=Message(text=words[name]["method"], args={"counts": COUNTED}),
+            answer=answer,
+        )
+        for name, answer in answers.items()
+    }
 
 
 def limit_words(held: base.Occupancy) -> Message:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from itertools import pairwise
 
-from grader.base import KernelInfo, Target
+from grader.base import Gpu, KernelInfo
 from grader.record import calls
 from grader.record.refusals import find_refusal
 from ptxsim import records
@@ -31,7 +31,7 @@ class Known(records.Record):
 
     declared: Declarations
     figures: Mapping[str, KernelInfo]  # ptxas's figures of the kernels
-    target: Target
+    target: Gpu  # that host code is told about
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -189,12 +189,13 @@ def _launch_flaw(
         return "a launch's parameters have another size"
     if limit := broken_limit(launch):
         return f"a launch has {limit}"
+    sm = known.target.multiprocessor
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     warps = -(-threads // _WARP)
     registers = -(-figures.registers * _WARP // REGISTER_UNIT) * REGISTER_UNIT
-    if threads > entry.max_threads or warps * registers > known.target.registers_per_multiprocessor:
+    if threads > entry.max_threads or warps * registers > sm.registers:
         return "a launch's block has too many threads"
-    if not _fits(known.target.shared_optin, launch.shared_bytes, figures.shared_bytes):
+    if not _fits(sm.block_shared_kib << 10, launch.shared_bytes, figures.shared_bytes):
         return "a launch asks for too much shared memory"
     if not -1 <= launch.carveout <= 100:
         return "a launch's carve-out is impossible"
@@ -205,14 +206,14 @@ def _launch_flaw(
     if any(n % of for n, of in zip(launch.grid, cluster, strict=True)):
         return "a launch's grid is no multiple of its clusters"
     if launch.cooperative:  # all blocks run at the same time; the recorder knows it more exactly
-        target, shared = known.target, launch.shared_bytes + figures.shared_bytes
+        shared = launch.shared_bytes + figures.shared_bytes
         blocks = min(
-            target.blocks_per_multiprocessor,
-            target.threads_per_multiprocessor // (warps * _WARP),
-            target.registers_per_multiprocessor // max(warps * registers, 1),
-            target.shared_per_multiprocessor // max(shared, 1),
+            sm.blocks,
+            sm.threads // (warps * _WARP),
+            sm.registers // max(warps * registers, 1),
+            (sm.shared_kib << 10) // max(shared, 1),
         )
-        if math.prod(launch.grid) > blocks * target.multiprocessors:
+        if math.prod(launch.grid) > blocks * known.target.multiprocessors:
             return "a cooperative launch has too many blocks"
     return _pointers_flaw(launch.pointers, launch.params, memory)
 

@@ -15,7 +15,6 @@ from grader.record import refusals
 from grader.record.calls import MAX_REPLY_BYTES, macros
 from grader.sandbox import ProcessLimits, Sandbox
 from grader.sandbox import seccomp as lockdown
-from ptxsim.message import phrase
 from ptxsim.records import Record
 from ptxsim.tensor_maps import ENGINE_HEADERS
 
@@ -97,18 +96,16 @@ def run_recorder(
             if not killed and not starved and (limit or len(ended) == count):
                 return ended
     if starved:
-        raise MachineError(
-            phrase(
-                "the machine was too busy to give host code its {seconds:g} s of CPU time",
-                seconds=record_s,
-            )
+        raise MachineError.saying(
+            "the machine was too busy to give host code its {seconds:g} s of CPU time",
+            seconds=record_s,
         )
     if killed:
-        raise MachineError(
-            phrase("host code was killed twice from outside; is there enough memory?")
+        raise MachineError.saying(
+            "host code was killed twice from outside; is there enough memory?"
         )
     words = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-    raise MachineError(phrase("the recorder does not run to its end: {words}", words=words[0]))
+    raise MachineError.saying("the recorder does not run to its end: {words}", words=words[0])
 
 
 def _split(data: bytes, count: int) -> list[Ended]:

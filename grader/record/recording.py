@@ -61,7 +61,7 @@ def record_plans(
     declared: Declarations,
     record_s: float,
     memory_mb: int,
-    target: base.Target | None = None,
+    target: base.Gpu | None = None,
     located: bool = True,
 ) -> tuple[Plan | base.Rejected, ...]:
     """One plan, or the reason why there is none, for each of ``sizes``.
@@ -80,7 +80,8 @@ def record_plans(
         name: base.KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
         for name in declared.entries
     } | {kernel.name: kernel for kernel in build.kernels}
-    known = Known(declared=declared, figures=figures, target=target or base.target_for(build.arch))
+    target = target or base.standing_for(build.arch)
+    known = Known(declared=declared, figures=figures, target=target)
     given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
     request = _request(build, known, given, record_s)
     # Of each size the lengths of the vectors, and the other arguments.
@@ -146,7 +147,6 @@ def _innermost(frames: Sequence[int], places: Mapping[int, Place]) -> Place | No
 def _request(build: base.Build, known: Known, given: Sequence[Given], record_s: float) -> str:
     """The recorder's input but for the sizes: one item a line, in the order that main.cpp reads
     them."""
-    numbers = msgspec.structs.astuple(known.target)[1:]
     kernels = []
     for name, entry in known.declared.entries.items():
         figures = known.figures[name]
@@ -160,8 +160,8 @@ def _request(build: base.Build, known: Known, given: Sequence[Given], record_s: 
     lines = [
         str(build.host_library),
         f"{record_s} {PATIENCE * record_s}",
-        known.target.name,
-        " ".join(map(str, numbers)),
+        str(known.target.device),
+        " ".join(map(str, known.target.host_figures())),
         str(len(kernels)),
         *kernels,
         f"{len(vectors)} {len(given[0].size.dims)}",
@@ -224,13 +224,7 @@ def _rejected(
             "{what}, in call {call} of run_custom for one size", what=words, call=refusal.call
         )
     place = _innermost(refusal.frames, places)
-    finding = base.Finding(
-        kind=kind,
-        severity=Severity.ERROR,
-        message=words,
-        file=place.file if place else None,
-        line=place.line if place else None,
-    )
+    finding = base.Finding.at(place, kind, Severity.ERROR, words)
     if place:
         words = phrase("{place}: {what}", place=f"{place.file}:{place.line}", what=words)
     # What is defined in a file that nobody includes is called like a library that is not there.

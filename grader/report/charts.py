@@ -6,6 +6,7 @@ Widths are in user units; every picture scales to its column.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -14,8 +15,20 @@ from markupsafe import Markup
 from grader import base
 from grader.base import PEAK_UNIT
 from grader.report.bounds import resource_name
-from grader.report.drawing import WIDTH, Bar, bars, dot, level, line, polyline, rect, svg, text
-from ptxsim.message import phrase
+from grader.report.drawing import (
+    WIDTH,
+    Bar,
+    Picture,
+    bars,
+    dot,
+    level,
+    line,
+    polyline,
+    rect,
+    svg,
+    text,
+)
+from ptxsim.message import Message, phrase
 
 _ROW = 52
 _LABEL = 120  # units left of the bars
@@ -221,8 +234,12 @@ def tile_picture(case: base.CaseResult, error: base.ErrorStats, language: base.L
         right=right,
     )
     picture = svg(top + height + 2, parts, language(title), language(described), width=drawn)
-    # All maps of a page have one scale: small ones do not grow to the width of the column.
-    return Markup('<div class="map" style="width:{}px">{}</div>').format(drawn, picture)
+    return _unscaled(picture, drawn)
+
+
+def _unscaled(picture: Markup, width: float) -> Markup:
+    """All maps of a page have one scale: small ones do not grow to the width of the column."""
+    return Markup('<div class="map" style="width:{:g}px">{}</div>').format(width, picture)
 
 
 def _cells(tile_map: Sequence[str], left: int, top: int, cell: int) -> Iterator[Markup]:
@@ -236,6 +253,82 @@ def _cells(tile_map: Sequence[str], left: int, top: int, cell: int) -> Iterator[
             elif sign == "+":
                 yield rect(column, y + cell / 2, width, cell / 2, "partly")
             column += width
+
+
+# --- accesses of threads -------------------------------------------------------------------------
+
+_RACE = ("that_thread", "did", "there", "this_thread", "does", "here", "element")
+_LIVES = (85.0, 255.0)  # where the two threads' lines lie
+_LONG = 22  # characters that fit beside the other thread
+_BANKS = 32
+
+
+def race(said: Message, language: base.Language) -> Picture | None:
+    """Two threads, time running down, and the barrier that is missing between their accesses.
+
+    None if a barrier of the block is not what ``said``, a finding's sentence, asks for.
+    """
+    if "__syncthreads()" not in said.text or any(name not in said.args for name in _RACE):
+        return None
+    given = {name: said.args[name] for name in _RACE}
+    words = {
+        name: language(each) if isinstance(each, Message) else str(each)
+        for name, each in given.items()
+    }
+    missing = language(phrase("missing: __syncthreads()"))
+    accesses = (("that_thread", "did", "there", 34.0), ("this_thread", "does", "here", 112.0))
+    parts, described = [], []
+    for x, (thread, act, place, y) in zip(_LIVES, accesses, strict=True):
+        does = f"{words[act]} {words['element']}"
+        parts += [
+            text(x, 16, words[thread], "small", "middle"),
+            line(x, 24, x, 164, "grid"),
+            rect(x - 80, y, 160, 40, "access"),
+            text(x, y + 17, _short(does), "strong", "middle"),
+            text(x, y + 33, _short(words[place]), "small", "middle"),
+        ]
+        described.append(f"{words[thread]}: {does}, {words[place]}")
+    parts += [line(4, 98, 336, 98, "missing"), text(336, 91, missing, "strong", "end")]
+    described.insert(1, missing)
+    title = language(phrase("Two threads access {element}", element=words["element"]))
+    return Picture(
+        caption=phrase("Time runs down. Without a barrier, the second access may come first."),
+        image=_unscaled(svg(170, parts, title, "\n".join(described), width=340), 340),
+    )
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _LONG else f"{words[: _LONG - 1]}…"
+
+
+def bank_map(banks: base.BankMap, language: base.Language) -> Picture:
+    """Lanes down, banks across. A wide access goes in several turns, a part of the lanes each."""
+    cell, left, top = 7, 50, 22
+    turn = _BANKS // banks.width  # lanes
+    found: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    known = [(lane, word) for lane, word in enumerate(banks.lanes) if word is not None]
+    for lane, word in known:
+        found[lane // turn, word % _BANKS].add(word)
+    edge = _BANKS * cell
+    parts = [rect(left, top, edge, edge, "frame")]
+    for lane, word in known:
+        bank = word % _BANKS
+        kind = "wrong" if len(found[lane // turn, bank]) > 1 else "own"
+        parts.append(rect(left + bank * cell, top + lane * cell, banks.width * cell, cell, kind))
+    parts += [
+        text(left, top - 7, "bank 0", "small"),
+        text(left + edge, top - 7, f"{_BANKS - 1}", "small", "end"),
+        text(left - 5, top + 9, "lane 0", "small", "end"),
+        text(left - 5, top + edge, f"{len(banks.lanes) - 1}", "small", "end"),
+    ]
+    width = left + edge + 2
+    described = phrase("at most {most} words in one bank", most=max(map(len, found.values())))
+    title = phrase("The bank that each lane accesses")
+    picture = svg(top + edge + 2, parts, language(title), language(described), width=width)
+    return Picture(
+        caption=phrase("Red: different words in one bank, which come one after the other."),
+        image=_unscaled(picture, width),
+    )
 
 
 # --- a student's history ----------------------------------------------------------------------

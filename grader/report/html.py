@@ -51,6 +51,7 @@ class Note(Record):
     place: str
     also: tuple[int, ...]  # other lines with the same mistake
     excerpt: tuple[Line, ...]
+    picture: Picture | None
 
 
 def render(
@@ -207,6 +208,7 @@ def _note(
         place=_cut(language(text.place(first)), _NAME),
         also=tuple(finding.line for finding in group[1:] if finding.line is not None),
         excerpt=highlighter.excerpt(first.file, lines),
+        picture=charts.race(first.message, language),
     )
 
 
@@ -215,13 +217,14 @@ def _advised(
 ) -> Note:
     """A piece of advice, with the line it is about."""
     return Note(
-        kind=advice_title(advice.idea),
+        kind=advice_title(advice),
         severity=Severity.NOTE.value,
         severity_word=base.severity_words(Severity.NOTE),
         message=_cut(advice_sentence(advice, language), room.message),
         place=_cut(text.source_line(advice.file, advice.line), _NAME) if advice.file else "",
         also=(),
         excerpt=highlighter.excerpt(advice.file, {advice.line} if advice.line else set()),
+        picture=charts.bank_map(advice.banks, language) if advice.banks else None,
     )
 
 

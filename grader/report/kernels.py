@@ -251,7 +251,8 @@ class LongTable:
     """Columns where nothing stands are left out.
 
     columns: header, and whether numbers stand in it. Where there is too little room, the column
-    ``prose`` goes below the rows, and those of give_way end in "…", the first one first.
+    ``spare`` is left out, ``prose`` goes below the rows, and then those of give_way end in "…",
+    the first one first.
     """
 
     def __init__(
@@ -260,11 +261,13 @@ class LongTable:
         columns: Sequence[tuple[str, bool]],
         give_way: Sequence[int],
         prose: int | None = None,
+        spare: int | None = None,
     ) -> None:
         self._title = title
         self._columns = columns
         self._give_way = give_way
         self._prose = prose
+        self._spare = spare
         self._rows: list[tuple[Sequence[str], Style | None]] = []
 
     def add(self, cells: Sequence[str], style: str = "") -> None:
@@ -279,10 +282,11 @@ class LongTable:
             for name, cells in zip(header, columns, strict=False)
         ] or list(map(_width, header))
         over = sum(widths) + 2 * sum(map(bool, widths)) - options.max_width
-        below = self._prose if over > 0 else None
-        if below is not None and widths[below]:
-            over -= widths[below] + 2
-            widths[below] = 0
+        for at in (self._spare, self._prose):
+            if at is not None and over > 0 and widths[at]:
+                over -= widths[at] + 2
+                widths[at] = 0
+        below = self._prose if self._prose is not None and not widths[self._prose] else None
         for at in self._give_way:
             less = min(max(0, over), max(0, widths[at] - _NARROWEST))
             widths[at] -= less

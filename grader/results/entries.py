@@ -198,14 +198,9 @@ def profile_path(document: Path) -> Path:
 
 def stored_profile(document: Path) -> base.ProfileDocument | None:
     """The profile of this result's source; None where there is none that can be read."""
-    path = profile_path(document)
+    kind, schema = base.ProfileDocument, base.PROFILE_SCHEMA
     try:
-        return store.load_document(
-            path,
-            base.ProfileDocument,
-            base.PROFILE_SCHEMA,
-            range(base.PROFILE_VERSION, base.PROFILE_VERSION + 1),
-        )
+        return store.load_document(profile_path(document), kind, schema, base.PROFILE_VERSION)
     except base.StoreError:
         return None
 

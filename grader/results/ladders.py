@@ -202,8 +202,7 @@ def document_path(out: Path, gpu: str | None, lab: str = "") -> Path:
 
 def load_ladder(path: Path) -> Ladder:
     """Raises StoreError that names the file and what is wrong with it."""
-    versions = range(SCHEMA_VERSION, SCHEMA_VERSION + 1)
-    return store.load_document(path, Ladder, SCHEMA, versions)
+    return store.load_document(path, Ladder, SCHEMA, SCHEMA_VERSION)
 
 
 def stored_ladders(out: Path) -> tuple[list[Ladder], list[str]]:

@@ -78,12 +78,10 @@ def find_reference(named: Path | None, lab: str, *alike: str) -> Path:
             "{place}/{lab}: no rungs of the lab {lab}; name their folder: grade ladder DIR"
         )
         raise UsageError(none.given(place=str(places[0]), lab=lab))
-    raise UsageError(
-        phrase(
-            "no {folder}/ here or in the grader's package: install the grader again, or name the "
-            "folder: grade ladder DIR",
-            folder=REFERENCE,
-        )
+    raise UsageError.saying(
+        "no {folder}/ here or in the grader's package: install the grader again, or name the "
+        "folder: grade ladder DIR",
+        folder=REFERENCE,
     )
 
 

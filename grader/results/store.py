@@ -119,6 +119,8 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
     mode: its permissions, which the umask restricts. lasting: whether to wait until it would
     survive a power cut.
     """
+    if path.is_dir():
+        raise StoreError(phrase("{file}: a folder; name a file in it").given(file=str(path)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_atomically(path, content, mode, lasting)
@@ -185,20 +187,20 @@ def load(path: Path) -> Result:
 
 def load_as(path: Path, kind: type[_Document]) -> _Document:
     """``load`` into a record that names only some of the fields, for reading many documents."""
-    return load_document(path, kind, SCHEMA, range(_OLDEST, SCHEMA_VERSION + 1))
+    return load_document(path, kind, SCHEMA, SCHEMA_VERSION, _OLDEST)
 
 
-def load_document(path: Path, kind: type[_Document], schema: str, versions: range) -> _Document:
-    """Read any document that begins with ``schema`` and one of the ``versions``.
-
-    Raises StoreError that names the file and what is wrong with it.
-    """
-    name = one_line(path)
+def load_document(
+    path: Path, kind: type[_Document], schema: str, newest: int, oldest: int | None = None
+) -> _Document:
+    """Read any document that begins with ``schema`` and a version that is read: ``newest`` alone,
+    or all from ``oldest`` on. Raises StoreError that names the file and what is wrong with it."""
+    name, versions = one_line(path), range(newest if oldest is None else oldest, newest + 1)
     try:
         content = read(path)
     except OSError as error:
         why = error.why if isinstance(error, NotAFileError) else str(error.strerror)
-        raise StoreError(phrase("{place}: cannot be read: {why}", place=name, why=why)) from None
+        raise StoreError.saying("{place}: cannot be read: {why}", place=name, why=why) from None
     try:
         document = decode(content, kind)
     except (msgspec.MsgspecError, ValueError) as error:

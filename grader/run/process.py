@@ -167,8 +167,8 @@ class WorkerProcess:
             self._heard = time.monotonic()
             self._received += len(chunk)
             if self._received > _MOST_BYTES:
-                raise MachineError(
-                    phrase("a worker answered with more than {most} MB", most=_MOST_BYTES >> 20)
+                raise MachineError.saying(
+                    "a worker answered with more than {most} MB", most=_MOST_BYTES >> 20
                 )
             self._lines.extend(self._incoming.split(chunk))
 
@@ -203,12 +203,12 @@ def decoded(
         try:
             reply = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise MachineError(
-                phrase("{who}'s answer cannot be read: {why}", who=who, why=str(error))
+            raise MachineError.saying(
+                "{who}'s answer cannot be read: {why}", who=who, why=str(error)
             ) from None
         if not _is_bounded(msgspec.to_builtins(reply)):
-            raise MachineError(
-                phrase("{who}'s answer cannot be read: a value in it is too large", who=who)
+            raise MachineError.saying(
+                "{who}'s answer cannot be read: a value in it is too large", who=who
             )
         yield reply
 

@@ -19,6 +19,7 @@ Speed = Callable[[float], float]  # milliseconds → the speed in the problem's 
 
 TARGET_HALF_WIDTH = 0.0025  # stop when the ratio is known this well (relative)
 MIN_PAIRS = 5  # fewer have no useful confidence interval
+_IN_EACH_ORDER = 4  # repetitions after which each variant has had each place
 
 # When two groups of repetitions are two modes; docs/verification.md derives the figures.
 MODES_APART = 0.05  # relative, at least
@@ -122,8 +123,9 @@ def certain(pairs: Sequence[Pair]) -> bool:
 def settled(runs: Sequence[Sequence[Pair]]) -> bool:
     """Whether more repetitions of the last run would add nothing: it is known well enough by
     itself, or all runs together are."""
+    last = runs[-1]
     pairs = [pair for run in runs for pair in run]
-    return not few(len(runs[-1])) and (certain(runs[-1]) or certain(pairs))
+    return certain(last) or (len(last) >= _IN_EACH_ORDER and certain(pairs))
 
 
 def few(samples: int) -> bool:
@@ -151,7 +153,6 @@ def summarise(
             Run(
                 speed=speed(statistics.median(p.bench_ms for p in run)),
                 baseline_speed=speed(statistics.median(p.baseline_ms for p in run)),
-                repetitions=tuple((p.bench_ms, p.baseline_ms) for p in run),
             )
             for run in runs
         ),

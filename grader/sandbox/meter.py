@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
+
 from grader.sandbox import bubblewrap, landlock
 from ptxsim.message import Message, phrase, verbatim
 from ptxsim.records import Record
@@ -173,81 +175,45 @@ class Obstacle(Record):
     remedy: Message
 
 
+def _obstacle(name: str, **args: str | Message) -> Obstacle:
+    """The obstacle that obstacles.toml has under this name."""
+    table = msgspec.toml.decode(Path(__file__).with_name("obstacles.toml").read_bytes())
+    row = table[name] | args
+    what, remedy = (Message(text=row.pop(each)) for each in ("what", "remedy"))
+    return Obstacle(what=what.given(**row), remedy=remedy.given(**row))
+
+
 def without_bubblewrap() -> Obstacle:
     """Why bubblewrap does not work here."""
     program = next(bubblewrap.programs(), None)
     if program is None:
-        return Obstacle(
-            what=phrase("bubblewrap is not installed"),
-            remedy=phrase("{command} (as root)", command="apt-get install bubblewrap"),
-        )
+        return _obstacle("no-bubblewrap")
     if (refusal := bubblewrap.complaint(["unshare", "--user", "true"])) is not None:
         for name, forbids, allows, who in _SETTINGS:
             if _setting(name) == forbids and (os.getuid() != 0 or name.startswith("user.")):
-                return Obstacle(
-                    what=phrase(
-                        "{who} forbids user namespaces ({setting})",
-                        who=who,
-                        setting=f"{name}={forbids}",
-                    ),
-                    remedy=phrase(
-                        "{command} (as root; in /etc/sysctl.d/ for good)",
-                        command=f"sysctl -w {name}={allows}",
-                    ),
-                )
+                setting, command = f"{name}={forbids}", f"sysctl -w {name}={allows}"
+                return _obstacle("setting", who=who, setting=setting, command=command)
         if _filtered():
-            return Obstacle(
-                what=phrase("the container's seccomp profile refuses namespaces, as Docker's does"),
-                remedy=phrase(
-                    "{command} (or do without: Landlock needs no option)",
-                    command="docker run --security-opt seccomp=unconfined "
-                    "--security-opt systempaths=unconfined …",
-                ),
-            )
-        return Obstacle(
-            what=phrase("no user namespace can be made: {why}", why=refusal),
-            remedy=phrase("ask who runs it"),
-        )
+            return _obstacle("profile-without-namespaces")
+        return _obstacle("no-namespace", why=refusal)
     said = bubblewrap.complaint([*bubblewrap.command(program, (), (), Path("/"), None), "true"])
     in_a_container = any(Path(mark).exists() for mark in _CONTAINER_MARKS)
     if in_a_container and said is not None and "proc" in said:
-        return Obstacle(
-            what=phrase("the container's /proc is masked, so no other can be mounted"),
-            remedy=phrase(
-                "{command} (or do without: Landlock needs no option)",
-                command="podman run --security-opt unmask=ALL …, docker run --security-opt "
-                "systempaths=unconfined …",
-            ),
-        )
-    return Obstacle(
-        what=phrase("bubblewrap fails: {why}", why=str(said)),
-        remedy=verbatim(f"{program} --version"),
-    )
+        return _obstacle("masked-proc")
+    return _obstacle("bubblewrap-fails", why=str(said), words=f"{program} --version")
 
 
 def without_landlock() -> Obstacle:
     """Why Landlock does not work here."""
     if landlock.version() > 0:
-        return Obstacle(
-            what=phrase("the kernel has Landlock, but system calls cannot be filtered"),
-            remedy=phrase("a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64"),
-        )
+        return _obstacle("no-filter")
     release = platform.release()
     old = tuple(map(int, re.findall(r"\d+", release)[:2])) < _FIRST_LANDLOCK
     if landlock.refusal() == errno.EOPNOTSUPP:
-        return Obstacle(
-            what=phrase("the kernel has Landlock, but it is switched off"),
-            remedy=phrase("add landlock to the boot parameter lsm= (cat /sys/kernel/security/lsm)"),
-        )
+        return _obstacle("landlock-off")
     if not old and _filtered():
-        return Obstacle(
-            what=phrase("the container's seccomp profile refuses Landlock"),
-            remedy=phrase("a newer runtime: Docker 23 allows it"),
-        )
-    return Obstacle(
-        what=phrase("this kernel ({release}) has no Landlock", release=release),
-        remedy=phrase("Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK"),
-    )
+        return _obstacle("profile-without-landlock")
+    return _obstacle("old-kernel", release=release)
 
 
 def _setting(name: str) -> str | None:

@@ -82,7 +82,7 @@ class Sandbox(Record):
         ToolchainError where our launcher is needed and cannot be compiled."""
         found = shutil.which("prlimit")
         if found is None:
-            raise SandboxError(phrase("no prlimit on PATH: install util-linux"))
+            raise SandboxError.saying("no prlimit on PATH: install util-linux")
         prlimit = Path(found)
         if mode in ("auto", "require", "bubblewrap") and (namespaces := bubblewrap.working()):
             bwrap, filtered = namespaces
@@ -95,7 +95,7 @@ class Sandbox(Record):
             why = clauses(
                 phrase("{what}: {reason}", what=cause.what, reason=cause.remedy) for cause in asked
             )
-            raise SandboxError(phrase("--sandbox {mode}: {why}", mode=mode, why=why))
+            raise SandboxError.saying("--sandbox {mode}: {why}", mode=mode, why=why)
         return Sandbox(kind="rlimits", prlimit=prlimit, filtered=landlock.filtering())
 
     @property

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from grader.base import MachineError
-from ptxsim.message import phrase, verbatim
+from ptxsim.message import verbatim
 
 # --- system calls --------------------------------------------------------------------------------
 
@@ -267,10 +267,8 @@ def lock_down(*, filtered: bool) -> None:
     number = _SECCOMP[platform.machine()]
     if library.syscall(number, _SET_FILTER, _ALL_THREADS, ctypes.byref(given)) and filtered:
         reason = verbatim(os.strerror(ctypes.get_errno()))
-        raise MachineError(
-            phrase(
-                "the kernel refuses the simulator's filter of system calls: {reason}", reason=reason
-            )
+        raise MachineError.saying(
+            "the kernel refuses the simulator's filter of system calls: {reason}", reason=reason
         )
 
 

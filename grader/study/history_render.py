@@ -11,11 +11,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from grader.base import ENGLISH, Language, Verdict, size_text
+from grader.base import ENGLISH, Advice, Language, Verdict, size_text
 from grader.explain import advice_title
 from grader.report import WIDTH, advice_sentence, clean, dot, level, line, page, polyline, svg, text
 from grader.study.history import History, RungSpeed, peak_of
-from grader.study.versions import Followed, Version, markdown_table, plain
+from grader.study.versions import Version, markdown_table, plain
 from ptxsim.message import Message, clauses, listed, phrase, verbatim
 
 _WORDS = (1, 2, 4)  # columns that hold words: graded, verdict, tile
@@ -77,12 +77,12 @@ def notes(version: Version) -> Iterator[Message]:
             yield phrase("{times} times as fast as the accepted version before", times=times)
 
 
-def _followed(followed: Followed) -> Message:
-    title = advice_title(followed.idea)
-    if followed.expected is None:
+def _followed(advice: Advice) -> Message:
+    title = advice_title(advice)
+    if advice.gain is None:
         return title
     return phrase(
-        "{idea} (the model said {times:.3g} times as fast)", idea=title, times=followed.expected
+        "{idea} (the model said {times:.3g} times as fast)", idea=title, times=advice.gain
     )
 
 

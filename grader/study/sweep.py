@@ -140,10 +140,9 @@ def _path(
 def _stored(paths: Mapping[Size, Path]) -> dict[Size, Point]:
     """The points that are stored and not damaged; the others are made again."""
     found = {}
-    versions = range(SCHEMA_VERSION, SCHEMA_VERSION + 1)
     for size, path in paths.items():
         with suppress(base.StoreError):
-            found[size] = store.load_document(path, Point, SCHEMA, versions)
+            found[size] = store.load_document(path, Point, SCHEMA, SCHEMA_VERSION)
     return found
 
 

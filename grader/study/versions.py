@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from grader.base import Advice, Dims, Result, StoreError, Verdict
+from grader.explain import advice_title
 from grader.report import clean, kernel_rows
 from grader.results import Stored, kept_sources, store
 from ptxsim.findings.names import kernel_name
@@ -38,13 +39,6 @@ class Diff(Record):
     exact: bool  # false: too long for a diff; lines were counted regardless of their order
 
 
-class Followed(Record):
-    """A piece of advice for the version before, which does not apply any more."""
-
-    idea: str
-    expected: float | None  # how many times faster the model said
-
-
 class Version(Record):
     """One graded version."""
 
@@ -59,7 +53,7 @@ class Version(Record):
     diff: Diff | None  # null: the first, or the sources of one were not kept
     changed: tuple[Message, ...]  # "registers 40 → 96"
     advice: tuple[Advice, ...]  # given for this version
-    followed: tuple[Followed, ...]  # of the accepted version before
+    followed: tuple[Advice, ...]  # for the accepted version before; no longer given
     became: float | None  # how many times as fast as that one; null where they do not compare
 
 
@@ -166,17 +160,13 @@ def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> Diff:
     return Diff(added=added, removed=removed, files=tuple(files), exact=exact)
 
 
-def _followed(result: Result, given: Version | None) -> tuple[Followed, ...]:
+def _followed(result: Result, given: Version | None) -> tuple[Advice, ...]:
     """List the advice for ``given`` that this accepted version does not need any more."""
     why = result.explanation
     if given is None or why is None or why.missing or result.verdict is not Verdict.AC:
         return ()
-    left = {advice.rule or advice.idea for advice in why.advice}
-    return tuple(
-        Followed(idea=advice.idea, expected=advice.gain)
-        for advice in given.advice
-        if (advice.rule or advice.idea) not in left
-    )
+    left = set(map(advice_title, why.advice))
+    return tuple(advice for advice in given.advice if advice_title(advice) not in left)
 
 
 def _became(speed: VersionSpeed | None, given: Version | None) -> float | None:

@@ -18,8 +18,10 @@ import pytest
 
 from grader.base.records import Verdict
 from grader.base.result import LabRef
+from grader.cli import options
 from grader.cli.doctor_command import MachineCheck
 from grader.cli.entry import main, unsupported
+from grader.cli.export_command import RENDERERS
 from grader.results import store
 from ptxsim.message import Message, verbatim
 from tests.support import boards, commands
@@ -323,6 +325,12 @@ def test_wrong_usage_in_two_languages(
         main(words.split())
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_table_offers_every_format() -> None:
+    every = options.commands()
+    (asked,) = (row for row in every["grade"].options if row[0] == "--format")
+    assert asked[2]["choices"] == [*RENDERERS] == ["json", *[*every["export"].commands][:5]]
 
 
 def test_help_loads_only_what_it_needs(place: Path) -> None:

@@ -225,6 +225,10 @@ def test_terminal_and_csv(tmp_path: Path) -> None:
     found = boards(tmp_path)
     text = drawn(render.terminal(found, None))
     assert "O'Brien" in text and "78.00" in text
+    row = msgspec.structs.replace(found[0].rows[-1], late=True, history=(1, 2))
+    late = msgspec.structs.replace(found[0], rows=(*found[0].rows, row))
+    narrow = drawn(render.terminal((late,), None), width=60)
+    assert 'O\'Brien, "Pat"' in narrow and "\n    late" in narrow and "history" not in narrow
     assert "<b>zoë" not in render.html(found, None)
     rows = rows_of(render.table_csv(found, None))
     assert [row["student"] for row in rows[1:]] == [*HARD_NAMES[:2], "'=cmd()", HARD_NAMES[3]]

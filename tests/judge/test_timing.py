@@ -86,7 +86,8 @@ def test_a_later_run_may_rest_on_the_runs_before_it() -> None:
     noisy = [Pair(bench_ms=2.0, baseline_ms=1.0 + 0.02 * (i % 3)) for i in range(6)]
     assert not timing.settled([noisy])
     assert timing.settled([steady, noisy])
-    assert not timing.settled([steady, noisy[:5]])
+    assert timing.settled([steady, noisy[:4]])
+    assert not timing.settled([steady, noisy[:3]])
     assert not timing.settled([noisy, noisy])
 
 
@@ -157,7 +158,9 @@ def test_no_product_takes_less_than_the_gpu_can() -> None:
 def test_why_measuring_stopped_and_how_few_samples_are_few() -> None:
     steady = [Pair(bench_ms=2.0, baseline_ms=1.0)] * 6
     assert timing.summarise([steady, steady], speed(SIZE)).stopped == "certain"
+    assert timing.summarise([steady, steady[:4]], speed(SIZE)).stopped == "certain"
     assert timing.summarise([steady, steady[:3]], speed(SIZE)).stopped == "budget"
+    assert timing.summarise([steady[:4], steady], speed(SIZE)).stopped == "budget"
     assert timing.few(5)
     assert not timing.few(6)
 

@@ -25,7 +25,7 @@ from grader.problems.inputs import (
     make_inputs,
     values,
 )
-from grader.problems.operands import BFLOAT16, Operand, Steps
+from grader.problems.operands import Operand, Steps
 from grader.run import gpu
 from ptxsim.records import Size
 from tests.support.product import GEMM
@@ -195,10 +195,11 @@ def test_an_output_nobody_wrote_is_wrong_and_said_to_be(options: dict[str, str])
 
 def test_bfloat16_is_the_upper_half_of_a_float() -> None:
     values = np.array([1.0, -1.5, 1.2265625, np.inf], np.float32)
-    stored = BFLOAT16.packed(values)
+    bfloat16 = Gemm(Options(type="bf16")).numbers.element
+    stored = bfloat16.packed(values)
     assert stored.tolist() == [0x3F80, 0xBFC0, 0x3F9D, 0x7F80]
-    assert (BFLOAT16.wide(stored) == values).all()
-    assert (BFLOAT16.wide(stored.reshape(2, 2).T) == values.reshape(2, 2).T).all()
+    assert (bfloat16.wide(stored) == values).all()
+    assert (bfloat16.wide(stored.reshape(2, 2).T) == values.reshape(2, 2).T).all()
 
 
 def test_what_cublas_is_asked_for() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.base.gpus import target_for
+from grader.base.gpus import standing_for
 from grader.base.records import KernelInfo
 from grader.record import calls as bounds
 from grader.record.calls import Given, Recorded, assembled
@@ -23,7 +23,7 @@ SIZE = records.Size.of(m=2, n=3, k=5)
 NAMES = ("A", "B", "C", "workspace 1", "table", "workspace 2")
 SIZES = (40, 60, 24, 1 << 33, 64, 100)
 AT = tuple(bounds.addresses(SIZES))
-TARGET = target_for("sm_80")
+TARGET = standing_for("sm_80")
 ENTRY = Entry(params=(records.KernelParam(offset=0, size=24),), max_threads=256)
 GIVEN = Given(size=SIZE, operands=GEMM.operands(SIZE))
 KNOWN = Known(
@@ -144,7 +144,7 @@ FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
     (DO, 3, "kernel"): other("k"),
     **{(DO, 3, "grid", i): far(1, m) for i, m in enumerate((2**31 - 1, 65535, 65535))},
     **{(DO, 3, "block", i): far(1, most) for i, most in enumerate((32, 8, 1))},
-    (DO, 3, "shared_bytes"): far(0, TARGET.shared_optin - 1024),
+    (DO, 3, "shared_bytes"): far(0, (TARGET.multiprocessor.block_shared_kib << 10) - 1024),
     (DO, 3, "carveout"): far(-1, 100),
     (DO, 3, "cluster", 0): far(1, 1).filter(lambda blocks: blocks != 7),  # the grid has 7 blocks
     (DO, 3, "cluster", 1): far(1, 1),

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from grader.base.errors import Rejected
-from grader.base.gpus import target_for
+from grader.base.gpus import standing_for
 from grader.base.records import Submission, Verdict
 from grader.build.toolchain import find_toolchain
 from grader.labs.submission import load_submission
@@ -60,7 +60,7 @@ def recorded(submission: Submission) -> Recorder:
     ) -> tuple[records.Plan | Rejected, ...]:
         sizes = [records.Size.of(m=scenario, n=N, k=K) for scenario in scenarios]
         tools = find_toolchain(), Sandbox.open(mode)
-        options = {"declared": declared, "record_s": record_s, "target": target_for(arch), **more}
+        options = {"declared": declared, "record_s": record_s, "target": standing_for(arch), **more}
         return record_plans(build, submission, GEMM, sizes, *tools, memory_mb=2048, **options)
 
     return run

@@ -21,7 +21,7 @@ from grader.base.finding import Finding, Kind
 from grader.base.native import CACHE_VARIABLE
 from grader.base.records import KernelInfo, SourceFile, Verdict
 from grader.base.result import BuildInfo, Result
-from grader.report import html, pages
+from grader.report import environments, html
 from grader.report.drawing import coloured
 from grader.sandbox import bubblewrap
 from ptxsim.findings.finding import Severity
@@ -237,7 +237,7 @@ def test_time_grows_with_the_text_only(piece: str) -> None:
 def rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     """A page by an environment of its own, with a cache that is empty at first."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(pages, "_environment", pages._environment.__wrapped__)
+    monkeypatch.setattr(environments, "environment", environments.environment.__wrapped__)
     return lambda: html.render(make_result(), {})
 
 

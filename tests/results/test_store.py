@@ -120,6 +120,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
     with pytest.raises(StoreError, match=r"cannot be written: .*--out"):
         store.save(tmp_path / "results", make_result())
+    with pytest.raises(StoreError, match="a folder; name a file in it"):
+        store.write(tmp_path, b"")
 
 
 # --- many documents -------------------------------------------------------------------------------

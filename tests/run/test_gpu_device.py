@@ -131,7 +131,7 @@ def test_the_next_makes_its_context_while_the_last_sizes_are_verified_and_runs_n
         job_of = first._run
 
         def slowly(job: GpuJob, *given: Any) -> bool:
-            if job.cases[0].case.id == "cpu-1":
+            if job.cases[0].id == "cpu-1":
                 until(lambda: "warm" in told(tmp_path / "second"))
             time.sleep(0.2)
             whole = job_of(job, *given)

@@ -1,6 +1,7 @@
 """The versions of a kernel, told from stored results and the sources kept beside them."""
 
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,10 @@ from grader.study.versions import read_versions
 from ptxsim.frontend.interface import Declarations
 from ptxsim.records import Launch, Plan, Size
 from tests.support.bench import bench
-from tests.support.boards import FIRST, climbing, version
-from tests.support.explained import built, explained
+from tests.support.boards import CONFLICTS, FIRST, climbing, version
+from tests.support.explained import built, explained, rung
+from tests.support.files import beside
+from tests.support.files import table as table_of
 from tests.support.places import ALICE, ROOT
 from tests.support.product import GEMM_REF, MAIN, shipped_ladder
 from tests.support.results import NOTHING_KNOWN, make_result
@@ -50,7 +53,8 @@ def test_every_version_is_told_with_what_changed_and_which_advice_was_followed(
     assert first.speed and second.speed and second.speed.value > first.speed.value
     said = [str(each) for each in notes(second)]
     assert "registers 40 → 96" in said
-    title = advice_title("tile32")
+    title = advice_title(second.followed[0])
+    assert title != advice_title(CONFLICTS), "both lead to one rung"
     assert f"advice followed: {title} (the model said 2 times as fast)" in said
     assert third.speed is None, "a version that does not compile has no speed"
 
@@ -93,6 +97,27 @@ def test_untimed_versions_are_compared_by_their_estimates(tmp_path: Path) -> Non
         version(make_result(explanation=why), tmp_path, f"int a{minute};", minute)
     found, _ = read_versions(read_index(tmp_path).of("alice"))
     assert make_history(found, ()).versions[1].became == pytest.approx(0.8)
+
+
+@pytest.mark.sampled
+def test_who_follows_the_advice_gets_what_it_promises_and_the_credit(tmp_path: Path) -> None:
+    """From a naive kernel to 8×8, each step written as the first advice for the one before says."""
+    climb = table_of(__file__, "climb.txt")
+    for step, (_, edge, side, unroll) in enumerate(climb):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        source = (rung("naive") / "sgemm.cu").read_text()
+        if step:
+            source = beside(__file__, "climb.cu.in", edge=edge, side=side, unroll=unroll)
+        (folder / "sgemm.cu").write_text(source)
+        version(make_result(explanation=explained(folder, "sm_80")), tmp_path, source, step)
+    found, _ = read_versions(read_index(tmp_path).of("alice"))
+    versions = make_history(found, (), "A100").versions
+
+    assert [each.advice[0].idea for each in versions] == [idea for idea, *_ in climb]
+    for before, after in pairwise(versions):
+        assert after.followed == before.advice[:1]
+        assert after.became == pytest.approx(before.advice[0].gain, rel=0.2)
 
 
 def test_kept_sources_come_back_with_the_compilers_line_ends(tmp_path: Path) -> None:

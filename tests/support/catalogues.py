@@ -5,6 +5,7 @@ import gettext
 import io
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -13,16 +14,18 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from grader.base.finding import Kind
 from grader.base.language import Language, translated
 from grader.labs.yaml_file import known_words
 from grader.record.refusals import REFUSALS
 from grader.results.rungs import find_rungs
+from ptxsim.findings.finding import Severity
 from tests.support.places import ROOT
 
 FOLDER = ROOT / "grader" / "base" / "catalogues"
 RUNGS = ROOT / "reference"
 KEYWORDS = {"phrase": None, "counted": (1, 2), "gettext": None, "ngettext": (1, 2), "_": None}
-_PHRASES = ("phrase", "error", "warning")
+_PHRASES = ("phrase", "saying", "error", "warning")
 _WIDTH = 100
 
 
@@ -31,9 +34,10 @@ def of_python(
 ) -> Iterator[tuple[int, str, str | tuple[str, str], list[str]]]:
     """A method for Babel, whose own sees no call within a call, nor the table of events."""
     for node in ast.walk(ast.parse(file.read())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
-            match node.func.id, texts:
+            match called, texts:
                 case name, [str() as text, *_] if name in _PHRASES:
                     yield node.lineno, "phrase", text, []
                 case "counted", [str() as one, str() as many, *_]:
@@ -102,10 +106,33 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
     }
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
     tables = (*(each.sentence for each in REFUSALS), *known_words().values())
-    yield from (("", 1, each.text, [], None) for each in tables)
+    words = (each.value for each in (*Kind, *Severity))
+    texts = (*(each.text for each in tables), *words, *_of_commands(), *_of_tables())
+    yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
         yield from ((rung.name, 1, text, [], None) for text in texts if text)
+
+
+def _of_commands() -> Iterator[str]:
+    """The texts of the command line that are shown in the reader's language."""
+    table = msgspec.toml.decode((ROOT / "grader" / "cli" / "commands.toml").read_bytes())
+    shared = chain.from_iterable(table.pop("shared").values())
+    del table["shared-english"]
+    for command in (*table.values(), {"options": shared}):
+        english, rows = "english" in command, command.get("options", ())
+        own = ("line",) if english else ("line", "about", "epilog")
+        yield from (command[each] for each in own if each in command)
+        told = [row for row in rows if isinstance(row, list) and row[1]]
+        yield from (row[1] for row in told if not english)
+        yield from (row[2]["shown"] for row in told if row[2:] and row[2].get("shown"))
+
+
+def _of_tables() -> Iterator[str]:
+    for name, fields in (("questions", ("text", "method")), ("obstacles", ("what", "remedy"))):
+        for table in ROOT.glob(f"grader/**/{name}.toml"):
+            rows = msgspec.toml.decode(table.read_bytes()).values()
+            yield from (row[field] for row in rows for field in fields if row[field] != "{words}")
 
 
 # Three English words in a row are a sentence that nobody translated.

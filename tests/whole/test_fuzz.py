@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from grader.base.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.base.finding import Finding, Kind
-from grader.base.gpus import target_for
+from grader.base.gpus import standing_for
 from grader.base.records import KernelInfo, Verdict
 from grader.course import board_rendering as boards
 from grader.course.classes import find_submissions
@@ -319,7 +319,7 @@ KNOWN = Known(
         entries=KERNEL, symbols={"table": Symbol(space="global", size=4, align=4)}
     ),
     figures={"k": KernelInfo(name="k", registers=8, shared_bytes=0, spill_bytes=0)},
-    target=target_for("sm_80"),
+    target=standing_for("sm_80"),
 )
 
 

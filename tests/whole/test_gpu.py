@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks import timeline
 from grader.base import gpus
-from grader.base.gpus import target_for
+from grader.base.gpus import standing_for
 from grader.base.records import Verdict, size_text
 from grader.base.result import Result, Timing
 from grader.judge.pipeline import grade
@@ -220,7 +220,7 @@ def test_a_block_cannot_have_more_shared_memory_than_there_is(tmp_path: Path) ->
 
 
 def test_more_memory_than_the_gpu_has(tmp_path: Path) -> None:
-    memory = target_for(first_gpu_arch() or "").memory_bytes
+    memory = standing_for(first_gpu_arch() or "").memory_bytes
     text = (CHEATS / "skips_when_right" / "sgemm.cu").read_text()
     text = text.replace("  gemm<<<", f"  void* all;\n  cudaMalloc(&all, {memory}ull);\n  gemm<<<")
     (tmp_path / "sgemm.cu").write_text(text)

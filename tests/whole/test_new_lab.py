@@ -40,6 +40,8 @@ def test_the_page_leads_to_a_graded_lab(tmp_path: Path) -> None:
     ada = tmp_path / "submissions" / "ada"
     assert "run_custom" in (ada / "batched.cuh").read_text()
     assert "C[i] = A[i]·B[i]" in (ada / "README.md").read_text()
+    said("grade --language zh_CN new wei --lab batched/batched.yaml", tmp_path)
+    assert "编辑" in (tmp_path / "submissions" / "wei" / "README.md").read_text()
     (path,) = (tmp_path / "results" / "batched" / "bob").glob("*-cpu.json")
     result = store.load(path)
     wrong = next(case for case in result.cases if case.size == {"batch": 3, "n": 33})

@@ -6,10 +6,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from html import unescape
 from pathlib import Path
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
+from grader.base.explanation import BankMap
 from grader.base.language import ENGLISH, Language, known_languages, language
 from grader.base.records import Verdict
 from grader.course import board_rendering as board_render
@@ -20,12 +22,13 @@ from grader.judge import scoring
 from grader.labs.course_rules import Rubric, RubricQuestion, Weights
 from grader.labs.lab import Case, find_lab, load_lab
 from grader.ladder import rendering as ladder_render
-from grader.report import html
+from grader.report import charts, html
 from grader.results import store
 from grader.results.entries import read_entries
 from grader.study import history_render, sweep_render
 from grader.study.sweep import Estimate, Point
 from grader.study.versions import Kernel
+from ptxsim.findings.sentences import race
 from ptxsim.message import NOTHING, counted, phrase, verbatim
 from ptxsim.records import Size
 from tests.support.boards import climbing, keep
@@ -46,7 +49,23 @@ from tests.support.places import ALICE, ROOT
 from tests.support.product import GEMM, shipped_ladder
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
-WRONG_RESULT = make_result(cases=(RIGHT, WRONG), verdict=Verdict.WA, findings=(RACE,), lines=LINES)
+UNORDERED = Mock(access=Mock(space="shared"), same_block=True)
+BARRIER = msgspec.structs.replace(
+    RACE,
+    message=race(UNORDERED).given(
+        this_thread=phrase("thread {thread}", thread="(7,0,0)"),
+        that_thread=phrase("thread {thread}", thread="(31,31,0)"),
+        does=phrase("reads"),
+        did=phrase("wrote"),
+        element="Bs[1023]",
+        here=phrase("line {line}", line=4),
+        there="a/file/of/a_long_name.cuh:12",
+        in_block=phrase("(block {block})", block="(1,0,0)"),
+    ),
+)
+WRONG_RESULT = make_result(
+    cases=(RIGHT, WRONG), verdict=Verdict.WA, findings=(BARRIER, RACE), lines=LINES
+)
 STYLE = (ROOT / "grader" / "report" / "templates" / "style.css").read_text()
 FONTS = re.findall(r'"([^"]+)"', STYLE[STYLE.index("--chinese:") : STYLE.index("--chinese-mono:")])
 CHINESE_SIGN = re.compile(r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
@@ -236,6 +255,18 @@ def test_what_counts_is_on_the_first_screen_and_on_four_sheets(
     if kind == "measured":
         answers = "document.querySelector('#why ~ .aside dl.answers')"
         assert browser.evaluate(f"{answers}.checkVisibility()") is False
+
+
+def test_what_people_would_rather_see_is_drawn() -> None:
+    """The barrier that is missing, where one helps, and the banks of an access."""
+    picture = charts.race(BARRIER.message, language("zh_CN"))
+    assert picture and ">缺少 __syncthreads()</text>" in picture.image
+    assert "写入过 Bs[1023]" in picture.image and "a/file/of/a_long_name…" in picture.image
+    assert charts.race(RACE.message, ENGLISH) is None
+    for width, red in ((1, 4), (4, 0)):  # a wide access takes four turns of eight lanes
+        lanes = tuple(4 * lane if lane % 8 == 0 else None for lane in range(32))
+        drawn = charts.bank_map(BankMap(lanes=lanes, width=width), ENGLISH).image
+        assert drawn.count('class="wrong"') == red
 
 
 def test_lines_break_as_chinese_does(browser: Browser, tmp_path: Path) -> None:

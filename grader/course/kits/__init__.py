@@ -60,40 +60,25 @@ def csoj_kit(lab: Path, hidden: Path | None, image: str, container: Container) -
     wheel, content = grader_wheel()
     labs = lab_files(lab, hidden)
     seconds = 60 * container.minutes
+    known = load_lab(lab)
     values = {
         "wheel": wheel,
         "labs": " ".join(labs),
         "hidden": hidden is not None,
         "seconds": seconds - 10,
+        "timeout": seconds,
         "memory_mb": container.memory_mb - _SPARE_MB,
+        "container_mb": container.memory_mb,
         "sandbox": container.sandbox,
-    }
-    known = load_lab(lab)
-    problem = {
-        "id": known.id,
-        "name": known.id,
-        "cluster": "default-cluster",
-        "cpu": 2,
-        "memory": container.memory_mb,
-        "upload": {"editor": True, "editor_files": [known.problem.interface.main], "maxsize": 1},
-        "score": {"mode": "score"},
-        "workflow": [
-            {
-                "name": "Grade",
-                "image": image,
-                "root": False,
-                "timeout": seconds,
-                "show": hidden is None and known.hidden is None,  # what a failure prints
-                "network": False,
-                "steps": [["/opt/sgemm-grader/judge"]],
-            }
-        ],
-        "description": "",
+        "lab": known.id,
+        "main": known.problem.interface.main,
+        "image": image,
+        "shows_failures": hidden is None and known.hidden is None,
     }
     return {
         "Dockerfile": _filled("csoj.Dockerfile", values),
         "judge": _filled("csoj_judge.sh", values),
-        "problem.json": KitFile(content=(json.dumps(problem, indent=2) + "\n").encode()),
+        "problem.json": _filled("csoj_problem.json", values),
         wheel: content,
         **labs,
     }

@@ -59,7 +59,11 @@ _ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
     "several-passes": grid.several_passes,
 }
 
+# By ideas; by rules where several lead to one idea.
 _TITLES: Mapping[str, Message] = {
+    "few-blocks": phrase("A block for each tile of the result"),
+    "global-sum": phrase("The sum in a register"),
+    "bank-conflicts": phrase("No bank conflicts, by padding or another map"),
     "host_calls": phrase("Fewer host calls"),
     "tile32": phrase("32×32 tiles in shared memory, padded against bank conflicts"),
     "unrolled": phrase("An unrolled inner loop"),
@@ -98,9 +102,10 @@ _TITLES: Mapping[str, Message] = {
 }
 
 
-def advice_title(idea: str) -> Message:
-    """The idea's name for students; its own where it has none."""
-    return _TITLES.get(idea) or verbatim(idea.replace("_", " "))
+def advice_title(advice: Advice) -> Message:
+    """Name for students what is to be done; by the idea's own name where there is no other."""
+    known = _TITLES.get(advice.rule) or _TITLES.get(advice.idea)
+    return known or verbatim(advice.idea.replace("_", " "))
 
 
 def advise(facts: KernelFacts, names: Sequence[str]) -> tuple[Advice, ...]:

@@ -54,9 +54,11 @@ def more_for_each_thread(facts: Facts) -> Advice | None:
         return None
     message = counted(
         "{words:.3g} values from shared memory for each FFMA: a thread computes {count} element of "
-        "{output}; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for each",
+        "{output}; with {side}×{side}, a block's edge apart so that neighbouring lanes still read "
+        "neighbouring rows of the tile, every value loaded serves {side} FFMA, {each:.3g} for each",
         "{words:.3g} values from shared memory for each FFMA: a thread computes {count} elements "
-        "of {output}; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for "
+        "of {output}; with {side}×{side}, a block's edge apart so that neighbouring lanes still "
+        "read neighbouring rows of the tile, every value loaded serves {side} FFMA, {each:.3g} for "
         "each",
         sums,
         words=words,

@@ -16,7 +16,6 @@ from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint16, 
 from grader.base import MachineError
 from grader.problems.gemm.layout import Format, Layout, Sum
 from grader.problems.operands import Launch
-from ptxsim.message import phrase
 from ptxsim.records import Record, Size
 
 WORKSPACE_BYTES = 256 << 20
@@ -119,10 +118,8 @@ def _library(name: str) -> ctypes.CDLL:
     for version in (13, 12):
         with contextlib.suppress(OSError):
             return ctypes.CDLL(f"lib{name}.so.{version}")
-    raise MachineError(
-        phrase(
-            "lib{name} cannot be loaded: install the CuPy extra with its CUDA libraries", name=name
-        )
+    raise MachineError.saying(
+        "lib{name} cannot be loaded: install the CuPy extra with its CUDA libraries", name=name
     )
 
 
@@ -152,12 +149,10 @@ class Cublas:
     def _call(function: Callable[..., int], *arguments: object) -> None:
         status = function(*arguments)
         if status:
-            raise MachineError(
-                phrase(
-                    "cuBLAS failed: {function}: {status}",
-                    function=getattr(function, "__name__", "?"),
-                    status=status,
-                )
+            raise MachineError.saying(
+                "cuBLAS failed: {function}: {status}",
+                function=getattr(function, "__name__", "?"),
+                status=status,
             )
 
     @property

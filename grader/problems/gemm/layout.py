@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Literal
 
+import msgspec
+
+from grader.base import convert
 from grader.problems import operands
 from ptxsim.message import Message, listed, phrase, verbatim
 from ptxsim.records import Record
@@ -36,43 +40,10 @@ class Numbers(Record):
     roundoff: float | None = None  # of the one rounding of an FP32 sum; None: it is not rounded
 
 
-FORMATS: dict[Format, Numbers] = {
-    "f32": Numbers(
-        words="FP32", precision="single precision", element=operands.FLOAT, main="sgemm.cu"
-    ),
-    "f16": Numbers(
-        words="FP16",
-        precision="half precision (FP16)",
-        element=operands.HALF,
-        others=(
-            operands.Element(
-                name="cute::half_t", dtype="float16", bytes=2, mangled="N7cutlass6half_tE"
-            ),
-        ),
-        main="hgemm.cu",
-        include="cuda_fp16.h",
-        values=operands.Steps(bits=9, least=1 << 10, exponent=-10),
-        roundoff=2.0**-11,
-    ),
-    "bf16": Numbers(
-        words="BF16",
-        precision="bfloat16 (BF16)",
-        element=operands.BFLOAT16,
-        others=(
-            operands.Element(
-                name="cute::bfloat16_t",
-                dtype="uint16",
-                bytes=2,
-                mangled="N7cutlass10bfloat16_tE",
-                upper=True,
-            ),
-        ),
-        main="hgemm.cu",
-        include="cuda_bf16.h",
-        values=operands.Steps(bits=6, least=1 << 7, exponent=-7),
-        roundoff=2.0**-8,
-    ),
-}
+FORMATS: Mapping[Format, Numbers] = convert(
+    msgspec.toml.decode(Path(__file__).with_name("formats.toml").read_bytes()),
+    dict[Format, Numbers],
+)
 
 
 def input_values(numbers: Numbers, sums: Sum, k: int) -> operands.Values:
@@ -99,6 +70,7 @@ def tolerance(k: int, numbers: Numbers = FORMATS["f32"], sums: Sum = "f32") -> f
 # --- layout ------------------------------------------------------------------------------------
 
 _ORDERS = {"row": phrase("row-major"), "col": phrase("column-major")}
+_HEADER = Path(__file__).with_name("gemm.cuh.in").read_text(encoding="utf-8")
 # Matrix: rows, columns, and the names of its two indices.
 _MATRICES = {"A": ("m", "k", "i", "p"), "B": ("k", "n", "p", "j"), "C": ("m", "n", "i", "j")}
 
@@ -173,22 +145,6 @@ def header(layout: Layout, numbers: Numbers = FORMATS["f32"]) -> str:
     for name, value in words.items():
         text = text.replace(name, value)
     return text
-
-
-_HEADER = """\
-// The interface of the lab: C = A·B in {precision}.
-//
-{matrices}
-//
-{advice}
-#pragma once
-
-{include}#include <thrust/device_vector.h>
-
-template <typename T>
-void run_custom(thrust::device_vector<T>& d_A, thrust::device_vector<T>& d_B,
-                thrust::device_vector<T>& d_C, const int m, const int n, const int k);
-"""
 
 
 # --- libraries ---------------------------------------------------------------------------------

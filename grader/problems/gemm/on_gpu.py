@@ -22,7 +22,6 @@ from grader.problems.gemm.layout import tolerance
 from grader.problems.inputs import fresh_key
 from grader.problems.operands import Launch, Operand, Steps, Tools
 from grader.problems.problem import Expected
-from ptxsim.message import phrase
 from ptxsim.records import Size
 
 _SGEMM, _GEMM_EX = "cublasSgemm", "cublasGemmEx"
@@ -69,7 +68,7 @@ class GemmOnGpu:
         if admitted != "cublas":
             found |= self._cublas.candidates(layout, size, *pointers)
         if not found:
-            raise MachineError(phrase("cublasLt offers nothing for {size}", size=str(size)))
+            raise MachineError.saying("cublasLt offers nothing for {size}", size=str(size))
         return found
 
     def refer(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

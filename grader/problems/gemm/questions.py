@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from pathlib import Path
 
 from grader.base import PEAK_UNIT, gpus, size_text
 from grader.problems.gemm import tiles
 from grader.problems.gemm.layout import tolerance
-from grader.problems.questions import COUNTED, Evidence, Question, redundancy
+from grader.problems.questions import Evidence, read_questions, redundancy
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import NOTHING, Message, listed, phrase, sentences, verbatim
 
@@ -217,77 +217,20 @@ def bandwidth_bound(evidence: Evidence) -> Message:
     return sentences(said)
 
 
-# --- questions ---------------------------------------------------------------------------------
-
-QUESTIONS: Mapping[str, Question] = {
-    "transposition": Question(
-        text=phrase("What would transposing an operand do to coalescing and to the L2?"),
-        method=phrase(
-            "sectors for each request: {counts}; the layout is the lab's", counts=COUNTED
+QUESTIONS = read_questions(
+    Path(__file__).with_suffix(".toml"),
+    {
+        "transposition": tiles.transposition,
+        "tiling": tiles.tiling,
+        "tile": tiles.block_tile,
+        "tile-traffic": tiles.tile_traffic,
+        "naive-traffic": naive_traffic,
+        "bandwidth-bound": bandwidth_bound,
+        "tensor-cores": lambda evidence: tensor_cores(evidence) if in_fp32(evidence) else NOTHING,
+        "on-tensor-cores": lambda evidence: (
+            NOTHING if in_fp32(evidence) else tensor_cores(evidence)
         ),
-        answer=tiles.transposition,
-    ),
-    "tiling": Question(
-        text=phrase("Why does tiling help, by traffic and by instruction-level parallelism apart?"),
-        method=phrase(
-            "2·M·N·K elements against the sectors asked for ({counts}); sums of a thread: chains "
-            "of dependent FFMA in the main loop",
-            counts=COUNTED,
-        ),
-        answer=tiles.tiling,
-    ),
-    "tile": Question(
-        text=phrase("Which part of {output} does a block compute?"),
-        method=phrase(
-            "grid and block as launched; the tile is C divided by the grid; registers and shared "
-            "memory from the cubin, occupancy by NVIDIA's rules"
-        ),
-        answer=tiles.block_tile,
-    ),
-    "tile-traffic": Question(
-        text=phrase("How much does it read from global memory?"),
-        method=phrase(
-            "the formula for whole tiles; {counts}; ncu where grade profile ran", counts=COUNTED
-        ),
-        answer=tiles.tile_traffic,
-    ),
-    "naive-traffic": Question(
-        text=phrase("Is the naive kernel's global traffic redundant, once caches are counted?"),
-        method=phrase("ncu: l1tex sectors of global loads, lts sectors read, dram bytes read"),
-        answer=naive_traffic,
-    ),
-    "bandwidth-bound": Question(
-        text=phrase("What does the bandwidth bound of the old tutorials say?"),
-        method=phrase(
-            "bandwidth × FLOP for each byte; data sheets; the G80's figures are the tutorials'"
-        ),
-        answer=bandwidth_bound,
-    ),
-    "tensor-cores": Question(
-        text=phrase("Why no tensor cores?"),
-        method=phrase(
-            "search for HMMA, IMMA and their like in the machine code; docs/verification.md "
-            "derives the tolerance"
-        ),
-        answer=lambda evidence: tensor_cores(evidence) if in_fp32(evidence) else NOTHING,
-    ),
-    "on-tensor-cores": Question(
-        text=phrase("Does it use tensor cores?"),
-        method=phrase("search for HMMA, IMMA and their like in the machine code"),
-        answer=lambda evidence: NOTHING if in_fp32(evidence) else tensor_cores(evidence),
-    ),
-    "cp-async": Question(
-        text=phrase("What are the limits of cp.async here: sizes, alignment, stages?"),
-        method=phrase(
-            "bytes of each copy: {counts}; stages: the least latency of DRAM by published "
-            "measurements over the FP32 pipe's time for one step",
-            counts=COUNTED,
-        ),
-        answer=cp_async,
-    ),
-    "cute": Question(
-        text=phrase("What does CuTe do here?"),
-        method=phrase("its names in the source, and the main loop that the compiler makes of them"),
-        answer=cute,
-    ),
-}
+        "cp-async": cp_async,
+        "cute": cute,
+    },
+)

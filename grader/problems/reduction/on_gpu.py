@@ -14,7 +14,6 @@ from grader.problems.comparison import compare
 from grader.problems.operands import Launch, Tools
 from grader.problems.problem import Expected
 from grader.problems.reduction.reduction import CUB, UNIT, Reduction
-from ptxsim.message import phrase
 from ptxsim.records import Size
 
 
@@ -69,4 +68,4 @@ class ReductionOnGpu:
 
 def _check(error: int) -> None:
     if error:
-        raise MachineError(phrase("CUB failed: CUDA error {why}", why=str(error)))
+        raise MachineError.saying("CUB failed: CUDA error {why}", why=str(error))

@@ -14,7 +14,6 @@ from typing import Any
 
 from grader.base import MachineError, Native
 from ptxsim import records
-from ptxsim.message import phrase
 from ptxsim.tensor_maps import ENGINE_HEADERS, MAGIC
 
 CALLING = Native(
@@ -97,8 +96,8 @@ class Caller:
         sizes = self._library.calling_step_bytes(), self._library.calling_patch_bytes()
         assert sizes == (ctypes.sizeof(CallStep), ctypes.sizeof(_Patch))
         if not self._library.calling_open(driver.encode()):
-            raise MachineError(
-                phrase("{driver} is missing, or too old: update the GPU's driver", driver=driver)
+            raise MachineError.saying(
+                "{driver} is missing, or too old: update the GPU's driver", driver=driver
             )
 
     def call(self, steps: Sequence[CallStep], addresses: Sequence[int], stream: int) -> DriverCall:

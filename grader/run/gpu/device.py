@@ -69,11 +69,10 @@ class GpuDevice:
     def __enter__(self) -> GpuDevice:
         shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
         if shared:
-            words = phrase(
+            raise MachineError.saying(
                 "{variable} is set: MPS would time other processes too; unset it",
                 variable=shared[0],
             )
-            raise MachineError(words)
         self.stand_by()
         try:
             self._take_turn(wait=False)
@@ -125,7 +124,7 @@ class GpuDevice:
     ) -> tuple[CaseOutcome, ...]:
         """Run the cases. ``ready`` hears of the GPU before the first of them. A case that ends the
         worker keeps only larger ones from running."""
-        timed = {case.id for case in lab.timed}
+        timed = frozenset(case.id for case in lab.timed)
         stages = in_stages(cases, timed)
         self._take_turn(wait=True)
         self._locks.take(Right.KERNELS)
@@ -137,9 +136,8 @@ class GpuDevice:
                 """Whether the worker can do another job after them."""
                 job = messages.GpuJob(
                     cubin=str(build.cubin),
-                    cases=tuple(
-                        messages.TimedCase(case=case, timed=case.id in timed) for case in part
-                    ),
+                    cases=tuple(part),
+                    timed=timed.intersection(case.id for case in part),
                     runs=lab.scoring.runs,
                     run_seconds=self._run_seconds,
                     host_calls=lab.rules.host_calls,
@@ -188,8 +186,8 @@ class GpuDevice:
         host: _Host,
     ) -> bool:
         """Add what came out of a job's cases. Returns whether the worker can do another job."""
-        by_id = {each.case.id: each.case for each in job.cases}
-        running = job.cases[0].case
+        by_id = {case.id: case for case in job.cases}
+        running = job.cases[0]
         try:
             for reply in self._ask(job, deadline, lab):
                 match reply:
@@ -205,7 +203,7 @@ class GpuDevice:
                     case messages.Measured(outcome=outcome):
                         asked = by_id.get(outcome.id)
                         if asked is None or outcome.size != asked.plan.size:
-                            raise MachineError(phrase("the GPU worker's answer is of no case"))
+                            raise MachineError.saying("the GPU worker's answer is of no case")
                         host.confirm(reply)
                     case messages.Broken(case=name, message=message, findings=findings):
                         words = verbatim(message)
@@ -217,8 +215,8 @@ class GpuDevice:
                         return True
         except Silence as silence:
             if not self._ready:
-                raise MachineError(
-                    phrase("the GPU worker did not start; try: grade doctor")
+                raise MachineError.saying(
+                    "the GPU worker did not start; try: grade doctor"
                 ) from None
             words = phrase("a launch did not end within {seconds:g} s", seconds=lab.limits.launch_s)
             if silence.at_all:

@@ -26,7 +26,15 @@ from grader.run.gpu.memory import CHECKS
 from grader.run.gpu.plan_replay import load_module
 from grader.run.gpu.session import GpuSession, LoadedAhead
 from grader.run.probe import first_gpu_arch
-from grader.run.protocol import Done, Failed, Replies, refused, replying, requests
+from grader.run.protocol import (
+    Done,
+    Failed,
+    PlannedCase,
+    Replies,
+    refused,
+    replying,
+    requests,
+)
 from ptxsim.message import phrase
 
 _DECODER: msgspec.json.Decoder[messages.Prepare | messages.Warm | messages.GpuJob] = decoder(
@@ -64,9 +72,9 @@ def _serve(replies: Replies) -> None:
 def _run(session: GpuSession, job: messages.GpuJob, replies: Replies) -> bool:
     """Returns whether the context is whole."""
     cubin = Path(job.cubin).read_bytes()
-    for each in job.cases:
-        replies.send(messages.Beat(case=each.case.id))
-        reply = _one(session, cubin, each, job, replies)
+    for case in job.cases:
+        replies.send(messages.Beat(case=case.id))
+        reply = _one(session, cubin, case, job, replies)
         replies.send(reply)
         if isinstance(reply, messages.Broken):
             return False
@@ -78,12 +86,10 @@ def _run(session: GpuSession, job: messages.GpuJob, replies: Replies) -> bool:
 def _one(
     session: GpuSession,
     cubin: bytes,
-    each: messages.TimedCase,
+    planned: PlannedCase,
     job: messages.GpuJob,
     replies: Replies,
 ) -> messages.Measured | messages.Broken:
-    planned = each.case
-
     def beat() -> None:
         replies.send(messages.Beat(case=planned.id))
 
@@ -97,7 +103,7 @@ def _one(
             case = MeasuredCase(session, load_module(cubin), planned, memory)
             ran = (
                 time_case(session, case, job, beat)
-                if each.timed
+                if planned.id in job.timed
                 else verify_case(session, case, beat)
             )
     except Rejected as refusal:

@@ -22,7 +22,6 @@ from grader.base import MachineError, Native
 from grader.problems import take as taken_of
 from grader.run.gpu.messages import Elements, Measured, Taken
 from grader.run.protocol import CaseOutcome
-from ptxsim.message import phrase
 from ptxsim.records import Size
 
 # Of the runs of one case so many are checked at least, and others for so long: a check takes from
@@ -128,7 +127,7 @@ def _samples(run: Taken, operands: Sequence[problems.Operand]) -> list[problems.
 
 
 def _unreadable() -> MachineError:
-    return MachineError(phrase("the GPU worker's samples cannot be read"))
+    return MachineError.saying("the GPU worker's samples cannot be read")
 
 
 # --- host inputs -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grader.base import Finding, Kind, MachineError, PartTime, wrong_elements
-from grader.problems import Launch, fresh_key
+from grader.problems import Launch, check, fresh_key
 from grader.run.gpu.host_check import take
 from grader.run.gpu.measure import MOST_STEPS, part_of, time_parts
 from grader.run.gpu.memory import Buffer, PlanMemory
@@ -25,6 +25,7 @@ Keys = tuple[bytes, ...]  # of the inputs
 
 # To tell the device's part of a call from the host's: as many repetitions, or as long.
 _DEVICE_REPETITIONS, _DEVICE_MS = 5, 500.0
+_EXPLAINED = 10**8  # operations of a wrong product whose cause the host looks for
 
 
 class MeasuredCase:
@@ -145,13 +146,11 @@ class MeasuredCase:
         """Raises MachineError unless the reference is right, checked in another way."""
         excess = self._bench.on_gpu.prove(self.size, self.inputs, self._reference)
         if not (excess <= 1):
-            raise MachineError(
-                phrase(
-                    "the reference itself is wrong at {size} ({excess:.3g} times what rounding "
-                    "explains): the GPU or its libraries are faulty",
-                    size=str(self.size),
-                    excess=excess,
-                )
+            raise MachineError.saying(
+                "the reference itself is wrong at {size} ({excess:.3g} times what rounding "
+                "explains): the GPU or its libraries are faulty",
+                size=str(self.size),
+                excess=excess,
             )
 
     def sample(self, keys: Keys) -> Taken:
@@ -185,6 +184,10 @@ class MeasuredCase:
             found.append(Finding(kind=Kind.CANARY, severity=Severity.ERROR, message=words))
         stats = self._bench.on_gpu.compare(self.size, self.inputs, self.outputs, self._reference)
         message = wrong_elements(stats.wrong, math.prod(stats.shape))
+        problem = self._bench.problem
+        if stats.wrong and not modified and problem.work(self.size) <= _EXPLAINED:
+            inputs, outputs = ([each.get() for each in e] for e in (self.inputs, self.outputs))
+            message = check(problem, self.size, inputs, outputs).message or message
         if self._first_is_right:
             message = phrase("the first call is right, a later one is not: {how}", how=message)
         return CaseOutcome(

@@ -101,7 +101,7 @@ class Arena:
             if relocated:
                 buffers = [Buffer(a.size) if a.symbol is None else None for a in plan.allocations]
             # Work may still be in flight, whatever ended the block.
-            mapped.callback(_driver().cuCtxSynchronize)
+            mapped.callback(cuda_driver().cuCtxSynchronize)
             yield PlanMemory(buffers, relocated)
 
 
@@ -159,22 +159,22 @@ def _map(start: int, size: int, location: _Location, undo: ExitStack) -> None:
     at, room, no_flags = ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.c_uint64(0)
     properties, handle = _Properties(type=_PINNED, location=location), ctypes.c_uint64()
     _do("cuMemCreate", ctypes.byref(handle), room, ctypes.byref(properties), no_flags)
-    undo.callback(_driver().cuMemRelease, handle)
+    undo.callback(cuda_driver().cuMemRelease, handle)
     _do("cuMemMap", at, room, ctypes.c_size_t(0), handle, no_flags)
-    undo.callback(_driver().cuMemUnmap, at, room)
+    undo.callback(cuda_driver().cuMemUnmap, at, room)
     access = _Access(location, _READ_WRITE)
     _do("cuMemSetAccess", at, room, ctypes.byref(access), ctypes.c_size_t(1))
 
 
 def _do(function: str, *arguments: Any) -> None:
-    status = getattr(_driver(), function)(*arguments)
+    status = getattr(cuda_driver(), function)(*arguments)
     if status == _OUT_OF_MEMORY and function == "cuMemCreate":
         raise MemoryError
     if status:
         raise _AddressTakenError(f"{function}: CUDA error {status}")
 
 
-def _driver() -> ctypes.CDLL:
+def cuda_driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
@@ -195,7 +195,7 @@ class Kernels:
     def __init__(self, stream: Any) -> None:
         arch = first_gpu_arch()
         if arch is None:
-            raise MachineError(phrase("no NVIDIA GPU here"))
+            raise MachineError.saying("no NVIDIA GPU here")
         self._arch = arch
         self.stream = stream
         module = self.functions(CHECKS)

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader.base import Finding, GpuInfo, ToolchainError, cache_folder, locked, prepared
+from grader.base import Finding, GpuInfo, ToolchainError, answer_of, cache_folder, locked, prepared
 from grader.build import find_toolchain
 from grader.problems import ProblemRef
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase
-from ptxsim.message import phrase
 from ptxsim.records import Plan, Record
-
-
-class TimedCase(Record):
-    """A case for the GPU; ``timed`` ones are measured against the baseline as well as verified."""
-
-    case: PlannedCase
-    timed: bool
 
 
 class Prepare(Record, tag="prepare"):
@@ -37,9 +28,11 @@ class GpuJob(Record, tag="job"):
     """Cases of one submission. Another job may follow when ``Done`` has answered this one."""
 
     cubin: str  # path
-    cases: tuple[TimedCase, ...]
+    cases: tuple[PlannedCase, ...]
     runs: int  # of every timed case
     run_seconds: float  # measuring time of one run; one repetition is always made
+    # Ids of the cases that are measured against the baseline as well as verified.
+    timed: frozenset[str] = frozenset()
     host_calls: str = "charged"  # or "free": allocating, freeing and waiting take no time
 
 
@@ -139,16 +132,9 @@ def _kept(arch: str, source: Path, flags: Sequence[str], suffix: str) -> Path:
 def _compile(source: Path, arch: str, flags: Sequence[str], output: Path) -> None:
     toolchain = find_toolchain(arch)
     command = [str(toolchain.nvcc), f"-ccbin={toolchain.host_compiler}", f"-arch={arch}"]
-    done = subprocess.run(
-        [*command, "-std=c++17", *flags, source, "-o", output],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    done = answer_of([*command, "-std=c++17", *flags, source, "-o", output])
     if done.returncode != 0:
         error = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
-        raise ToolchainError(
-            phrase("nvcc cannot compile the grader's own checks: {why}", why=error.strip())
+        raise ToolchainError.saying(
+            "nvcc cannot compile the grader's own checks: {why}", why=error.strip()
         )

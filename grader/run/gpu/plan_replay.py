@@ -28,7 +28,7 @@ from grader.base import MachineError, Rejected, Verdict, decode
 from grader.problems import ArraysOnGpu, fresh_key, load_problem
 from grader.problems import Launch as BaselineLaunch
 from grader.run.gpu.calling import HOST, Caller, DriverCall, StepError, steps_of
-from grader.run.gpu.memory import Arena, Kernels, PlanMemory
+from grader.run.gpu.memory import Arena, Kernels, PlanMemory, cuda_driver
 from grader.run.gpu.messages import Watching, chosen_by
 from ptxsim.message import phrase, verbatim
 from ptxsim.records import Allocate, Launch, Operation, Plan, SymbolWrite
@@ -177,7 +177,7 @@ class Replay:
                 sizes[operation.symbol] = max(end, sizes.get(operation.symbol, 0))
         for name, least in sizes.items():
             at, size, module = ctypes.c_uint64(), ctypes.c_size_t(), self._module.ptr
-            status = _driver().cuModuleGetGlobal_v2(
+            status = cuda_driver().cuModuleGetGlobal_v2(
                 ctypes.byref(at), ctypes.byref(size), ctypes.c_void_p(module), name.encode()
             )
             # Nothing in the machine code uses a variable that the compiler dropped.
@@ -209,7 +209,7 @@ class Replay:
                 by_kernel.setdefault(operation.kernel, []).append(operation)
         stack = max((launch.stack_bytes for own in by_kernel.values() for launch in own), default=0)
         if stack > _DEFAULT_STACK:
-            status = _driver().cuCtxSetLimit(ctypes.c_int(_STACK_SIZE), ctypes.c_size_t(stack))
+            status = cuda_driver().cuCtxSetLimit(ctypes.c_int(_STACK_SIZE), ctypes.c_size_t(stack))
             if status:
                 words = phrase("this GPU takes no stack of {stack} bytes per thread", stack=stack)
                 raise Rejected(Verdict.RE, words)
@@ -219,7 +219,7 @@ class Replay:
                 (_MAX_DYNAMIC_SHARED, max(launch.shared_bytes for launch in own)),
                 (_CARVEOUT, own[-1].carveout),
             ):
-                status = _driver().cuFuncSetAttribute(
+                status = cuda_driver().cuFuncSetAttribute(
                     ctypes.c_void_p(function.ptr), ctypes.c_int(attribute), ctypes.c_int(value)
                 )
                 if status and attribute == _CARVEOUT:
@@ -233,7 +233,7 @@ class Replay:
                     )
                     raise Rejected(Verdict.RE, verbatim(how))
             # The recorder has checked sizes of clusters. GPUs without clusters refuse this.
-            _driver().cuFuncSetAttribute(
+            cuda_driver().cuFuncSetAttribute(
                 ctypes.c_void_p(function.ptr), ctypes.c_int(_LARGE_CLUSTERS), ctypes.c_int(1)
             )
 
@@ -249,10 +249,6 @@ def _bytes_at(address: int, size: int) -> Any:
     """Device memory that is not ours as an array."""
     memory = cupy.cuda.UnownedMemory(address, size, None, cupy.cuda.Device().id)
     return cupy.ndarray(size, cupy.uint8, cupy.cuda.MemoryPointer(memory, 0))
-
-
-def _driver() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")
 
 
 def load_module(cubin: bytes) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +14,7 @@ from grader.base import GpuInfo, cache_folder, with_peaks
 from grader.problems import ArraysOnGpu, Launch, OnGpu, Problem
 from grader.run.gpu.calling import Caller
 from grader.run.gpu.measure import Choices
-from grader.run.gpu.memory import Arena, Kernels
+from grader.run.gpu.memory import Arena, Kernels, cuda_driver
 from grader.run.gpu.plan_replay import Replay
 from grader.run.gpu.watch import GpuWatch, Nvml
 from grader.run.probe import first_gpu_uuid
@@ -90,7 +89,7 @@ class GpuSession:
         self.choices = Choices(cache_folder() / "baselines", self.gpu, self.on_gpu.library)
         self.arena = Arena()
         self.caller = loaded.caller
-        self._driver = ctypes.CDLL("libcuda.so.1")
+        self._driver = cuda_driver()
         self._events = (cupy.cuda.Event(), cupy.cuda.Event())
         self.watch.begin()
 

@@ -171,14 +171,13 @@ class DisturbanceLog:
             return True
         self.disturbed += 1
         if self.disturbed > max(_MAY_BE_DISTURBED, self._good):
-            words = phrase(
+            raise MachineError.saying(
                 "the GPU was shared: {disturbed} of {all} repetitions were disturbed "
                 "({how}); grade again when it is free",
                 disturbed=self.disturbed,
                 all=self.disturbed + self._good,
                 how=snapshot.disturbance,
             )
-            raise MachineError(words)
         return False
 
     def seen(self) -> Watched | None:

@@ -139,25 +139,19 @@ class CpuDevice:
         cannot be read."""
         if self._read is None or self._read[0] != build.ptx:
             request = messages.Read(ptx=ptx_text(build.ptx), source_root=source_root)
-            words = phrase(
-                "reading its PTX took more than {seconds:g} s of CPU time", seconds=_READ_SECONDS
-            )
-            late, when = base.Rejected(base.Verdict.TLE, words), phrase("while it read the PTX")
+            words = phrase("reading its PTX took more than {seconds:g} s of CPU time")
+            late = base.Rejected(base.Verdict.TLE, words.given(seconds=_READ_SECONDS))
+            when = phrase("while it read the PTX")
             reply = self._answer(request, messages.Declared, _READ_SECONDS, late, when, progress)
             self._read = (build.ptx, reply.interface)
         return self._read[1]
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[base.Finding, ...]:
         """A note for every tensor-core instruction of the kernels that ``plans`` launch."""
-        words = phrase(
-            "looking through its PTX took more than {seconds:g} s of CPU time",
-            seconds=_READ_SECONDS,
-        )
-        late, when = (
-            base.Rejected(base.Verdict.TLE, words),
-            phrase("while it looked for tensor cores"),
-        )
+        words = phrase("looking through its PTX took more than {seconds:g} s of CPU time")
+        late = base.Rejected(base.Verdict.TLE, words.given(seconds=_READ_SECONDS))
         request = messages.Inspect(plans=tuple(plans))
+        when = phrase("while it looked for tensor cores")
         return self._answer(request, messages.Notes, _READ_SECONDS, late, when).findings
 
     def sample(
@@ -166,14 +160,12 @@ class CpuDevice:
         """Counts of a few blocks of each kind of launch; () for too many kinds. Raises GraderError
         with the reason when there is nothing."""
         self.read(build, source_root, progress)
-        late = base.MachineError(phrase("counting the largest size's blocks took too long"))
-        request, when = (
-            messages.Count(plan=plan, seconds=_SAMPLE_SECONDS),
-            phrase("while it counted"),
-        )
+        late = base.MachineError.saying("counting the largest size's blocks took too long")
+        request = messages.Count(plan=plan, seconds=_SAMPLE_SECONDS)
+        when = phrase("while it counted")
         reply = self._answer(request, messages.Sampled, _SAMPLE_GRACE_SECONDS, late, when)
         if not all(map(messages.plausible, reply.samples)):
-            raise base.MachineError(phrase("the simulator's counts are impossible"))
+            raise base.MachineError.saying("the simulator's counts are impossible")
         return reply.samples
 
     def probe(
@@ -182,7 +174,7 @@ class CpuDevice:
         """Return accesses outside their memory that a few blocks of each launch make. Raises
         GraderError with the reason when nothing could be looked at."""
         self.read(build, source_root, progress)
-        late = base.MachineError(phrase("looking at its memory took too long"))
+        late = base.MachineError.saying("looking at its memory took too long")
         request = messages.Probe(plan=plan, seconds=_SAMPLE_SECONDS)
         when = phrase("while it looked at its memory")
         return self._answer(request, messages.Notes, _SAMPLE_GRACE_SECONDS, late, when).findings
@@ -230,12 +222,9 @@ class CpuDevice:
                         raise messages.unexpected(reply)
         except TookTooLong:
             late = next(iter(left.values()), cases[-1])
-            words = phrase(
-                "the simulator worked for more than {seconds:g} s of CPU time", seconds=seconds
-            )
-            outcomes[late.id] = refused(
-                late.id, late.plan.size, base.Rejected(base.Verdict.TLE, words)
-            )
+            words = phrase("the simulator worked for more than {seconds:g} s of CPU time")
+            refusal = base.Rejected(base.Verdict.TLE, words.given(seconds=seconds))
+            outcomes[late.id] = refused(late.id, late.plan.size, refusal)
             return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
         running = next(iter(left.values()), None)
         raise self._ended(verbatim(str(running.plan.size)) if running else phrase("at the end"))

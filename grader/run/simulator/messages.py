@@ -7,7 +7,7 @@ import msgspec
 from grader.base import Finding, MachineError, Rejected, Verdict
 from grader.run.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase
 from ptxsim.frontend.interface import Declarations
-from ptxsim.message import Message, phrase
+from ptxsim.message import Message
 from ptxsim.records import Plan, Record
 from ptxsim.sampling import LaunchSample
 
@@ -128,4 +128,4 @@ def unexpected(reply: Reply) -> Exception:
         case Failed(message=message):
             return MachineError(message)
         case _:
-            return MachineError(phrase("the simulator's answer cannot be read: it does not fit"))
+            return MachineError.saying("the simulator's answer cannot be read: it does not fit")

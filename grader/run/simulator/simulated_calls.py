@@ -81,9 +81,8 @@ class Arrays:
                     place=element_words(operand.named(operand.index(int(changed[0])))),
                     names=names,
                 )
-                kind, count = Kind.INPUT_MODIFIED, int(changed.size)
-                error = Severity.ERROR
-                found.append(Finding(kind=kind, severity=error, message=message, count=count))
+                own = (Kind.INPUT_MODIFIED, Severity.ERROR, message)
+                found.append(Finding.at(None, *own, count=int(changed.size)))
         return tuple(found)
 
 
@@ -212,14 +211,7 @@ def rejected(refusal: RefusedProgram) -> Rejected:
     message = words.given(why=refusal.message)
     place, findings = refusal.place, worded(refusal.findings)
     if refusal.reason is Reason.ASSEMBLY:
-        own = Finding(
-            kind=Kind.UNSUPPORTED,
-            severity=Severity.ERROR,
-            message=message,
-            file=place.file if place else None,
-            line=place.line if place else None,
-        )
-        findings = (*findings, own)
+        findings += (Finding.at(place, Kind.UNSUPPORTED, Severity.ERROR, message),)
     if place:
         message = phrase("{place}: {what}", place=f"{place.file}:{place.line}", what=message)
     return Rejected(verdict, message, findings)

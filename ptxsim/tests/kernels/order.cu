@@ -395,6 +395,18 @@ KERNEL lock_with_narrow_fences(float* a, float* b) {
 KERNEL lock_with_the_scope_of_a_block(float* a, float* b) {
   LOCKED(atomicCAS_block, __threadfence(), __threadfence(), atomicExch_block);  // BAD
 }
+KERNEL adds_by_compare_and_swap(float* a, float* b) {
+  int* sum = (int*)b;
+  int guess, found = *sum;
+  do found = atomicCAS(sum, guess = found, guess + 1);
+  while (found != guess);
+}
+KERNEL looks_before_an_atomic(float* a, float* b) {
+  int* most = (int*)b;
+  const int mine = blockIdx.x * blockDim.x + threadIdx.x;
+  if (*most < mine)          // BAD
+    atomicMax(most, mine);  // BAD
+}
 KERNEL volatile_beside_an_atomic(float* a, volatile float* b) {
   if (threadIdx.x) return;
   if (blockIdx.x == 0) atomicExch((float*)b, a[1]);  // BAD

@@ -76,6 +76,7 @@ enum EventKind : u32 {
   VOLATILE_RACE,
   NO_FENCE_AFTER_FLAG,
   READ_ONLY_WRITTEN,
+  LOOKS_AT_ATOMIC,
 };
 
 enum SpecialRegister {
@@ -210,6 +211,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 144);
 
-constexpr const char* LAYOUT = "e0d2e8256a91117a";
+constexpr const char* LAYOUT = "ddf2c86a0f018bf0";
 
 }  // namespace sim

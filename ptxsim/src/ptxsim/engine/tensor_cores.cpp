@@ -1,6 +1,7 @@
 // One translation unit for tensor_cores/, async/.
 #include "tensor_cores/matrix_accesses.cpp"
 #include "tensor_cores/mma.cpp"
+#include "tensor_cores/mma_exact.cpp"
 #include "tensor_cores/wgmma.cpp"
 #include "async/bulk.cpp"
 #include "async/bulk_copies.cpp"

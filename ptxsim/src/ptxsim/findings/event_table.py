@@ -228,3 +228,9 @@ class Event(Enum):
         "or __constant__), and {that_one} wrote it at {there} in the same launch: what it gets is "
         "undefined; read it with a plain load, or write it in a launch of its own before",
     )
+    LOOKS_AT_ATOMIC = warning(
+        Kind.RACE,
+        "{who} reads {element} at {here} with a plain load, which {that_one} changes atomically at "
+        "{there} in no order with it: the compiler may keep an old value, and CUDA's memory model "
+        "calls it a data race; read it by atomicAdd(…, 0) or through a volatile pointer",
+    )

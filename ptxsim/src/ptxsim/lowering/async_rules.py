@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ptxsim.frontend.records import Instruction
+from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import OWN_TAINT, SHARED, Constant, Operand, Register
 
 BY_MBARRIER = "mbarrier::complete_tx::bytes"
+_REDUCTIONS = {"add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max"}
 _MOST_DIMENSIONS = 5
 _WIDE = {"width": 16, "space": SHARED, "flags": OWN_TAINT}
 
@@ -25,31 +26,62 @@ def bulk(low: Lowering, item: Instruction, mods: list[str]) -> None:
     elif kind == "global":
         _copy_out(low, item)
     else:
-        _copy_in(low, item, mods)
+        across = "" if "global" in mods[2:] else ".across"
+        _copy_in(low, item, mods, f"cp.async.bulk{across}")
 
 
-def _copy_in(low: Lowering, item: Instruction, mods: list[str]) -> None:
+def reduction(mods: list[str]) -> str:
+    """The engine's name of what an atomic instruction does, such as "add.u32"."""
+    name, kind = next((m for m in mods if m in _REDUCTIONS), ""), mods[-1]
+    bits = kind[1:] if kind[0] in "sub" and not kind.startswith("bf") else ""
+    if not bits:
+        return f"{name}.{kind}"
+    shape = "b" if name in {"and", "or", "xor", "exch", "cas"} else kind[0]
+    return f"{name}.{'u' if name == 'add' and shape == 's' else shape}{bits}"
+
+
+def reduce(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    """red.async….add.u32 [to], value, [barrier]"""
+    if BY_MBARRIER not in mods:
+        raise low.unsupported()
+    base, width, offset = low.address(item.operands[0])
+    value, bytes_ = low.source(item.operands[1], mods[-1]), SIZES[mods[-1]]
+    operands = [value, None, None, None, base, width, *narrow(low, item.operands[2])]
+    shape = {"imm": offset, "width": bytes_, "dwidth": bytes_, "space": SHARED, "flags": OWN_TAINT}
+    low.emit_guarded(f"red.async.{reduction(mods)}", operands, **shape)
+
+
+def reduce_bulk(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    """cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [to], [from], size, or, with an
+    mbarrier, into the shared memory of a block of the cluster."""
+    if mods[0] == "global":
+        _copy_out(low, item, f"cp.reduce.async.bulk.out.{reduction(mods)}")
+    elif mods[0] == "shared::cluster" and BY_MBARRIER in mods:
+        _copy_in(low, item, mods, f"cp.reduce.async.bulk.across.{reduction(mods)}")
+    else:
+        raise low.unsupported()
+
+
+def _copy_in(low: Lowering, item: Instruction, mods: list[str], name: str) -> None:
     """cp.async.bulk.shared.global.mbarrier::complete_tx::bytes [to], [from], size, [barrier]"""
     if BY_MBARRIER not in mods:
         raise low.unsupported()
-    across = "global" not in mods[2:]
     target, target_width, target_offset = low.address(item.operands[0])
     source, source_offset = _wide(low, item.operands[1])
     barrier, barrier_offset = narrow(low, item.operands[3])
     ranks = low.source(item.operands[4], "b16") if "multicast::cluster" in mods else None
     size = low.source(item.operands[2], "u32")
     operands = [source, size, barrier, source_offset, target, target_width, barrier_offset, ranks]
-    name = "cp.async.bulk.across" if across else "cp.async.bulk"
     low.emit_guarded(name, operands, imm=target_offset, **_WIDE)
 
 
-def _copy_out(low: Lowering, item: Instruction) -> None:
+def _copy_out(low: Lowering, item: Instruction, name: str = "cp.async.bulk.out") -> None:
     """cp.async.bulk.global.shared::cta.bulk_group [to], [from], size"""
     target, target_offset = _wide(low, item.operands[0])
     source, source_width, source_offset = low.address(item.operands[1])
     size = low.source(item.operands[2], "u32")
     operands = [target, size, None, target_offset, source, source_width]
-    low.emit_guarded("cp.async.bulk.out", operands, imm=source_offset, **_WIDE)
+    low.emit_guarded(name, operands, imm=source_offset, **_WIDE)
 
 
 def _tensor(low: Lowering, item: Instruction, mods: list[str]) -> None:

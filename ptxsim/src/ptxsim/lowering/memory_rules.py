@@ -26,7 +26,6 @@ _ORDER_OF = {
     ("cta",): ops.BLOCK_SCOPE,
     ("nc", "const"): ops.READ_ONLY,
 }
-_ATOMICS = {"add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max"}
 
 
 def space_of(low: Lowering, mods: list[str]) -> int:
@@ -111,16 +110,12 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
 def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
     plain = item.opcode.startswith("red.")
     kind = mods[-1]
-    if kind not in SIZES or SIZES[kind] > 8 or "async" in mods:
+    if kind not in SIZES or SIZES[kind] > 8:
         raise low.unsupported()
-    name = next((m for m in mods if m in _ATOMICS), None)
-    if name is None:
-        raise low.unsupported()
-    shape = "b" if name in {"and", "or", "xor", "exch", "cas"} else kind[0]
-    if name == "add" and kind[0] == "s":
-        shape = "u"
-    bits = kind[1:] if kind[0] in "sub" and not kind.startswith("bf") else ""
-    engine = f"atom.{name}.{shape}{bits}" if bits else f"atom.{name}.{kind}"
+    if "async" in mods:
+        async_rules.reduce(low, item, mods)
+        return
+    engine = f"atom.{async_rules.reduction(mods)}"
     operands = ["", *item.operands] if plain else list(item.operands)
     reduction = plain or low.is_never_read(operands[0])
     if "L2::cache_hint" in mods:
@@ -165,6 +160,9 @@ def is_space(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 
 def copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    if mods[:3] == ["reduce", "async", "bulk"]:
+        async_rules.reduce_bulk(low, item, mods[3:])
+        return
     if mods.pop(0) != "async":
         raise low.unsupported()
     if mods[0] == "commit_group":

@@ -30,27 +30,49 @@ def move_matrices(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 # --- mma
 
+_EXACT = {"f64": "f64", "s8": "8", "u8": "8", "s4": "4", "u4": "4", "b1": "1"}  # engine's names
+_ROUNDINGS = ("rn", "rz", "rm", "rp")
+_A_SIGNED, _B_SIGNED, _SATURATES, _DIFFERS = 1, 2, 4, 8
+
 
 def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
     shape = next((m for m in mods if m.startswith("m")), "")
-    types = [m for m in mods if m in ELEMENT_BYTES]
+    types = [m for m in mods if m in ELEMENT_BYTES or m in _EXACT or m == "s32"]
     layouts = [m for m in mods if m in {"row", "col"}]
     if len(types) != 4 or len(layouts) != 2:
         raise low.unsupported()
-    if shape == "m8n8k4":
-        name = f"mma.{shape}.{'.'.join(layouts)}.{types[0]}.{types[3]}"
-        if types[1:3] != ["f16", "f16"]:
-            raise low.unsupported()
-        flops = 4 * 2 * 8 * 8 * 4 // 32
+    result, left, right, start = types
+    extra = [
+        operand
+        for index, text in enumerate(item.operands)
+        for operand in low.vector(text, "b64" if left == "f64" else "b32", output=index == 0)
+    ]
+    rows, depth = (int(shape[1:].partition(cut)[place]) for cut, place in (("n", 0), ("k", 2)))
+    flops = 0 if result == "s32" else 2 * rows * 8 * depth // 32
+    flags = OWN_TAINT
+    if shape == "m8n8k4" and left == right == "f16":
+        name = f"mma.{shape}.{'.'.join(layouts)}.{result}.{start}"
+        flops, flags = 4 * flops, CROSS_LANE
+    elif layouts != ["row", "col"] or result != start or _EXACT.get(left) != _EXACT.get(right):
+        raise low.unsupported()
+    elif left in _EXACT:
+        name = f"mma.{shape}.{result}.{_EXACT[left]}"
+        extra.append(_exact_form(left, right, mods))
+    elif left == right:
+        name = f"mma.{shape}.{result}.{left}"
     else:
-        name = f"mma.{shape}.{types[0]}.{types[1]}"
-        if layouts != ["row", "col"] or types[0] != types[3] or types[1] != types[2]:
-            raise low.unsupported()
-        flops = m16n8_flops(int(shape.rpartition("k")[2]))
-    parts = [low.vector(t, "b32", output=index == 0) for index, t in enumerate(item.operands)]
-    extra = [operand for part in parts for operand in part]
-    flags = CROSS_LANE if shape == "m8n8k4" else OWN_TAINT
+        raise low.unsupported()
     low.emit_guarded(name, [], extra=extra, flags=flags, flops=flops)
+
+
+def _exact_form(left: str, right: str, mods: list[str]) -> int:
+    """The last operand of the engine's mma of doubles, integers or bits."""
+    if left == "f64":
+        return next((_ROUNDINGS.index(m) for m in mods if m in _ROUNDINGS), 0)
+    if left == "b1":
+        return _DIFFERS * ("xor" in mods)
+    signs = _A_SIGNED * (left[0] == "s") | _B_SIGNED * (right[0] == "s")
+    return signs | _SATURATES * ("satfinite" in mods)
 
 
 def m16n8_flops(k: int) -> int:

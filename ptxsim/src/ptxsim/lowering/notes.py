@@ -103,9 +103,11 @@ def _fragment_map(opcode: str) -> Message | None:
             "these rows as those of mma.m16n8k16 do",
             instruction=instruction,
         )
-    depth, wide = int(shape[1]), "tf32" in mods
-    at = "t" if wide else "2·t, 2·t + 1"
-    if depth == (4 if wide else 8):
+    depth, each = int(shape[1]), next((n for m, n in _PER_REGISTER.items() if m in mods), 2)
+    at = {1: "t", 2: "2·t, 2·t + 1"}.get(each, f"{each}·t, …, {each}·t + {each - 1}")
+    if depth == 16 * each:
+        return None
+    if depth == 4 * each:
         return phrase(
             "{instruction}: with g = lane / 4 and t = lane % 4, registers 0 and 1 of A hold rows g "
             "and g + 8 at K = {at}; the register of B holds column g at K = {at}; elements 0 and 1 "
@@ -125,6 +127,8 @@ def _fragment_map(opcode: str) -> Message | None:
     )
 
 
+# Elements of A that a register holds, by type; two of all others.
+_PER_REGISTER = {"tf32": 1, "f64": 1, "s8": 4, "u8": 4, "s4": 8, "u4": 8, "b1": 32}
 _SHAPE = re.compile(r"^(?:mma\.\S*\.m16n8|wgmma\.mma_async\.\S*\.m64n\d+)k(\d+)\.")
 _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
 

@@ -132,7 +132,7 @@ RULES: dict[str, Rule] = {
     "atom": Rule(
         memory_rules.atomic, (TARGET | VECTOR, ADDRESS, VALUE | VECTOR, VALUE, REGISTER), optional=2
     ),
-    "red": Rule(memory_rules.atomic, (ADDRESS, VALUE | VECTOR, REGISTER), optional=1),
+    "red": Rule(memory_rules.atomic, (ADDRESS, VALUE | VECTOR, REGISTER | ADDRESS), optional=1),
     "cvta": Rule(memory_rules.convert_address, (TARGET, VALUE)),
     "isspacep": Rule(memory_rules.is_space, (PREDICATE, VALUE)),
     "cp": Rule(memory_rules.copy, rest=ADDRESS | VALUE | CONDITION),

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from grader.base.result import GpuInfo
-from grader.run.gpu.messages import Beat, GpuJob, Measured, Prepare, Ready, TimedCase, Warm
+from grader.run.gpu.messages import Beat, GpuJob, Measured, Prepare, Ready, Warm
 from grader.run.probe import visible_gpus
-from grader.run.protocol import CaseOutcome, Done
+from grader.run.protocol import CaseOutcome, Done, PlannedCase
 from grader.run.statistics import Pair, summarise
 from ptxsim.records import Record
 from tests.support.product import speed
@@ -31,15 +31,15 @@ def _log(*words: str) -> None:
         file.write(" ".join(words) + "\n")
 
 
-def _outcome(each: TimedCase) -> CaseOutcome:
-    size = each.case.plan.size
+def _outcome(each: PlannedCase, timed: bool) -> CaseOutcome:
+    size = each.plan.size
     runs = [[Pair(bench_ms=2.0, baseline_ms=1.0)] * 6] * 3
     return CaseOutcome(
-        id=each.case.id,
+        id=each.id,
         size=size,
         seconds=0.1,
         error=RIGHT.error,
-        timing=summarise(runs, speed(size), "cublasSgemm") if each.timed else None,
+        timing=summarise(runs, speed(size), "cublasSgemm") if timed else None,
     )
 
 
@@ -72,7 +72,8 @@ def _serve() -> None:
         _log("begin", card.uuid)
         _wait_for_others(card.uuid)
         for each in job.cases:
-            _answer(Beat(case=each.case.id), Measured(outcome=_outcome(each)))
+            outcome = _outcome(each, each.id in job.timed)
+            _answer(Beat(case=each.id), Measured(outcome=outcome))
         _log("end", card.uuid)
         _answer(Done())
 

@@ -73,7 +73,7 @@ extern "C" {
 
 int sim_operations() { return int(operations().size()); }
 const char* sim_layout() { return LAYOUT; }
-const char* sim_operation(int k) { return operations()[k].name; }
+const char* sim_operation(int k) { return operations()[k].name.c_str(); }
 const char* sim_operation_shape(int k) { return operations()[k].shape.c_str(); }
 
 // Makes a program; `bad` becomes the index of an instruction that is refused (see program.hpp).

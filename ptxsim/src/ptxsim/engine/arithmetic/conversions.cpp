@@ -1,4 +1,5 @@
 // cvt, and the moves that pack and unpack registers.
+#include <bit>
 #include <deque>
 #include <limits>
 #include <utility>
@@ -64,9 +65,35 @@ template <class To> auto widest(To v) {
   else if constexpr (std::is_signed_v<To>) return i32(v);
   else return u32(v);
 }
+
+// Rare conversions share one loop, because the compiler takes seconds for hundreds of them.
+template <class T> using BitsOf = std::conditional_t<sizeof(typename Lane<T>::Cell) == 8, u64, u32>;
+template <class To, class From>
+[[gnu::noinline]] Flow each_lane(Warp& w, const Ins& i, To (*convert_one)(From)) {
+  const From* in = static_cast<const From*>(w.slot(i.input(0)));
+  To* out = static_cast<To*>(w.slot(i.output()));
+  for (int l = 0; l < LANES; ++l)
+    if (w.exec >> l & 1) out[l] = convert_one(in[l]);
+  return Flow::next;
+}
+template <class F> struct Rare;
+template <class F, class R, class A> struct Rare<R (F::*)(A) const> {
+  static Flow handler(Warp& w, const Ins& i) {
+    return each_lane<BitsOf<R>, BitsOf<A>>(w, i, [](BitsOf<A> bits) {
+      const A value = from_cell<A>(std::bit_cast<typename Lane<A>::Cell>(bits));
+      return std::bit_cast<BitsOf<R>>(to_cell<R>(F{}(value)));
+    });
+  }
+};
+template <class F> Flow rarely(Warp& w, const Ins& i) {
+  return Rare<decltype(&std::remove_const_t<F>::operator())>::handler(w, i);
+}
+
+template <class T> constexpr bool is_common = sizeof(T) > 1 && !std::is_same_v<T, double>;
 template <class To, class From, char mode> Flow cvt(Warp& w, const Ins& i) {
   constexpr auto f = [](From v) { return widest<To>(convert<To, From, mode>(v)); };
-  return apply<decltype(f)>(w, i);
+  if constexpr (mode == 'r' && is_common<To> && is_common<From>) return apply<decltype(f)>(w, i);
+  else return rarely<decltype(f)>(w, i);
 }
 
 // A conversion's name is "cvt.", the mode, the type of the result and that of the operand.
@@ -96,10 +123,10 @@ template <class To, class From, char mode> void directed(Conversions& all, const
                                                          const char* from) {
   static constexpr char name[] = {'r', mode, 0};
   constexpr auto f = [](From v) { return rounded_to<To>(widen(v), mode); };
-  all.add({name, to, from}, apply<decltype(f)>, letter<To>, letter<From>);
+  all.add({name, to, from}, rarely<decltype(f)>, letter<To>, letter<From>);
 }
 template <class To, class From> void modes(Conversions& all, const char* to, const char* from) {
-  one<To, From, 'r'>(all, to, from);
+  if constexpr (is_float<To> || !is_float<From>) one<To, From, 'r'>(all, to, from);
   if constexpr (is_float<From> && (!is_float<To> || std::is_same_v<To, From>)) {
     one<To, From, 'n'>(all, to, from);
     one<To, From, 'z'>(all, to, from);
@@ -113,7 +140,7 @@ template <class To, class From> void modes(Conversions& all, const char* to, con
   }
   if constexpr (!is_float<To> && !is_float<From>) {
     constexpr auto f = [](From v) { return widest<To>(in_range<To>(v)); };
-    all.add({"sat", to, from}, apply<decltype(f)>, letter<To>, letter<From>);
+    all.add({"sat", to, from}, rarely<decltype(f)>, letter<To>, letter<From>);
   }
 }
 template <class From> void from_type(Conversions& all, const char* from) {

@@ -58,7 +58,7 @@ inline Bfloat to_bfloat(float value) {
 
 // ``value`` in a format of 16 bits, rounded once: to nearest even ('n'), to zero ('z'), down ('m')
 // or up ('p'). A long double holds every integer of 64 bits.
-template <class To> To rounded_to(long double value, char mode) {
+template <class To> [[gnu::noinline]] To rounded_to(long double value, char mode) {
   constexpr bool half = std::is_same_v<To, Half>;
   constexpr int fraction = half ? 10 : 7, least = half ? -14 : -126;
   constexpr uint32_t infinity = half ? 0x7c00 : 0x7f80;

@@ -58,26 +58,28 @@ Flow copy_in(Warp& w, const Ins& i) {
 }
 
 // From the block's own shared memory to that of another: source is a shared address.
-Flow copy_across(Warp& w, const Ins& i) {
+template <bool reduces> Flow copy_across(Warp& w, const Ins& i) {
+  const Reduction* const reduction = reduces ? &reduction_of(w) : nullptr;
   each_copy(w, i, [&](int l, u64 to, u64 source, u32 bytes) {
     const u64 from = generic_to_shared(source);
     if (!whole_pieces(w, l, 0, from | to, bytes)) return;
     if (!in_shared(w, l, u32(from & WITHIN_BLOCK), bytes, false)) return;
     Tile tile(bytes);
     take(w, l, tile, u32(from & WITHIN_BLOCK));
-    deliver_to(w, l, tile, to, barrier_of(w, i, l), nullptr);
+    deliver_to(w, l, tile, to, barrier_of(w, i, l), nullptr, reduction);
   });
   w.tick();
   return Flow::next;
 }
 
 // The base is read; source is where the bytes go in global memory.
-Flow copy_out(Warp& w, const Ins& i) {
+template <bool reduces> Flow copy_out(Warp& w, const Ins& i) {
+  const Reduction* const reduction = reduces ? &reduction_of(w) : nullptr;
   each_copy(w, i, [&](int l, u64 place, u64 to, u32 bytes) {
     if (!whole_pieces(w, l, to, place, bytes) || !in_shared(w, l, u32(place), bytes, false)) return;
     Tile tile(bytes);
     take(w, l, tile, u32(place));
-    put_back(w, l, to, bytes, tile.data.data());
+    put_back(w, l, to, bytes, tile.data.data(), reduction);
     count_global_side(w, bytes, sectors(to, bytes));
   });
   return Flow::next;
@@ -107,13 +109,20 @@ Flow wait_bulk(Warp& w, const Ins& i) {
 }  // namespace
 
 bool is_bulk_copy(const Ins& i) {
-  return i.run == copy_in || i.run == copy_across || is_load_tile(i);
+  return i.run == copy_in || i.run == copy_across<false> || i.run == copy_across<true> ||
+         is_load_tile(i);
 }
 
 void add_bulk(Table& t) {
   t.push_back({"cp.async.bulk", copy_in, ">wnniaiN"});
-  t.push_back({"cp.async.bulk.across", copy_across, ">wnniaiN"});
-  t.push_back({"cp.async.bulk.out", copy_out, ">wn-ia"});
+  t.push_back({"cp.async.bulk.across", copy_across<false>, ">wnniaiN"});
+  t.push_back({"cp.async.bulk.out", copy_out<false>, ">wn-ia"});
+  for (const Reduction& each : reductions()) {
+    const std::string name(each.name);
+    t.push_back({"cp.reduce.async.bulk.out." + name, copy_out<true>, ">wn-ia"});
+    if (is_for_shared(each))
+      t.push_back({"cp.reduce.async.bulk.across." + name, copy_across<true>, ">wnniai"});
+  }
   t.push_back({"cp.async.bulk.commit_group", commit_bulk, ">"});
   t.push_back({"cp.async.bulk.wait_group", wait_bulk, ">",
                [](const Program&, const Ins& i) { return i.groups() >= 0 && i.groups() <= ALL; }});

@@ -45,7 +45,7 @@ void count_shared_side(Warp& w, u32 bytes) {
 }
 
 // Into the shared memory of the block that the warp is in or visits; the barrier is there, too.
-void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier) {
+void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier, const Reduction* reduction) {
   Access one;
   one.mask = 1u << lane;
   one.bytes = 8;
@@ -58,9 +58,14 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier) {
     const u32 shift = w.program->shared_shift;
     for (u32 at = 0; at < tile.bytes(); at += PIECE) {
       const u32 place = tile.place(to, at);
-      std::memcpy(w.block->shared.data() + place, tile.data.data() + at, PIECE);
-      shared_write(w, lane, place, PIECE, false, false,
-                   tile.undefined[at / PIECE] ? w.pc : DEFINED);
+      u8* const there = w.block->shared.data() + place;
+      bool undefined = tile.undefined[at / PIECE];
+      if (!reduction) std::memcpy(there, tile.data.data() + at, PIECE);
+      for (u32 k = 0; reduction && k < PIECE; k += reduction->bytes) {
+        undefined |= is_undefined(*w.block, (place + k) >> shift);
+        reduction->apply(there + k, tile.data.data() + at + k);
+      }
+      shared_write(w, lane, place, PIECE, false, reduction, undefined ? w.pc : DEFINED);
       for (u32 cell = place; cell < place + PIECE; cell += 1u << shift) {
         Cell& c = w.block->cells[cell >> shift];
         c.pending = w.index * LANES + u32(lane) + 1;
@@ -73,6 +78,18 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier) {
   publish_copy(w, *b);
   b->transactions -= tile.bytes();
   complete_if_due(w, *b);
+}
+
+// A finding where a reduction changes global memory that nobody has written.
+void check_reduced(Warp& w, int lane, const Region& r, i64 index, u64 address, u32 bytes) {
+  const u32 cell = 1u << w.program->global_shift;
+  for (u64 at = address - r.base; !r.all_defined && at < address - r.base + bytes; at += cell) {
+    if (r.defined[at >> w.program->global_shift]) continue;
+    Event e = event_at(w, UNDEFINED_STORE, lane);
+    e.region = index;
+    e.region_start = e.address = r.base;
+    return w.block->machine->report(e);
+  }
 }
 
 }  // namespace
@@ -96,21 +113,25 @@ bool fetch(Warp& w, int lane, u64 address, u32 bytes, u8* to) {
   return !undefined;
 }
 
-void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from) {
+void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from,
+              const Reduction* reduction) {
   i64 index = -1;
   Region* r = region_of(w, lane, address, bytes, true, index);
   if (!r) return;
   u8* const to = r->data + (address - r->base);
-  const bool same = !std::memcmp(to, from, bytes);
-  std::memcpy(to, from, bytes);
-  global_write(w, lane, *r, index, address, bytes, same, false, true);
+  const bool same = !reduction && !std::memcmp(to, from, bytes);
+  if (reduction) check_reduced(w, lane, *r, index, address, bytes);
+  if (!reduction) std::memcpy(to, from, bytes);
+  for (u32 at = 0; reduction && at < bytes; at += reduction->bytes)
+    reduction->apply(to + at, from + at);
+  global_write(w, lane, *r, index, address, bytes, same, reduction, true);
   w.block->machine->changes += !same;
   Access part;
   part.mask = 1u << lane;
   for (u32 at = 0; at < bytes; at += PIECE) {
     part.bytes = std::min(PIECE, bytes - at);
     part.at[lane] = address + at;
-    trace(w, part, WRITTEN);
+    trace(w, part, reduction ? WRITTEN_STRONGLY : WRITTEN);
   }
 }
 
@@ -130,12 +151,13 @@ bool in_shared(Warp& w, int lane, u32 address, u32 bytes, bool write) {
   return one.mask;
 }
 
-void deliver_to(Warp& w, int lane, const Tile& tile, u64 to, u64 barrier, const u32* ranks) {
+void deliver_to(Warp& w, int lane, const Tile& tile, u64 to, u64 barrier, const u32* ranks,
+                const Reduction* reduction) {
   const auto at = [&](u64 owner) {
     Block* const block = block_of(w, lane, owner);
     if (!block) return;
     const Visit visit(w, block);
-    deliver(w, lane, tile, u32(to & WITHIN_BLOCK), u32(barrier & WITHIN_BLOCK));
+    deliver(w, lane, tile, u32(to & WITHIN_BLOCK), u32(barrier & WITHIN_BLOCK), reduction);
   };
   if (!ranks) return at(to);
   for (u32 rest = *ranks & 0xffff; rest; rest &= rest - 1)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../memory/access.hpp"
+#include "../memory/reductions.hpp"
 #include "../tensor_map.hpp"
 
 namespace sim {
@@ -21,7 +22,8 @@ void report_misaligned(Warp& w, int lane, u64 address, u32 size, u8 space);
 
 // Reads global memory into `to`; whether all of it had been written.
 bool fetch(Warp& w, int lane, u64 address, u32 bytes, u8* to);
-void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from);
+void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from,
+              const Reduction* reduction = nullptr);
 void count_global_side(Warp& w, u32 bytes, u64 sectors);
 // Of 32 bytes, between an address and the end of what begins there.
 constexpr u64 sectors(u64 address, u64 bytes) { return (address + bytes + 31) / 32 - address / 32; }
@@ -51,7 +53,9 @@ struct Tile {
 // Whether these bytes lie in an array; else a finding.
 bool in_shared(Warp& w, int lane, u32 address, u32 bytes, bool write);
 // To one block, or to every block of the cluster that `ranks` names, at the same place in each.
-void deliver_to(Warp& w, int lane, const Tile& tile, u64 to, u64 barrier, const u32* ranks);
+// reduction: what is there is reduced with the tile; null: it is overwritten.
+void deliver_to(Warp& w, int lane, const Tile& tile, u64 to, u64 barrier, const u32* ranks,
+                const Reduction* reduction = nullptr);
 // Takes the tile from the warp's own shared memory.
 void take(Warp& w, int lane, Tile& tile, u32 from);
 

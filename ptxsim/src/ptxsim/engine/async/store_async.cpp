@@ -1,12 +1,13 @@
-// st.async: a store into the shared memory of a block of the cluster that completes at an mbarrier
-// there. As with a bulk copy, what it writes is there at once but counts as under way until
-// somebody has waited for the phase. PTX counts it among the accesses of threads, not of the async
-// proxy.
+// st.async, red.async: a store into the shared memory of a block of the cluster, or a reduction
+// there, that completes at an mbarrier there. As with a bulk copy, what it writes is there at once
+// but counts as under way until somebody has waited for the phase. PTX counts it among the accesses
+// of threads, not of the async proxy.
 #include <algorithm>
 
 #include "../checks/shared_races.hpp"
 #include "../checks/undefined.hpp"
 #include "../memory/cost.hpp"
+#include "../memory/reductions.hpp"
 #include "../program/kinds.hpp"
 #include "../program/operations.hpp"
 #include "mbarrier.hpp"
@@ -17,15 +18,22 @@ namespace {
 // The barrier must lie in the block that is written to.
 struct StoreOperands { i32 elements[4], base, base_bytes, barrier, barrier_offset; };
 
-void write(Warp& w, const Ins& i, int lane, u32 to) {
+void write(Warp& w, const Ins& i, int lane, u32 to, const Reduction* reduction) {
   const u32 shift = w.program->shared_shift, bytes = u32(i.width) * i.vec;
   for (int v = 0; v < i.vec; ++v) {
     const i32 slot = i.element(v);
     const u32 at = to + u32(v) * i.width;
     const void* from = i.width == 8 ? static_cast<void*>(lanes<u64>(w, slot) + lane)
                                     : static_cast<void*>(lanes<u32>(w, slot) + lane);
-    std::memcpy(w.block->shared.data() + at, from, i.width);
-    shared_write(w, lane, at, i.width, false, false, undefined_origin(w, slot, lane, i.width));
+    u8* const there = w.block->shared.data() + at;
+    u32 origin = undefined_origin(w, slot, lane, i.width);
+    if (reduction) {
+      if (is_undefined(*w.block, at >> shift)) origin = w.pc;
+      reduction->apply(there, static_cast<const u8*>(from));
+    } else {
+      std::memcpy(there, from, i.width);
+    }
+    shared_write(w, lane, at, i.width, false, reduction, origin);
   }
   for (u32 at = to; at < to + bytes; at += 1u << shift) {
     Cell& c = w.block->cells[at >> shift];
@@ -41,7 +49,8 @@ MBarrier* barrier_there(Warp& w, int lane, u32 address) {
   return nullptr;
 }
 
-Flow store_async(Warp& w, const Ins& i) {
+template <bool reduces> Flow store_async(Warp& w, const Ins& i) {
+  const Reduction* const reduction = reduces ? &reduction_of(w) : nullptr;
   const auto o = operands<StoreOperands>(i);
   Access all;
   resolve_addresses(w, i, all);
@@ -55,7 +64,7 @@ Flow store_async(Warp& w, const Ins& i) {
       const int l = __builtin_ctz(rest);
       const u32 to = u32(a.at[l]);
       MBarrier* const b = barrier_there(w, l, lanes<u32>(w, o.barrier)[l] + u32(o.barrier_offset));
-      write(w, i, l, to);
+      write(w, i, l, to, reduction);
       if (!b) continue;
       b->landing.push_back({to, a.bytes});
       publish_copy(w, *b);
@@ -75,8 +84,17 @@ bool is_sound(const Program&, const Ins& i) {
 
 }  // namespace
 
-bool completes_at_mbarrier(const Ins& i) { return i.run == store_async || is_bulk_copy(i); }
+bool completes_at_mbarrier(const Ins& i) {
+  return i.run == store_async<false> || i.run == store_async<true> || is_bulk_copy(i);
+}
 
-void add_store_async(Table& t) { t.push_back({"st.async", store_async, ">vVVVani", is_sound}); }
+void add_store_async(Table& t) {
+  t.push_back({"st.async", store_async<false>, ">vVVVani", is_sound});
+  for (const Reduction& each : reductions())
+    if (is_for_shared(each))
+      t.push_back({"red.async." + std::string(each.name), store_async<true>,
+                   each.bytes == 8 ? ">v---ani" : ">n---ani",
+                   [](const Program& p, const Ins& i) { return i.vec == 1 && is_sound(p, i); }});
+}
 
 }  // namespace sim

@@ -12,13 +12,16 @@ namespace {
 constexpr size_t MOST_SUSPENDED = 1 << 14;  // of a launch
 
 bool is_atomic(const Program& p, u32 pc) {
-  return std::string_view(p.named[pc & PC_MASK]->name).starts_with("atom.");
+  const std::string_view name = p.named[pc & PC_MASK]->name;
+  return name.starts_with("atom.") || name.starts_with("red.") || name.starts_with("cp.reduce.");
 }
 
-i32 order_of(const Program& p, u32 pc) { return p.code[pc & PC_MASK].order(); }
+i32 order_of(const Program& p, u32 pc) {
+  const Ins& i = p.code[pc & PC_MASK];
+  return i.flags & SYNCHRONISES ? i.order() : 0;
+}
 
-void suspend(Machine& m, Event e, u64 place, bool first) {
-  e.kind = VOLATILE_RACE;
+void suspend(Machine& m, const Event& e, u64 place, bool first) {
   if (m.suspended.size() < MOST_SUSPENDED)
     m.suspended.try_emplace({e.pc, e.other_pc, place}, Machine::Suspended{e, first});
 }
@@ -39,7 +42,8 @@ bool comes_of_race(const Machine& m, const Event& e) {
 }  // namespace
 
 Strength strength(const Program& p, u32 pc) {
-  if (!(p.code[pc & PC_MASK].flags & SYNCHRONISES)) return Strength::plain;
+  if (!(p.code[pc & PC_MASK].flags & SYNCHRONISES))
+    return is_atomic(p, pc) ? Strength::synchronises : Strength::plain;
   return order_of(p, pc) & VOLATILE ? Strength::is_volatile : Strength::synchronises;
 }
 
@@ -66,6 +70,7 @@ void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool firs
     if (scopes_meet(w, other)) return;
     e.kind = BLOCK_SCOPE_ONLY;
   } else if (both_strong || (is_volatile && e.space == GLOBAL && !(plain && e.other_write))) {
+    e.kind = VOLATILE_RACE;
     if (is_volatile) suspend(m, e, place, first);
     return;
   } else if (plain && !of_wgmma && (told_by_flag(w, other) || told_by_lock(w, other))) {
@@ -76,12 +81,19 @@ void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool firs
   report_race(m, e, first);
 }
 
+void look_at_atomic(Warp& w, const Event& e) {
+  if (strength(*w.program, w.pc) == Strength::plain) suspend(*w.home->machine, e, e.address, false);
+}
+
 void conclude(Machine& m) {
-  for (const auto& [key, race] : m.suspended)
-    if (!m.awaited.contains(std::get<u64>(key))) report_race(m, race.event, race.first);
+  for (const auto& [key, race] : m.suspended) {
+    const auto& excused = race.event.kind == LOOKS_AT_ATOMIC ? m.compared : m.awaited;
+    if (!excused.contains(std::get<u64>(key))) report_race(m, race.event, race.first);
+  }
   std::erase_if(m.events, [&](const Event& e) { return comes_of_race(m, e); });
   m.suspended.clear();
   m.awaited.clear();
+  m.compared.clear();
   m.too_early.clear();
   m.too_early_of.clear();
 }

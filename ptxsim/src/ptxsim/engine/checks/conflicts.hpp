@@ -25,8 +25,11 @@ void await(Warp& w, u64 place, u32 bytes, u32 cell);
 // accesses could rely on. first: nothing else has written there; that the other one found nothing
 // is then this race.
 void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool first);
-// At the end of a launch: reports races of volatile accesses to words that nobody asked, and drops
-// what comes of reads that were too early: that they find nothing is the race.
+// The warp reads at e.address what an atomic operation left there, in no order with it. A plain
+// read may be the first guess of a loop around atomicCAS, which is known when the launch has ended.
+[[gnu::cold]] void look_at_atomic(Warp& w, const Event& e);
+// At the end of a launch: reports suspended races, unless somebody asked or compared the word, and
+// drops what comes of reads that were too early: that they find nothing is the race.
 void conclude(Machine& m);
 
 }  // namespace sim

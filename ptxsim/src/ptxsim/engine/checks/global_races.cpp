@@ -113,10 +113,10 @@ bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes
     if (!r.all_defined && !r.defined[at >> w.program->global_shift]) undefined = true;
     if (r.stamps.empty()) continue;
     const Region::Stamp& s = r.stamps[at >> w.program->global_shift];
-    if (!s.block || !checked) continue;
-    // A first guess ahead of an atomicCAS loop may read what other threads' atomics are changing.
-    if (s.pc & ATOMIC_BIT || in_order(w, lane, s)) continue;
-    global_race(w, lane, r, index, at, bytes, false, true, false, s);
+    if (!s.block || !checked || in_order(w, lane, s)) continue;
+    if (s.pc & ATOMIC_BIT)
+      look_at_atomic(w, event_between(w, LOOKS_AT_ATOMIC, lane, r, index, at, bytes, s));
+    else global_race(w, lane, r, index, at, bytes, false, true, false, s);
   }
   return undefined;
 }

@@ -109,7 +109,8 @@ void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
     check_write_among_peers(w, lane, address, bytes, same, atomic);
   for (u32 at = address; at - address < bytes; at += cell) {
     Cell& c = w.block->cells[at >> w.program->shared_shift];
-    if (__builtin_expect(c.pending != 0, 0)) copy_race(w, lane, at, cell, true, c);
+    if (__builtin_expect(c.pending != 0, 0) && !(atomic && c.writer_pc & ATOMIC_BIT))
+      copy_race(w, lane, at, cell, true, c);
     if (atomic) keep_plain_write(w, lane, at, bytes);
     if (__builtin_expect(visits, 0)) continue;
     // The same value written twice is how every thread initialises one flag: harmless.

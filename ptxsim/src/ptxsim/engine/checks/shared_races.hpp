@@ -61,6 +61,10 @@ class SharedReader {
   u32 seen_ = 1;  // the last writers from another warp that were in order; at first nobody's stamp
 };
 
+// Whether nobody has written the cell, or something undefined.
+inline bool is_undefined(const Block& b, u32 cell) {
+  return !b.cells[cell].writer || b.cells[cell].writer_pc & UNDEFINED_BIT;
+}
 // `same` says that the write leaves every byte as it is.
 void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
                   u32 undefined_origin);

@@ -26,13 +26,14 @@ struct Machine {
   u64 changes = 0;               // of global memory, and by atomic operations
   std::map<std::tuple<u32, u32, u32>, size_t> event_index;
   std::vector<Event> events;
-  // Of this launch (conflicts.hpp): places that a warp asked until they changed, and races of
-  // volatile accesses, by both instructions and place, which are none where somebody asks.
+  // Of this launch (conflicts.hpp): places that a warp asked until they changed, and races by
+  // both instructions and place, which are none where somebody asks or compares.
   struct Suspended {
     Event event;
     bool first;
   };
   std::unordered_set<u64> awaited;
+  std::unordered_set<u64> compared;  // words of global memory that somebody compared and swapped
   std::map<std::tuple<u32, u32, u64>, Suspended> suspended;
   // Memory of which some was read ahead of the first write there, in no order with it: regions, and
   // reads of shared memory by their instruction.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <string_view>
 
+#include "../arithmetic/extremes.hpp"
 #include "../arithmetic/lanewise.hpp"
 #include "../checks/conflicts.hpp"
 #include "../checks/global_races.hpp"
@@ -12,6 +13,7 @@
 #include "../checks/undefined.hpp"
 #include "../schedule/waiting.hpp"
 #include "cost.hpp"
+#include "reductions.hpp"
 #include "spaces.hpp"
 
 namespace sim {
@@ -63,6 +65,9 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
       await(w, shared ? shared_place(*w.block, u32(a.at[l])) : a.at[l], sizeof(T), cell);
     }
     if (!same) signal.raise(a.at[l]);
+    if (r && o.swapped >= 0)
+      for (u32 k = 0; k < sizeof(T); k += 1u << w.program->global_shift)
+        w.block->machine->compared.insert(a.at[l] + k);
     if (r && sizeof(T) == 4 && a.at[l] == w.block->machine->counter()) {
       const auto top = [](const T& value) { return reinterpret_cast<const u8*>(&value)[3] & 0x80; };
       if (top(before) != top(after)) signal.open();
@@ -79,8 +84,7 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
       }
       global_write(w, l, *r, index, a.at[l], sizeof(T), false, true, true);
     } else {
-      const Cell& cell = w.block->cells[a.at[l] >> w.program->shared_shift];
-      bad = !cell.writer || cell.writer_pc & UNDEFINED_BIT;
+      bad = is_undefined(*w.block, u32(a.at[l]) >> w.program->shared_shift);
       shared_write(w, l, u32(a.at[l]), sizeof(T), false, true, bad ? w.pc : DEFINED);
     }
     undefined |= u32(bad) << l;
@@ -97,16 +101,32 @@ template <class T, class F> Flow atomic(Warp& w, const Ins& i) {
   return look_at(w, i, old, sizeof(typename Lane<T>::Cell));
 }
 
-template <class T, class F> void atom(Table& t, const char* name, F) {
+struct Atomics {
+  Table operations;
+  std::vector<Reduction> reductions;
+};
+
+template <class T, class F> void apply_to(u8* to, const u8* from) {
+  T before, by;
+  std::memcpy(&before, to, sizeof before);
+  std::memcpy(&by, from, sizeof by);
+  const T after = F{}(before, by, by);
+  std::memcpy(to, &after, sizeof after);
+}
+
+template <class T, class F> void atom(Atomics& t, const char* name, F) {
+  const std::string_view reduces = std::string_view(name).substr(std::string_view("atom.").size());
+  if (!reduces.starts_with("exch") && !reduces.starts_with("cas") && !reduces.ends_with("x2"))
+    t.reductions.push_back({reduces, sizeof(T), apply_to<T, F>});
   const char type = letter<T>, old = letter<T> == 'w' ? 'W' : 'N';
   const bool compares = std::string_view(name).starts_with("atom.cas.");
-  t.push_back({name,
-               atomic<T, F>,
-               {old, '>', type, compares ? type : '-', '-', 'a', 'i'},
-               [](const Program&, const Ins& i) {
-                 return i.width == sizeof(T) && i.vec == 1 &&
-                        (i.space == GLOBAL || i.space == SHARED || i.space == GENERIC);
-               }});
+  t.operations.push_back({name,
+                          atomic<T, F>,
+                          {old, '>', type, compares ? type : '-', '-', 'a', 'i'},
+                          [](const Program&, const Ins& i) {
+                            return i.width == sizeof(T) && i.vec == 1 &&
+                                   (i.space == GLOBAL || i.space == SHARED || i.space == GENERIC);
+                          }});
 }
 
 template <class T> u16 half_add(u16 a, u16 b) {
@@ -117,15 +137,26 @@ template <class T> u32 half2_add(u32 a, u32 b) {
   return u32(high) << 16 | low;
 }
 
-}  // namespace
+// Converting the result back is exact.
+template <class T> u16 half_least(u16 a, u16 b) {
+  return rounded_to<T>(least(float(T{a}), float(T{b})), 'n').bits;
+}
+template <class T> u16 half_most(u16 a, u16 b) {
+  return rounded_to<T>(most(float(T{a}), float(T{b})), 'n').bits;
+}
 
-void add_atomics(Table& t) {
+Atomics all_atomics() {
+  Atomics t;
   atom<u32>(t, "atom.add.u32", [](u32 a, u32 b, u32) { return a + b; });
   atom<u64>(t, "atom.add.u64", [](u64 a, u64 b, u64) { return a + b; });
   atom<float>(t, "atom.add.f32", [](float a, float b, float) { return a + b; });
   atom<double>(t, "atom.add.f64", [](double a, double b, double) { return a + b; });
   atom<u16>(t, "atom.add.f16", [](u16 a, u16 b, u16) { return half_add<Half>(a, b); });
   atom<u16>(t, "atom.add.bf16", [](u16 a, u16 b, u16) { return half_add<Bfloat>(a, b); });
+  atom<u16>(t, "atom.min.f16", [](u16 a, u16 b, u16) { return half_least<Half>(a, b); });
+  atom<u16>(t, "atom.max.f16", [](u16 a, u16 b, u16) { return half_most<Half>(a, b); });
+  atom<u16>(t, "atom.min.bf16", [](u16 a, u16 b, u16) { return half_least<Bfloat>(a, b); });
+  atom<u16>(t, "atom.max.bf16", [](u16 a, u16 b, u16) { return half_most<Bfloat>(a, b); });
   atom<u32>(t, "atom.add.f16x2", [](u32 a, u32 b, u32) { return half2_add<Half>(a, b); });
   atom<u32>(t, "atom.add.bf16x2", [](u32 a, u32 b, u32) { return half2_add<Bfloat>(a, b); });
   atom<u32>(t, "atom.and.b32", [](u32 a, u32 b, u32) { return a & b; });
@@ -149,6 +180,34 @@ void add_atomics(Table& t) {
   atom<u64>(t, "atom.max.u64", [](u64 a, u64 b, u64) { return std::max(a, b); });
   atom<i64>(t, "atom.min.s64", [](i64 a, i64 b, i64) { return std::min(a, b); });
   atom<i64>(t, "atom.max.s64", [](i64 a, i64 b, i64) { return std::max(a, b); });
+  return t;
+}
+
+const Atomics& atomics() {
+  static const Atomics all = all_atomics();
+  return all;
+}
+
+}  // namespace
+
+void add_atomics(Table& t) {
+  t.insert(t.end(), atomics().operations.begin(), atomics().operations.end());
+}
+
+const std::vector<Reduction>& reductions() { return atomics().reductions; }
+
+const Reduction& reduction_of(const Warp& w) {
+  std::string_view name = w.program->named[w.pc]->name;
+  name = name.substr(name.rfind('.', name.rfind('.') - 1) + 1);
+  return *std::find_if(reductions().begin(), reductions().end(),
+                       [&](const Reduction& each) { return name == each.name; });
+}
+
+bool is_for_shared(const Reduction& r) {
+  constexpr std::string_view NAMES[] = {"add.u32", "add.u64", "and.b32", "or.b32",
+                                        "xor.b32", "inc.u32", "dec.u32", "min.u32",
+                                        "max.u32", "min.s32", "max.s32"};
+  return std::find(std::begin(NAMES), std::end(NAMES), r.name) != std::end(NAMES);
 }
 
 }  // namespace sim

@@ -35,6 +35,7 @@ const Table& operations() {
     add_undefined(t);
     add_warp(t);
     add_mma(t);
+    add_exact_mma(t);
     add_matrix_accesses(t);
     add_proxy(t);
     add_bulk(t);

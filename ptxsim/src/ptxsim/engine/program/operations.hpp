@@ -35,7 +35,7 @@ struct BitRule {
   bool from_signed = false;
 };
 struct Named {
-  const char* name;
+  std::string name;
   Handler handler;
   std::string shape;
   Sound sound = nullptr;
@@ -70,6 +70,7 @@ void add_block_heads(Table&);
 void add_undefined(Table&);
 void add_warp(Table&);
 void add_mma(Table&);
+void add_exact_mma(Table&);
 void add_matrix_accesses(Table&);
 void add_proxy(Table&);
 void add_bulk(Table&);

@@ -76,7 +76,7 @@ bool is_sound(const Program& p, const Ins& i, const Named& named, i32 pool) {
   if (i.space >= SPACES || (i.dwidth != 4 && i.dwidth != 8)) return false;
   if (i.guard != -1 && !is_predicate(p, i.guard)) return false;
   if (pool < -1 || (pool >= 0 && u64(pool) >= p.pool.size())) return false;
-  const bool pooled = named.shape[0] == '*', branches = std::string_view(named.name) == "brx";
+  const bool pooled = named.shape[0] == '*', branches = named.name == "brx";
   size_t at = size_t(pool);
   if (branches) {
     if (pool < 0 || i.targets() < 1 || !within(at, u64(i.targets()), p.pool.size())) return false;
@@ -99,8 +99,9 @@ bool is_cell(u32 bytes) { return bytes == 1 || bytes == 2 || bytes == 4; }
 
 // What belongs to no single instruction.
 bool is_laid_out(const Program& p, const PackedProgram& packed) {
-  const char* last = operations()[packed.code[packed.length - 1].operation].name;
-  if (std::string_view(last) != "exit" || p.code.back().guard != -1) return false;
+  if (operations()[packed.code[packed.length - 1].operation].name != "exit" ||
+      p.code.back().guard != -1)
+    return false;
   if (p.entry >= p.code.size() || p.code[p.entry].run != block_head) return false;
   if (p.local_bytes > MAX_LOCAL_BYTES || p.shared_bytes > MAX_SHARED_BYTES) return false;
   if (p.arrays.empty() || p.arrays.back().start > p.shared_bytes) return false;

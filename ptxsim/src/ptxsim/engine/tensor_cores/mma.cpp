@@ -4,6 +4,7 @@
 #include "../program/operations.hpp"
 #include "../schedule/divergence.hpp"
 #include "products.hpp"
+#include "undefined_fragments.hpp"
 
 namespace sim {
 namespace {
@@ -30,38 +31,15 @@ void accumulate(Warp& w, const i32* slots, int lane, int e, bool halves, float v
   reg = e & 1 ? (reg & 0xffff) | bits << 16 : (reg & 0xffff0000u) | bits;
 }
 
-// Which rows of A and columns of B hold something undefined, and where it came from.
-struct UndefinedFragments {
-  u32 rows = 0, columns = 0, origin = 0;
-
-  // Register r of A holds rows lane / 4 + 8 · (r & 1); one of B holds column lane / 4.
-  void add_a(const Warp& w, i32 slot, int r) { add(w, slot, rows, 8 * (r & 1)); }
-  void add_b(const Warp& w, i32 slot) { add(w, slot, columns, 0); }
-
- private:
-  void add(const Warp& w, i32 slot, u32& to, int from) {
-    const u32 lanes = w.undefined[slot];
-    if (lanes) origin = w.origin[slot];
-    for (int l = 0; l < LANES; ++l)
-      if (lanes >> l & 1) to |= 1u << (l / 4 + from);
-  }
-};
-
-// An undefined row of A spoils its row of D alone: tiles may reach beyond the matrix.
 template <class R, bool half_accumulator> void spread_undefined(Warp& w, const i32* slots) {
   UndefinedFragments found;
-  for (int r = 0; r < R::A; ++r) found.add_a(w, slots[R::C + r], r);
+  for (int r = 0; r < R::A; ++r) found.add_a(w, slots[R::C + r], 8 * (r & 1));
   for (int r = 0; r < R::B; ++r) found.add_b(w, slots[R::C + R::A + r]);
   for (int c = 0; c < R::C; ++c) {
     const i32 start = slots[R::C + R::A + R::B + c];
     u32 bad = w.undefined[start];
     const u32 origin = bad ? w.origin[start] : found.origin;
-    for (int l = 0; l < LANES; ++l)
-      for (int half = 0; half < (half_accumulator ? 2 : 1); ++half) {
-        const int e = half_accumulator ? 2 * c + half : c;
-        const u32 row = found.rows >> (l / 4 + 8 * (e >> 1));
-        bad |= ((row | found.columns >> (l % 4 * 2 + (e & 1))) & 1) << l;
-      }
+    bad |= half_accumulator ? found.of_sum(2 * c) | found.of_sum(2 * c + 1) : found.of_sum(c);
     mark_undefined(w, slots[c], bad & w.exec, origin);
   }
 }
