@@ -145,8 +145,8 @@ KERNEL texture(const float* a, float* b) {
 
 KERNEL unknown_instruction(float* a, float* b) {
   int r, s;
-  asm volatile("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%0, %1}, {%2}, {%2}, "
-               "{%2, %2};"
+  asm volatile("mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %2}, "
+               "{%2, %2}, {%2, %2}, %2, 0x0;"
                : "=r"(r), "=r"(s)
                : "r"(1));  // unknown instruction
   b[0] = r + s;
