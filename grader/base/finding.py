@@ -23,6 +23,7 @@ class Kind(str, Enum):
     BARRIER_DIVERGENCE = simulator.Kind.BARRIER_DIVERGENCE.value
     ENDLESS_LOOP = simulator.Kind.ENDLESS_LOOP.value
     TRAP = simulator.Kind.TRAP.value
+    ORDER = simulator.Kind.ORDER.value
     TENSOR_CORE = simulator.Kind.TENSOR_CORE.value
     UNSUPPORTED = simulator.Kind.UNSUPPORTED.value
     HINT = simulator.Kind.HINT.value  # what may be why elements are wrong

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import engine, kernels, table
+from harness import kernels, launch, table
 from ptxsim.findings.finding import Kind
-from ptxsim.launching import launch
 from ptxsim.outcome import SimOutcome
 
 BITS = {"f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
@@ -73,7 +72,7 @@ def multiply(
         )
     )
     d = np.zeros_like(kept[2])
-    outcome = launch(ptx, "multiplies", 1, 32, [*kept, d], engine=engine())
+    outcome = launch(ptx, "multiplies", 1, 32, [*kept, d])
     return outcome, d.reshape(8, 4, -1, 2).transpose(2, 0, 1, 3).reshape(c.shape)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import engine, kernels, table
+from harness import kernels, launch, table
+from ptxsim import Output
 from ptxsim.findings.event_table import Event
-from ptxsim.launching import Output, launch
 from ptxsim.outcome import SimOutcome
 
 TEXTS = dict(table("reductions.txt"))
@@ -39,7 +39,7 @@ def reduced(
     sets = "" if without == "sets" else TEXTS["sets"]
     ptx = folder / "reduces.ptx"
     ptx.write_text(kernels("reductions.ptx", reduces=text, initialises=sets))
-    return launch(ptx, "reduces", grid, 32, [x, y], engine=engine())
+    return launch(ptx, "reduces", grid, 32, [x, y])
 
 
 @pytest.mark.parametrize(("form", "op"), CASES)

@@ -150,7 +150,7 @@ def test_a_texture_is_refused_in_words_that_name_it() -> None:
 
 
 def test_unknown_instruction_names_itself_and_its_line() -> None:
-    words = rf"mma\.sync.*sgemm\.cu:{line_of('unknown instruction')}"
+    words = rf"mma\.sp.*sgemm\.cu:{line_of('unknown instruction')}"
     with pytest.raises(RefusedProgram, match=words):
         run("unknown_instruction", [floats(1), floats(1)])
 

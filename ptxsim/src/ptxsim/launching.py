@@ -135,7 +135,8 @@ class Kernel:
         )
         plan = Plan(size=Size.of(), operations=(launch,), allocations=tuple(memory.allocations))
         run = partial(simulator.run, plan, memory.buffers, limits, memory.inputs)
-        outcome = in_orders(run, memory.arrays, Orders(orders, seed, tolerance))
+        names = [each.name for each in memory.allocations]
+        outcome = in_orders(run, memory.arrays, names, Orders(orders, seed, tolerance))
         findings = tuple(map(memory.counted, outcome.findings))
         origin, name = self.module.origin, plain_name(self.name)
         report = Report(**vars(replace(outcome, findings=findings)), origin=origin, kernel=name)
@@ -193,7 +194,7 @@ class _Memory:
         self.allocations: list[Allocation] = []
         self.buffers: dict[int, NDArray[np.uint8]] = {}
         self.inputs: set[int] = set()
-        self.arrays: dict[str, NDArray[Any]] = {}  # by the name of the allocation
+        self.arrays: list[NDArray[Any]] = []
         self._free = _FIRST_ADDRESS
 
     def address(self, place: int, array: NDArray[Any], *, written: bool) -> int:
@@ -201,18 +202,16 @@ class _Memory:
         data."""
         if not (array.size and array.flags.c_contiguous and array.flags.writeable):
             raise ValueError(f"argument {place}: an array must be contiguous, writeable, not empty")
-        number = next(
-            (i for i, each in enumerate(self.arrays.values()) if _same(each, array)), None
-        )
+        number = next((i for i, each in enumerate(self.arrays) if _same(each, array)), None)
         if number is None:
-            if any(np.may_share_memory(array, each) for each in self.arrays.values()):
+            if any(np.may_share_memory(array, each) for each in self.arrays):
                 raise ValueError(f"argument {place}: it overlaps another array")
             number = len(self.arrays)
+            self.arrays.append(array)
             self.buffers[number] = array.reshape(-1).view(np.uint8)
             made = Allocation(name=f"argument {place}", address=self._free, size=array.nbytes)
             self.allocations.append(made)
             self._free += -(-array.nbytes // _APART) * _APART + _APART
-            self.arrays[made.name] = array
         if written:
             self.inputs.add(number)
         return self.allocations[number].address
@@ -220,9 +219,11 @@ class _Memory:
     def counted(self, found: Finding) -> Finding:
         """The finding with its place in the array as its element's index."""
         access = found.access
-        if access is None or access.accessed.name not in self.arrays:
+        start = access.accessed.start if access else None
+        pairs = zip(self.allocations, self.arrays, strict=True)
+        size = next((array.itemsize for made, array in pairs if made.address == start), None)
+        if access is None or size is None:
             return found
-        size = self.arrays[access.accessed.name].itemsize
         accessed = msgspec.structs.replace(access.accessed, element=size)
         access = msgspec.structs.replace(access, accessed=accessed)
         return msgspec.structs.replace(found, access=access)

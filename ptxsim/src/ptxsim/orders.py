@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ptxsim.message import phrase
 from ptxsim.outcome import SimOutcome
 
 Run = Callable[..., SimOutcome]  # takes turn and seed as Simulator.run does
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Sequence[NDArray[Any]]
 _MOST_SEEDS = 1 << 31
 _REVERSED = phrase(
     "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
@@ -63,14 +63,14 @@ class Orders:
             raise ValueError(f"{self.number} orders from seed {self.seed}: both must be 1 or more")
 
 
-def in_orders(run: Run, arrays: Arrays, orders: Orders) -> SimOutcome:
+def in_orders(run: Run, arrays: Arrays, names: Sequence[str], orders: Orders) -> SimOutcome:
     """The outcome of ``run`` in the first order, to which ``arrays`` belong afterwards, with the
     findings of all, and one for each array that came out otherwise in another."""
     if orders.number == 1:
         return run()
-    before = {name: array.copy() for name, array in arrays.items()}
+    before = [array.copy() for array in arrays]
     first = run()
-    after = {name: array.copy() for name, array in arrays.items()}
+    after = [array.copy() for array in arrays]
     findings = list(first.findings)
     stopped = first.stopped
     for number in range(1, orders.number):
@@ -78,7 +78,12 @@ def in_orders(run: Run, arrays: Arrays, orders: Orders) -> SimOutcome:
         chosen = orders.seed + number - 2 if number > 1 else 0
         other = run(turn=number, seed=chosen)
         if not stopped and not other.stopped:
-            findings += _differences(after, arrays, chosen, orders.tolerance)
+            words = _SEEDED.given(seed=chosen) if chosen else _REVERSED
+            for name, one, two in zip(names, after, arrays, strict=True):
+                if found := differing(one, two, orders.tolerance, equal_nan=True):
+                    text = words.given(name=name, **found)
+                    kind, warning = Kind.ORDER, Severity.WARNING
+                    findings.append(Finding(kind=kind, severity=warning, place=None, text=text))
         findings += other.findings
         stopped = stopped or other.stopped
     _put(arrays, after)
@@ -86,16 +91,8 @@ def in_orders(run: Run, arrays: Arrays, orders: Orders) -> SimOutcome:
 
 
 def _put(arrays: Arrays, values: Arrays) -> None:
-    for name, array in arrays.items():
-        array[...] = values[name]
-
-
-def _differences(one: Arrays, other: Arrays, seed: int, tolerance: float) -> Iterator[Finding]:
-    words = _SEEDED.given(seed=seed) if seed else _REVERSED
-    for name, array in one.items():
-        if found := differing(array, other[name], tolerance, equal_nan=True):
-            text = words.given(name=name, **found)
-            yield Finding(kind=Kind.ORDER, severity=Severity.WARNING, place=None, text=text)
+    for array, value in zip(arrays, values, strict=True):
+        array[...] = value
 
 
 def _distinct(findings: Sequence[Finding]) -> tuple[Finding, ...]:

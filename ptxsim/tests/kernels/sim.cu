@@ -144,13 +144,12 @@ KERNEL texture(const float* a, float* b) {
 }
 
 KERNEL unknown_instruction(float* a, float* b) {
-  float r[4];
-  asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, "
-      "{%4, %4}, {%0, %1, %2, %3};"
-      : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3])
-      : "r"(1));  // unknown instruction
-  b[0] = r[0];
+  int r, s;
+  asm volatile("mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %2}, "
+               "{%2, %2}, {%2, %2}, %2, 0x0;"
+               : "=r"(r), "=r"(s)
+               : "r"(1));  // unknown instruction
+  b[0] = r + s;
 }
 
 // --- barriers
