@@ -109,7 +109,7 @@ def _show_board(lab: Lab, setup: course.Setup, console: Console) -> None:
         console.print("", render.terminal(boards, None))
 
 
-def _summarise(reports: Sequence[course.Report], console: Console) -> None:
+def _summarise(reports: Sequence[course.TaskReport], console: Console) -> None:
     counts = Counter(report.verdict for report in reports)
     told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
     answer(console, f"graded now: {len(reports)}" + (f" ({told})" if told else ""))
@@ -174,9 +174,9 @@ def grade_tasks(
     working: Sequence[course.Lane],
     setup: course.Setup,
     console: Console,
-) -> list[course.Report]:
+) -> list[course.TaskReport]:
     """Grade them all and print a line for each when it is done."""
-    reports: list[course.Report] = []
+    reports: list[course.TaskReport] = []
     started = time.monotonic()
     bar = Progress(
         TextColumn("grading"),
@@ -198,7 +198,7 @@ def grade_tasks(
     return reports
 
 
-def _line(report: course.Report, done: int, total: int, left: str) -> Text:
+def _line(report: course.TaskReport, done: int, total: int, left: str) -> Text:
     line = Text.assemble(
         (f"{done:>{len(str(total))}}/{total}  ", "dim"),
         (one_line(report.task.student), "bold"),

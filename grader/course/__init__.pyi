@@ -22,6 +22,6 @@ from .roster import load_pseudonym_key as load_pseudonym_key
 from .roster import pseudonym as pseudonym
 from .roster import read_roster as read_roster
 from .worker import Lane as Lane
-from .worker import Report as Report
 from .worker import Setup as Setup
 from .worker import Task as Task
+from .worker import TaskReport as TaskReport

@@ -16,7 +16,7 @@ import msgspec
 
 from grader.base import Verdict
 from grader.course.forks import fork, warm_up
-from grader.course.worker import Kind, Lane, Report, Setup, Task, serve
+from grader.course.worker import Kind, Lane, Setup, Task, TaskReport, serve
 from grader.run import VisibleGpu
 
 # A worker that grades on a GPU keeps so many processes busy: two builds, simulating, reading.
@@ -54,10 +54,10 @@ class _Worker:
             return False
         return True
 
-    def report(self) -> Report | None:
+    def report(self) -> TaskReport | None:
         """Return the worker's report on its task; None when it has died."""
         try:
-            report: Report = self.pipe.recv()
+            report: TaskReport = self.pipe.recv()
         except (EOFError, ConnectionError):
             return None
         self.task = None
@@ -110,7 +110,7 @@ class Queue:
         self._compiled.add(task.student)
 
 
-def grade_all(tasks: Sequence[Task], lanes: Sequence[Lane], setup: Setup) -> Iterator[Report]:
+def grade_all(tasks: Sequence[Task], lanes: Sequence[Lane], setup: Setup) -> Iterator[TaskReport]:
     """Reports on every grading as they come; ``lanes`` says what each worker does.
 
     Closing the iterator, or an exception such as Ctrl-C in it, ends the workers.
@@ -145,7 +145,7 @@ def grade_all(tasks: Sequence[Task], lanes: Sequence[Lane], setup: Setup) -> Ite
                 assert task is not None
                 report = workers[i].report()
                 if report is None:
-                    report = Report(
+                    report = TaskReport(
                         task=task, verdict=Verdict.IE, message=workers[i].last_words(), seconds=0
                     )
                     replace(i)

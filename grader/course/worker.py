@@ -67,7 +67,7 @@ class Task(Entrant, kw_only=True):
         return Task(kind="grade", **msgspec.structs.asdict(entrant))
 
 
-class Report(Record):
+class TaskReport(Record):
     """The outcome of a task. ``verdict`` None: compiled only, or the task failed."""
 
     task: Task
@@ -104,7 +104,7 @@ def serve(pipe: Connection, environment: Mapping[str, str], setup: Setup, lane: 
     except GraderError as error:  # the machine has lost something since the parent checked it
         with contextlib.suppress(EOFError, ConnectionError):
             task = pipe.recv()
-            pipe.send(Report(task=task, verdict=Verdict.IE, message=str(error), seconds=0))
+            pipe.send(TaskReport(task=task, verdict=Verdict.IE, message=str(error), seconds=0))
         return
     try:
         while True:
@@ -113,7 +113,7 @@ def serve(pipe: Connection, environment: Mapping[str, str], setup: Setup, lane: 
         return
 
 
-def _answer(task: Task, context: GradingContext, setup: Setup) -> Report:
+def _answer(task: Task, context: GradingContext, setup: Setup) -> TaskReport:
     started = time.monotonic()
     verdict, message = None, ""
     try:
@@ -128,7 +128,7 @@ def _answer(task: Task, context: GradingContext, setup: Setup) -> Report:
         traceback.print_exc()
         verdict, message = Verdict.IE, f"{type(error).__name__}: {error}"
     seconds = time.monotonic() - started
-    return Report(task=task, verdict=verdict, message=message, seconds=seconds)
+    return TaskReport(task=task, verdict=verdict, message=message, seconds=seconds)
 
 
 def _grade(task: Task, context: GradingContext, setup: Setup) -> tuple[Verdict, str]:

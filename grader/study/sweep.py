@@ -26,7 +26,7 @@ from grader.labs import Case, Lab, Scoring
 from grader.report import formatting as text
 from grader.results import store
 from grader.run import Progress
-from grader.study.versions import Kernel, main_kernel
+from grader.study.versions import MainKernel, main_kernel
 from ptxsim.message import NOTHING, Message, counted, phrase
 from ptxsim.records import Record, Size
 
@@ -63,7 +63,7 @@ class Point(Record):
     verdict: base.Verdict
     dropped: Message  # why there is no speed; empty where there is one
     gpu: base.GpuInfo | None
-    kernel: Kernel | None
+    kernel: MainKernel | None
     measured: MeasuredPoint | None  # null in the simulator
     estimates: tuple[Estimate, ...]  # () on a GPU
 

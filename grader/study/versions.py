@@ -48,7 +48,7 @@ class Version(Record):
     verdict: Verdict
     points: float | None
     speed: VersionSpeed | None  # null: not timed, no explanation, or not accepted
-    kernel: Kernel | None
+    kernel: MainKernel | None
     kernels: tuple[str, ...]  # all of the build
     diff: Diff | None  # null: the first, or the sources of one were not kept
     changed: tuple[Message, ...]  # "registers 40 → 96"
@@ -120,7 +120,7 @@ def _speed(result: Result, card: str | None) -> VersionSpeed | None:
 
 
 def _changes(
-    earlier: Sequence[Version], now: Kernel | None, kernels: Sequence[str]
+    earlier: Sequence[Version], now: MainKernel | None, kernels: Sequence[str]
 ) -> Iterable[Message]:
     """Compare with the newest earlier version that compiled."""
     was = next((each.kernel for each in reversed(earlier) if each.kernel), None)
@@ -179,7 +179,7 @@ def _became(speed: VersionSpeed | None, given: Version | None) -> float | None:
 # --- main kernel -------------------------------------------------------------------------------
 
 
-class Kernel(Record):
+class MainKernel(Record):
     name: str  # as the source writes it
     registers: int
     shared_bytes: int  # static and dynamic
@@ -189,7 +189,7 @@ class Kernel(Record):
     resident: Message  # warps on a multiprocessor, and what limits them; empty: not known
 
 
-def main_kernel(result: Result) -> Kernel | None:
+def main_kernel(result: Result) -> MainKernel | None:
     rows = kernel_rows(result)
     why = result.explanation
     most = max(why.counts, key=lambda each: each.flops).name if why and why.counts else None
@@ -200,7 +200,7 @@ def main_kernel(result: Result) -> Kernel | None:
     if row is None:
         return None
     tile = why.tile if why and most == row.kernel.name else None
-    return Kernel(
+    return MainKernel(
         name=kernel_name(row.kernel.name),
         registers=row.kernel.registers,
         shared_bytes=row.shared_bytes,

@@ -26,7 +26,9 @@ Command = Callable[[str], tuple[int, str, str]]
 def command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
-    monkeypatch.setattr(launching, "default_engine", engine)
+    ready = engine()
+    capsys.readouterr()  # that it was compiled, if it was
+    monkeypatch.setattr(launching, "default_engine", lambda: ready)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scale.cu").write_text(SOURCE)
     (tmp_path / "two.cu").write_text(SOURCE + SOURCE.replace("scale", "again"))

@@ -241,7 +241,7 @@ def test_the_better_of_two_counts_and_both_are_named() -> None:
     assert (timing.baseline, timing.runner_up.name) == ("other", "chosen")
     assert timing.ratio == pytest.approx(19.8 / 30)
     assert timing.runner_up.ratio == pytest.approx(19.8 / 20.1, rel=0.006)
-    assert timing.stopped == "certain" and timing.samples == 12
+    assert timing.stopped == "certain" and timing.samples == 10
     assert case.proofs == 2  # each was the reference
     ready = ["fresh", "mine", "ready"]
     assert turns(case)[:4] == [

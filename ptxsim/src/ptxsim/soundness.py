@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from ptxsim import records
-from ptxsim.frontend.records import Module, Variable
+from ptxsim.frontend.records import PtxModule, Variable
 from ptxsim.limits import MAX_CLUSTER, broken_limit
 from ptxsim.message import Message, phrase
 from ptxsim.outcome import Reason, RefusedProgram
@@ -20,7 +20,7 @@ _MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as ma
 
 
 def check_plan(
-    plan: records.Plan, module: Module, variables: Sequence[Variable], most_bytes: int
+    plan: records.Plan, module: PtxModule, variables: Sequence[Variable], most_bytes: int
 ) -> None:
     """Raises RefusedProgram: WRONG_PLAN for a plan that does not fit the module, TOO_LARGE for more
     than ``most_bytes`` of memory."""
@@ -84,12 +84,12 @@ def check_parameters(launch: records.Launch, param_bytes: int) -> None:
         )
 
 
-def cluster_of(launch: records.Launch, module: Module) -> records.Dim3:
+def cluster_of(launch: records.Launch, module: PtxModule) -> records.Dim3:
     """The blocks of a cluster, along each axis."""
     return module.functions[launch.kernel].cluster or launch.cluster
 
 
-def _check_launch(launch: records.Launch, module: Module) -> None:
+def _check_launch(launch: records.Launch, module: PtxModule) -> None:
     function = module.functions.get(launch.kernel)
     if function is None or not function.entry:
         raise _refused(f"there is no kernel {launch.kernel[:80]} in the PTX")

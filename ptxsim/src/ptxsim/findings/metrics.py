@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ptxsim.findings.row_counts import Counters, RowCount, row_counts
-from ptxsim.frontend.records import Module
+from ptxsim.frontend.records import PtxModule
 from ptxsim.records import Record
 
 _INSTRUCTIONS, _THREADS = "smsp__inst_executed.sum", "smsp__thread_inst_executed.sum"
@@ -29,7 +29,7 @@ class LineMetrics(Record):
     mix: dict[str, int]  # warp instructions by PTX opcode
 
 
-def line_metrics(runs: Sequence[Counters], module: Module) -> tuple[LineMetrics, ...]:
+def line_metrics(runs: Sequence[Counters], module: PtxModule) -> tuple[LineMetrics, ...]:
     """Sums over all runs, by file and line; of line 0 what has no place."""
     items = {item.row: item for each in module.functions.values() for item in each.instructions}
     metrics: dict[tuple[str, int], Counter[str]] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Access, Accessed, Crossing, Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
-from ptxsim.frontend.records import Instruction, Location, Module
+from ptxsim.frontend.records import Instruction, Location, PtxModule
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import EngineProgram
 from ptxsim.message import Message
@@ -141,7 +141,7 @@ def stream_race(first: Operation, second: Operation, name: str) -> Finding:
     )
 
 
-def instruction_note(module: Module, kind: Kind, text: Message, item: Instruction) -> Finding:
+def instruction_note(module: PtxModule, kind: Kind, text: Message, item: Instruction) -> Finding:
     """A note about an instruction, whether or not it runs."""
     return Finding(
         kind=kind,

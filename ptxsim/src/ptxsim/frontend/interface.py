@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ptxsim.frontend.records import SIZES, Function, Instruction, Module, Variable
+from ptxsim.frontend.records import SIZES, Function, Instruction, PtxModule, Variable
 from ptxsim.limits import MAX_THREADS
 from ptxsim.records import Dim3, KernelParam, Record
 
@@ -44,7 +44,7 @@ class Declarations(Record):
     origins: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
-def interface(module: Module, origins: dict[str, tuple[str, ...]] | None = None) -> Declarations:
+def interface(module: PtxModule, origins: dict[str, tuple[str, ...]] | None = None) -> Declarations:
     return Declarations(
         entries={name: _entry(each) for name, each in module.functions.items() if each.entry},
         symbols={

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ptxsim.frontend.reader import parse
-from ptxsim.frontend.records import Function, Instruction, Module, PtxError
+from ptxsim.frontend.records import Function, Instruction, PtxError, PtxModule
 from ptxsim.message import phrase
 from ptxsim.outcome import Reason, RefusedProgram
 from ptxsim.records import Place, Record
@@ -66,7 +66,7 @@ def ptx_text(path: Path) -> str:
     return path.read_bytes().decode("latin-1")
 
 
-def read_module(ptx: str, source_root: Path) -> Module:
+def read_module(ptx: str, source_root: Path) -> PtxModule:
     """The module, in which source paths are relative to ``source_root``.
 
     Raises RefusedProgram: ASSEMBLY if the module holds inline assembly, which is then the cause;

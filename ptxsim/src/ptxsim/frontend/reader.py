@@ -1,4 +1,4 @@
-"""PTX text → ``Module``.
+"""PTX text → ``PtxModule``.
 
 One pass over the tokens. The reader rejects text that ptxas would read differently, and text that
 nvcc never writes and whose meaning is unclear. It decides which tokens belong to an instruction;
@@ -15,7 +15,7 @@ from pathlib import Path
 from ptxsim.frontend.body import Body, pragma
 from ptxsim.frontend.declarations import parameters, variable_name, variables
 from ptxsim.frontend.places import Places
-from ptxsim.frontend.records import Function, Module, PtxError, Variable
+from ptxsim.frontend.records import Function, PtxError, PtxModule, Variable
 from ptxsim.frontend.scopes import BadName, Scopes
 from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Tokens, Wanted
 from ptxsim.message import phrase, verbatim
@@ -46,11 +46,11 @@ class _Reader:
     header: set[str] = field(default_factory=set)  # .version and similar directives that were read
     target: int = 0
 
-    def read(self) -> Module:
+    def read(self) -> PtxModule:
         while self.tokens.kind != END:
             self._statement()
         variables, locations = list(self.variables.values()), self.places.locations()
-        return Module(variables, self.functions, self.externs, locations, self.target)
+        return PtxModule(variables, self.functions, self.externs, locations, self.target)
 
     def _statement(self) -> None:
         tokens = self.tokens
@@ -193,7 +193,7 @@ class _Reader:
         return name in self.variables or name in self.functions or name in self.externs
 
 
-def parse(text: str, source_root: Path) -> Module:
+def parse(text: str, source_root: Path) -> PtxModule:
     """Read a module.
 
     ``source_root`` is the folder of its sources, which places are relative to. Raises PtxError.

@@ -39,7 +39,7 @@ class Instruction:
     operands: list[str]
     guard: str | None  # predicate register
     negate: bool
-    loc: int  # index into Module.locations
+    loc: int  # index into PtxModule.locations
     row: int  # of the PTX text, from 1; of its first word
 
 
@@ -98,7 +98,7 @@ class Function:
 
 
 @dataclass(slots=True)
-class Module:
+class PtxModule:
     variables: list[Variable]
     functions: dict[str, Function]
     externs: set[str]  # functions declared only

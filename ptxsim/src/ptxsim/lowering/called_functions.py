@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ptxsim.frontend.module import SIMULATED_CALLS
-from ptxsim.frontend.records import Address, Function, Instruction, Label, Module, Variable
+from ptxsim.frontend.records import Address, Function, Instruction, Label, PtxModule, Variable
 from ptxsim.lowering.memory_layout import callee_at, callees, is_call, listed
 from ptxsim.lowering.operation import FUNCTION_STEP, UnsupportedInstruction
 from ptxsim.message import Message, phrase
@@ -21,7 +21,7 @@ TARGET = "call target"  # the instruction that finds out which function a pointe
 _Signature: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # bytes of results and parameters
 
 
-def reachable_functions(module: Module, kernel: str) -> list[Function]:
+def reachable_functions(module: PtxModule, kernel: str) -> list[Function]:
     """The kernel and every function it may call."""
     found: dict[str, Function] = {}
     todo = [kernel]
@@ -33,7 +33,7 @@ def reachable_functions(module: Module, kernel: str) -> list[Function]:
     return list(found.values())
 
 
-def possible_functions(module: Module, kernel: str) -> list[Function]:
+def possible_functions(module: PtxModule, kernel: str) -> list[Function]:
     """The kernel and all code that may run in it. A call through a pointer may lead to any function
     of the module, and into a kernel that nobody launches."""
     found = reachable_functions(module, kernel)
@@ -79,7 +79,7 @@ def too_much(function: Function, count: int, most: int, what: Message) -> Unsupp
     return UnsupportedInstruction(next(function.instructions), why)
 
 
-def resolve_pointers(module: Module) -> tuple[Module, dict[str, int]]:
+def resolve_pointers(module: PtxModule) -> tuple[PtxModule, dict[str, int]]:
     """The module with its calls through pointers made calls of dispatchers, and the addresses of
     its functions.
 
@@ -106,7 +106,7 @@ def resolve_pointers(module: Module) -> tuple[Module, dict[str, int]]:
     return replace(module, functions=functions), addresses
 
 
-def _addressed(module: Module) -> Iterator[str]:
+def _addressed(module: PtxModule) -> Iterator[str]:
     """The functions whose address something takes."""
     for variable in module.variables:
         for value, _ in variable.initial:

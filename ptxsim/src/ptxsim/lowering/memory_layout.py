@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxsim.frontend.interface import laid_out
 from ptxsim.frontend.module import SIMULATED_CALLS
-from ptxsim.frontend.records import SIZES, Address, Function, Instruction, Module, Variable
+from ptxsim.frontend.records import SIZES, Address, Function, Instruction, PtxModule, Variable
 from ptxsim.limits import MAX_LOCAL_BYTES
 from ptxsim.lowering.operation import Constant, UnsupportedInstruction
 from ptxsim.lowering.shared_arrays import align_up, lay_out_shared
@@ -77,7 +77,7 @@ class MemoryLayout:
     """Where the variables of a kernel and its functions lie: shared, lane-private, parameters."""
 
     def __init__(
-        self, module: Module, functions: list[Function], globals_: Mapping[str, int]
+        self, module: PtxModule, functions: list[Function], globals_: Mapping[str, int]
     ) -> None:
         self.module_symbols = {n: Constant(a, 8) for n, a in globals_.items()}
         self.local_bytes = 0
@@ -202,7 +202,7 @@ def _named(variables: list[Variable], places: list[int]) -> dict[str, Constant]:
     return {v.name: Constant(p, 8) for v, p in zip(variables, places, strict=True)}
 
 
-def cells(module: Module) -> tuple[int, int]:
+def cells(module: PtxModule) -> tuple[int, int]:
     """Bytes per shadow cell of shared and of global memory: the narrowest access decides, so that
     neighbouring halves written by two threads are not taken for a race."""
     shared = everywhere = 4

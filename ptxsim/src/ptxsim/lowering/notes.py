@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.reports import instruction_note
-from ptxsim.frontend.records import Function, Instruction, Module
+from ptxsim.frontend.records import Function, Instruction, PtxModule
 from ptxsim.lowering.called_functions import possible_functions
 from ptxsim.lowering.shared_arrays import lay_out_shared, reads_of_addresses
 from ptxsim.message import Message, phrase, verbatim
@@ -19,7 +19,7 @@ _SHARED_BYTES = 1 << 18  # addresses in shared memory are smaller
 _BITS = {"f16": 11, "f16x2": 11, "bf16": 8, "bf16x2": 8}
 
 
-def hints(module: Module, kernel: str) -> Iterator[Finding]:
+def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
     functions = possible_functions(module, kernel)
     for item in _half_sums(functions):
         text = phrase(
@@ -68,7 +68,7 @@ def _half_sums(functions: Iterable[Function]) -> Iterator[Instruction]:
                 yield item
 
 
-def _fragment_maps(module: Module, functions: Iterable[Function]) -> Iterator[Finding]:
+def _fragment_maps(module: PtxModule, functions: Iterable[Function]) -> Iterator[Finding]:
     """One note for each form of instruction whose operands are spread over the lanes of a warp."""
     told = set()
     for item in (each for function in functions for each in function.instructions):
@@ -133,7 +133,7 @@ _SHAPE = re.compile(r"^(?:mma\.\S*\.m16n8|wgmma\.mma_async\.\S*\.m64n\d+)k(\d+)\
 _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
 
 
-def tensor_core_notes(module: Module, plans: Iterable[Plan]) -> list[Finding]:
+def tensor_core_notes(module: PtxModule, plans: Iterable[Plan]) -> list[Finding]:
     operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
     kernels = {o.kernel for o in operations if isinstance(o, Launch)}
     functions = [f for k in sorted(kernels) for f in possible_functions(module, k)]
@@ -145,7 +145,7 @@ def tensor_core_notes(module: Module, plans: Iterable[Plan]) -> list[Finding]:
     ]
 
 
-def origins(module: Module) -> dict[str, tuple[str, ...]]:
+def origins(module: PtxModule) -> dict[str, tuple[str, ...]]:
     """Return, by kernel, the source files outside the submission that its instructions come from,
     with those of the functions that it may call. Kernels without any are left out."""
     by_function = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxsim.engine import Engine
 from ptxsim.engine_header import ARRAY, INSTRUCTION, PRESET, PROGRAM
-from ptxsim.frontend.records import Instruction, Module
+from ptxsim.frontend.records import Instruction, PtxModule
 from ptxsim.lowering import operation as ops
 from ptxsim.lowering.basic_blocks import basic_blocks, mark_questions
 from ptxsim.lowering.called_functions import (
@@ -38,7 +38,7 @@ class EngineProgram:
     packed: np.ndarray  # of PROGRAM
     keep: tuple[np.ndarray, ...]  # what ``packed`` points into
     length: int
-    locations: list[int]  # per instruction: index into Module.locations, -1: none
+    locations: list[int]  # per instruction: index into PtxModule.locations, -1: none
     rows: np.ndarray  # per instruction: line of the PTX text, 0: none
     flops: np.ndarray  # per instruction, per lane
     head: np.ndarray  # per instruction: index of its basic block's head
@@ -58,7 +58,7 @@ class EngineProgram:
 class Builder:
     """Builds the programs of one module."""
 
-    module: Module
+    module: PtxModule
     globals: Mapping[str, int]
     engine: Engine
     shared_cell: int

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxsim.frontend.records import Function, Instruction, Module, Variable
+from ptxsim.frontend.records import Function, Instruction, PtxModule, Variable
 
 ANY = (1 << 64) - 1  # an instruction that may access every array
 _UNKNOWN = 1 << 63  # beside the arrays' bits: a pointer that may have come from anywhere
@@ -54,7 +54,7 @@ def align_up(value: int, to: int) -> int:
     return (value + to - 1) // to * to
 
 
-def lay_out_shared(module: Module, functions: Sequence[Function]) -> SharedMemory:
+def lay_out_shared(module: PtxModule, functions: Sequence[Function]) -> SharedMemory:
     """The shared memory of the kernel that ``functions`` begin with."""
     code = (item for function in functions for item in function.instructions)
     named = {word for item in code for word in _words(*item.operands)}
