@@ -25,7 +25,7 @@ from grader.course.classes import find_submissions
 from grader.course.forks import warm_up
 from grader.course.leaderboard import make_boards
 from grader.course.pool import Queue, grade_all, lanes
-from grader.course.worker import Lane, TaskReport, Setup, Task
+from grader.course.worker import Lane, Setup, Task, TaskReport
 from grader.labs.submission import load_listed
 from grader.results import store
 from grader.results.entries import read_entries
@@ -133,7 +133,9 @@ def test_folders_that_are_no_class(tmp_path: Path, files: dict[str, str], words:
 # --- workers ----------------------------------------------------------------------------------
 
 
-def grading(place: Path, texts: dict[str, str], working: Sequence[Lane] = ()) -> Iterator[TaskReport]:
+def grading(
+    place: Path, texts: dict[str, str], working: Sequence[Lane] = ()
+) -> Iterator[TaskReport]:
     folder = class_of(place / "c", texts)
     tasks = list(map(Task.grading, find_submissions(folder, MAIN)[0]))
     setup = Setup(
