@@ -70,7 +70,7 @@ def tolerance(k: int, numbers: Numbers = FORMATS["f32"], sums: Sum = "f32") -> f
 # --- layout ------------------------------------------------------------------------------------
 
 _ORDERS = {"row": phrase("row-major"), "col": phrase("column-major")}
-_HEADER = Path(__file__).with_name("gemm.cuh.in").read_text(encoding="utf-8")
+_HEADER = Path(__file__).with_name("header.in").read_text(encoding="utf-8")
 # Matrix: rows, columns, and the names of its two indices.
 _MATRICES = {"A": ("m", "k", "i", "p"), "B": ("k", "n", "p", "j"), "C": ("m", "n", "i", "j")}
 
