@@ -27,7 +27,7 @@ from grader.results import store
 from grader.results.entries import read_entries
 from grader.study import history_render, sweep_render
 from grader.study.sweep import Estimate, Point
-from grader.study.versions import Kernel
+from grader.study.versions import MainKernel
 from ptxsim.findings.sentences import race
 from ptxsim.message import NOTHING, counted, phrase, verbatim
 from ptxsim.records import Size
@@ -139,7 +139,7 @@ def rubric(language: Language) -> str:
 
 def point(defines: tuple[str, ...], edge: int, speed: float | None) -> Point:
     """speed: None where the variant was dropped."""
-    kernel = Kernel(
+    kernel = MainKernel(
         name="sgemm",
         tile="128×64",
         block="256",
