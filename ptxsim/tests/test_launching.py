@@ -17,6 +17,7 @@ from ptxsim.findings.finding import Kind
 from ptxsim.launching import engine_path
 from ptxsim.nvcc import CompileError
 from ptxsim.outcome import RefusedProgram
+from ptxsim.report import Origin
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 PTX = kernels("adds.ptx")
@@ -196,3 +197,12 @@ def test_kernels_and_shapes_that_are_not_there_are_refused(ptx: Path) -> None:
         add(ptx, A, B, 1, 1.0, kernel="sub")
     with pytest.raises(RefusedProgram, match="2000 threads in a block; CUDA allows 1 to 1024"):
         add(ptx, A, B, 1, 1.0, threads=2000)
+
+
+def test_an_excerpt_is_of_a_source(tmp_path: Path) -> None:
+    for name in ("key", "key.pem", "key.cu"):
+        (tmp_path / name).write_text("secret")
+    origin = Origin(tmp_path, "k.ptx", {"k.ptx": "ptx"})
+    assert [origin.source(name) for name in ("k.ptx", "key", "key.pem", "key.cu")] == [
+        *("ptx", None, None, "secret")
+    ]

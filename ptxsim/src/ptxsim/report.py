@@ -12,6 +12,9 @@ from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.remarks import Remark, in_words, remark
 from ptxsim.outcome import SimOutcome
 
+# PTX of a stranger can name any file, and an excerpt of it would stand in a log.
+_SOURCES = {".cu", ".cuh", ".h", ".hpp", ".hxx", ".inl", ".c", ".cc", ".cpp", ".cxx", ".py", ".ptx"}
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -24,7 +27,7 @@ class Origin:
     def source(self, file: str) -> str | None:
         """The text of a file that a finding names, or None where there is none to read."""
         path = self.root / file
-        if file in self.texts or not path.is_file():  # a PTX file may name a device
+        if file in self.texts or path.suffix not in _SOURCES or not path.is_file():
             return self.texts.get(file)
         try:
             return path.read_text(errors="replace")
