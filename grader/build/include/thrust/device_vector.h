@@ -5,7 +5,7 @@
 // makes itself owns its memory and is filled on the device, as Thrust's would be.
 //
 // Code may rely on what the real header includes. What nvcc includes anyway or reads in no time is
-// here; grader/compile/brought_headers.py adds the rest where a submission needs it.
+// here; grader/build/brought_headers.toml adds the rest where a submission needs it.
 #pragma once
 
 #include <array>
