@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(THREADS) product(const Element* A, const Eleme
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int row = warp % ACROSS * WM, column = warp / ACROSS * WN;
 #if BAND
-  const int turn = blockIdx.x / (BAND * (m / BM)), within = blockIdx.x % (BAND * (m / BM));
-  const int x = within / BAND, y = turn * BAND + within % BAND;
+  const int band = min(BAND, n / BN), turn = blockIdx.x / (band * (m / BM)), within = blockIdx.x % (band * (m / BM));
+  const int x = within / band, y = turn * band + within % band;
 #else
   const int x = blockIdx.x % (m / BM), y = blockIdx.x / (m / BM);
 #endif
