@@ -52,6 +52,7 @@ from ptxsim.sampling import LaunchSample
 
 if TYPE_CHECKING:  # needs CuPy
     from grader.run.gpu.session import GpuSession
+    from grader.run.gpu.watch import Nvml
 
 LONGEST = 1.0  # seconds of one launch by the estimate
 LAUNCHES = 7
@@ -66,6 +67,7 @@ class Run(Record):
     work: Work
     samples: tuple[LaunchSample, ...]
     milliseconds: tuple[float, ...] = ()  # of launches, without the first; () before it is timed
+    clock_mhz: int | None = None  # right after them
 
     @property
     def speed(self) -> float:
@@ -107,6 +109,7 @@ class Explained(Record):
     half: Half
     work: Work
     speed: float | None  # measured
+    clock_mhz: int | None
     bound: Bound
     launches: tuple[Launched, ...]
 
@@ -174,14 +177,16 @@ def measured(chosen: Sequence[Source], sizes: int, *, on_gpu: bool) -> Raw:
 
 
 def in_parallel(work: Callable[[Source], Job | str], over: Sequence[Source]) -> Iterator[Job | str]:
-    # Spawned: a forked process cannot use the parent's GPU, and threads would share one lock.
-    with ProcessPoolExecutor(
-        max_workers=os.cpu_count(), mp_context=multiprocessing.get_context("spawn")
-    ) as pool:
+    with processes() as pool:
         for source, found in zip(over, pool.map(work, over), strict=True):
             if isinstance(found, str):
                 print(f"left out: {source.family} {source.name}: {found}", flush=True)
             yield found
+
+
+def processes() -> ProcessPoolExecutor:
+    # Spawned: a forked process cannot use the parent's GPU, and threads would share one lock.
+    return ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn"))
 
 
 def prepared(source: Source, *, folder: Path, sizes: int, arch: str, gpu: Gpu) -> Job | str:
@@ -204,6 +209,8 @@ def prepared(source: Source, *, folder: Path, sizes: int, arch: str, gpu: Gpu) -
         functions = program.disassemble()
     except (GraderError, OSError) as failure:
         return str(failure).partition("\n")[0]
+    except Exception as fault:  # of ours; the other kernels are worth measuring
+        return repr(fault)
     kernel = Kernel(
         name=source.name,
         family=source.family,
@@ -230,7 +237,8 @@ def timed(jobs: Sequence[Job]) -> Iterator[Kernel]:
     from grader.problems.gemm.gemm import Gemm
     from grader.run.gpu.session import GpuSession, LoadedAhead
 
-    session = GpuSession(LoadedAhead(Gemm()))  # the problem matters for baselines alone
+    loaded = LoadedAhead(Gemm())  # the problem matters for baselines alone
+    session = GpuSession(loaded)
     for job in jobs:
         runs = []
         for index, run in enumerate(job.kernel.runs):
@@ -239,16 +247,16 @@ def timed(jobs: Sequence[Job]) -> Iterator[Kernel]:
                 continue
             try:
                 with session.stream:
-                    times = milliseconds(session, job, index)
+                    run = timed_run(session, loaded.nvml, job, index)
             except Exception as failure:  # of this kernel; CUDA's and CuPy's have no common base
                 print(f"failed: {job.kernel.name} {run.work.size}: {failure}", flush=True)
                 continue
-            runs.append(msgspec.structs.replace(run, milliseconds=times))
+            runs.append(run)
         yield msgspec.structs.replace(job.kernel, runs=tuple(runs))
 
 
-def milliseconds(session: GpuSession, job: Job, index: int) -> tuple[float, ...]:
-    """Times of launches; the first is not counted unless it is the only one."""
+def timed_run(session: GpuSession, nvml: Nvml, job: Job, index: int) -> Run:
+    """The run with its times; the first is not counted unless it is the only one."""
     from grader.run.gpu.plan_replay import Replay, load_module
 
     plan = job.plans[index]
@@ -262,7 +270,10 @@ def milliseconds(session: GpuSession, job: Job, index: int) -> tuple[float, ...]
         started, times = time.monotonic(), list[float]()
         while len(times) <= LAUNCHES and (not times or time.monotonic() - started < MOST_SECONDS):
             times.append(session.time(replay.launch))
-    return tuple(times[1:] or times)
+        clock = nvml.clock_mhz()
+    return msgspec.structs.replace(
+        job.kernel.runs[index], milliseconds=tuple(times[1:] or times), clock_mhz=clock
+    )
 
 
 # --- the model ---------------------------------------------------------------------------------
@@ -270,7 +281,7 @@ def milliseconds(session: GpuSession, job: Job, index: int) -> tuple[float, ...]
 
 def explained(kernels: Sequence[Kernel], gpu: Gpu) -> list[Explained]:
     """All runs of which the model says something."""
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with processes() as pool:
         found = pool.map(partial(_of_kernel, gpu=gpu), kernels, chunksize=4)
         return [each for part in found for each in part]
 
@@ -299,6 +310,7 @@ def explained_run(kernel: Kernel, run: Run, gpu: Gpu) -> Explained | None:
         half=kernel.half,
         work=run.work,
         speed=run.speed if run.milliseconds else None,
+        clock_mhz=run.clock_mhz,
         bound=said,
         launches=tuple(
             _launched(each, infos[each.name], loop, gpu, cold=not place)
