@@ -1,102 +1,128 @@
-"""The kernels of ``benchmarks.bound_h200`` that are no rungs: patterns that tutorials teach.
+"""The kernels of ``benchmarks.estimates``, in three families named after their labs.
 
-``bound_patterns/patterns.txt`` names each with its source and parameters, which become macros. All
-take sizes that are multiples of 128. ``prepared`` does what needs no GPU.
+``bound_patterns/FAMILY/patterns.txt`` names our own, one line for a kernel or several:
 
-    python -m benchmarks.bound_corpus NAME…    what the model says of patterns at 4096³ on an H200
+    name: source PARAMETER=VALUE…      a template beside the table; parameters become macros
+    name: 05_cp_async STAGES=3         a rung of reference/FAMILY with other constants or macros
+    t{T}_p{P}: tiled T=16,32 PAD:P=0,1   every combination; {X} is a parameter's value
+
+They take sizes that are multiples of 128 (reductions: of 4096), and ``BF16`` asks for bfloat16. The
+rest are the ladders' rungs and some fixtures, on which the model was tuned from the beginning:
+they belong to the half "fit". For our own kernels a digest of the name chooses "fit" or "test", so
+no one who changes the model chooses what it is tested on.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+import hashlib
+import itertools
+import re
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
-from benchmarks.measure import cubes, tools
-from grader.base import gpus
-from grader.base.errors import Rejected
-from grader.base.explanation import Bound
-from ptxsim.records import Plan, Record
+from benchmarks.measure import ALICE, ROOT, tools
+from grader.judge.program import GradingContext
+from ptxsim.records import Record, Size
 
 FOLDER = Path(__file__).parent / "bound_patterns"
+Half = Literal["fit", "test"]
+FAMILIES = ("sgemm", "hgemm", "reduction")
+_MAIN = {"sgemm": "sgemm.cu", "hgemm": "hgemm.cu", "reduction": "reduction.cu"}
+_FIXTURES = (
+    *("naive_swapped", "tiled_template", "register_tile", "float4_vectorised", "double_buffer"),
+    *("warp_tile", "warp_shuffle", "cp_async_ptx", "cp_async_intrinsic", "split_k_atomic"),
+    *("dynamic_shared", "work_per_thread", "odd_blocks", "noinline_function", "split_k_workspace"),
+)
+_OTHERS = {
+    "sgemm": (ALICE, *(ROOT / "tests" / "fixtures" / "correct" / name for name in _FIXTURES)),
+    "hgemm": (ROOT / "starters" / "hgemm", ROOT / "tests" / "fixtures" / "hgemm" / "by_cutes_type"),
+    "reduction": (ROOT / "starters" / "reduction", ROOT / "examples" / "reduction" / "alice"),
+}
 
 
-class Ready(Record):
-    name: str
-    corpus: bool
-    cubin: str
-    plan: Plan
-    bound: Bound
+def product(m: int, n: int, k: int) -> Size:
+    return Size.of(m=m, n=n, k=k)
 
 
-class Pattern(Record):
+# The first is what a report shows most often: large, and at its resource's limit.
+SIZES = {
+    "sgemm": (product(4096, 4096, 4096), product(1024, 1024, 1024), product(4096, 128, 4096)),
+    "hgemm": (product(4096, 4096, 4096), product(2048, 2048, 2048)),
+    "reduction": (Size.of(n=1 << 28), Size.of(n=1 << 25)),
+}
+# At which a pattern is graded in the simulator; its verdict holds for all sizes.
+SMALL = {
+    "sgemm": product(256, 128, 128),
+    "hgemm": product(256, 256, 256),
+    "reduction": Size.of(n=1 << 17),
+}
+
+
+class Source(Record):
     """One kernel of the corpus."""
 
     name: str
-    source: str  # without ".cu"
-    parameters: tuple[str, ...]  # "BM=64"
+    family: str
+    code: Path  # a template, or the folder of a submission
+    parameters: Mapping[str, str] = {}
+    own: bool = False  # written for the corpus
+
+    @property
+    def half(self) -> Half:
+        digest = hashlib.sha256(f"{self.family}/{self.name}".encode()).digest()
+        return "test" if self.own and digest[0] % 2 else "fit"
+
+    def context(self) -> GradingContext:
+        """The lab that takes it."""
+        bf16 = "BF16" in self.parameters
+        return tools(str(FOLDER / self.family / "bf16.yaml") if bf16 else self.family)
 
     def write(self, folder: Path) -> Path:
         """A submission folder with its source."""
-        defines = "".join(f"#define {each.replace('=', ' ')}\n" for each in self.parameters)
-        target = folder / self.name
-        target.mkdir(parents=True, exist_ok=True)
-        text = (FOLDER / f"{self.source}.cu").read_text()
-        # The header comes first, so that no macro meets its names.
-        (target / "sgemm.cu").write_text(f'#include "gemm.cuh"\n{defines}#line 1\n{text}')
+        if not self.own:
+            return self.code
+        target = folder / self.family / self.name
+        if self.code.is_dir():
+            shutil.copytree(self.code, target, dirs_exist_ok=True)
+            text = (self.code / _MAIN[self.family]).read_text()
+        else:
+            target.mkdir(parents=True, exist_ok=True)
+            text = self.code.read_text()
+        defines = ""
+        for name, value in self.parameters.items():
+            text, changed = re.subn(rf"\b{name} = [\w.]+(?=[,;])", f"{name} = {value}", text)
+            defines += "" if changed else f"#define {name} {value}\n"
+        # The headers come first, so that no macro meets their names.
+        first = "reduction.cuh" if self.family == "reduction" else "gemm.cuh"
+        text = f'#include "{first}"\n{defines}#line 1\n{text}'
+        (target / _MAIN[self.family]).write_text(text)
         return target
 
 
-def patterns() -> Iterator[Pattern]:
-    """Raises ValueError with a line that is none."""
-    for line in (FOLDER / "patterns.txt").read_text().splitlines():
+def patterns(family: str) -> Iterator[Source]:
+    """Our own kernels. Raises ValueError with a line that names none."""
+    for line in (FOLDER / family / "patterns.txt").read_text().splitlines():
         if not line.strip() or line.startswith("#"):
             continue
-        name, colon, rest = line.partition(":")
-        source, *parameters = rest.split() or [""]
-        if not colon or not (FOLDER / f"{source}.cu").is_file():
+        name, colon, rest = line.partition(": ")
+        source, *words = rest.split() or [""]
+        template, rung = FOLDER / family / f"{source}.cu", ROOT / "reference" / family / source
+        code = template if template.is_file() else rung
+        if not colon or not source or not code.exists():
             raise ValueError(f"not a pattern: {line}")
-        yield Pattern(name=name.strip(), source=source, parameters=tuple(parameters))
-
-
-def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu, corpus: bool) -> Ready | None:
-    """Built, recorded and bounded; None when it cannot be."""
-    bench = tools()
-    try:
-        ready = cubes(folder, (n,), bench, arch)
-    except Rejected:
-        return None
-    why = ready.explain(card)
-    if not why.bounds:
-        return None
-    return Ready(
-        name=folder.name,
-        corpus=corpus,
-        cubin=str(ready.built.cubin),
-        plan=ready.plans[0],
-        bound=why.bounds[0],
-    )
-
-
-def main(names: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory(prefix="sgemm-bounds-") as scratch:
-        for each in patterns():
-            if each.name not in names:
-                continue
-            folder = each.write(Path(scratch))
-            card = gpus.find("H200")
-            assert card
-            ready = prepared(folder, 4096, "sm_90", card, corpus=True)
-            if ready is None:
-                print(f"{each.name}: it cannot be built or bounded here")
-                continue
-            most, about = ready.bound.most, ready.bound
-            print(
-                f"{each.name}: at most {most.speed:.2f} TFLOPS ({most.resource}), "
-                f"about {about.speed:.2f} ({about.resource})"
+        options = [word.partition("=") for word in words]
+        for values in itertools.product(*(each.split(",") for _, _, each in options)):
+            given = dict(zip((key for key, _, _ in options), values, strict=True))
+            yield Source(
+                name=name.format(**given), family=family, code=code, parameters=given, own=True
             )
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def sources(family: str) -> tuple[Source, ...]:
+    """All kernels of a family."""
+    rungs = sorted(path.parent for path in ROOT.glob(f"reference/{family}/*/{_MAIN[family]}"))
+    given = (Source(name=each.name, family=family, code=each) for each in rungs)
+    others = (Source(name=each.name, family=family, code=each) for each in _OTHERS[family])
+    return (*given, *others, *patterns(family))

@@ -3,8 +3,12 @@
 // [p][row], 0: [row][p]; PAD: floats added to each row of a tile. WARP 1: the threads of a warp cover 8 by 4
 // places of the tile, 0: a part of one row of places. BUFFERS 2: the next tile goes into a second buffer;
 // AHEAD 1: it is loaded into registers before this one is used. SLICES: parts of K, added with atomics where
-// there are several. Sizes must be multiples of the tile.
+// there are several, or with WORKSPACE 1 by a second kernel. Sizes must be multiples of the tile.
 #include "gemm.cuh"
+
+#ifndef WORKSPACE
+#define WORKSPACE 0
+#endif
 
 constexpr int X = BM / TM, Y = BN / TN, THREADS = X * Y;
 constexpr int LOADS_A = BM * BK / (WIDE * THREADS), LOADS_B = BN * BK / (WIDE * THREADS);
@@ -81,15 +85,28 @@ __global__ void __launch_bounds__(THREADS) product(const float* A, const float* 
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
       const int row = row0 + (i / GM * X + x) * GM + i % GM, col = col0 + (j / GN * Y + y) * GN + j % GN;
-      if (SLICES == 1) C[size_t(col) * m + row] = sum[j][i];
+      if (WORKSPACE) C[(size_t(blockIdx.z) * n + col) * m + row] = sum[j][i];
+      else if (SLICES == 1) C[size_t(col) * m + row] = sum[j][i];
       else atomicAdd(&C[size_t(col) * m + row], sum[j][i]);
     }
+}
+
+__global__ void add(const float* slices, float* C, int count) {
+  const int at = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0.0f;
+#pragma unroll
+  for (int slice = 0; slice < SLICES; ++slice) sum += slices[size_t(slice) * count + at];
+  C[at] = sum;
 }
 
 template <>
 void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
                        thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
-  float* C = d_C.data().get();
-  if (SLICES > 1) cudaMemset(C, 0, sizeof(float) * m * n);
-  product<<<dim3(m / BM, n / BN, SLICES), THREADS>>>(d_A.data().get(), d_B.data().get(), C, m, n, k);
+  float *C = d_C.data().get(), *to = C;
+  static float* slices = nullptr;
+  if (WORKSPACE && slices == nullptr) cudaMalloc(&slices, sizeof(float) * SLICES * m * n);
+  if (WORKSPACE) to = slices;
+  else if (SLICES > 1) cudaMemset(C, 0, sizeof(float) * m * n);
+  product<<<dim3(m / BM, n / BN, SLICES), THREADS>>>(d_A.data().get(), d_B.data().get(), to, m, n, k);
+  if (WORKSPACE) add<<<m * n / 256, 256>>>(slices, C, m * n);
 }
