@@ -3,6 +3,8 @@
     python -m benchmarks.estimates measure FILE   build, count and time them on a GPU machine; FILE
                                                   keeps times, counts and machine code (JSON, gzip)
     python -m benchmarks.estimates report FILE    what today's model says of them; needs no GPU
+    python -m benchmarks.estimates fit FILE…      the estimate's constants by the half "fit" of
+                                                  FILEs, as grader/explain/calibration.json has them
     python -m benchmarks.estimates prepare FILE   as ``measure`` for an H200, without the times
 
 ``--families sgemm,hgemm`` and ``--names REGEX`` choose kernels, ``--sizes 1`` the first size of
@@ -24,6 +26,7 @@ import re
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -36,8 +39,16 @@ import numpy as np
 from benchmarks.bound_corpus import FAMILIES, SIZES, Half, Source, sources
 from benchmarks.measure import machine, table
 from grader.base import Bound, Gpu, GraderError, KernelCounts, KernelInfo, gpus
-from grader.explain.bound import _seconds, _wave, bound
-from grader.explain.issue_model import Wave, waited
+from grader.explain.bound import (
+    CALIBRATION,
+    Calibration,
+    Launch,
+    _seconds,
+    _wave,
+    bound,
+    estimated,
+)
+from grader.explain.issue_model import waited
 from grader.explain.join import count, factors, unfounded
 from grader.explain.loop_steps import MainLoop, main_loop_steps
 from grader.explain.sass import SassFunction
@@ -92,15 +103,6 @@ class Raw(Record):
     kernels: tuple[Kernel, ...]
 
 
-class Launched(Record):
-    """One kind of launch, and what the model makes of it."""
-
-    counts: KernelCounts
-    wave: Wave | None
-    loop: MainLoop | None
-    seconds: dict[str, float]  # by resource, with "waiting"
-
-
 class Explained(Record):
     """One kernel at one size."""
 
@@ -111,7 +113,7 @@ class Explained(Record):
     speed: float | None  # measured
     clock_mhz: int | None
     bound: Bound
-    launches: tuple[Launched, ...]
+    launches: tuple[Launch, ...]
 
 
 class Job(Record):
@@ -126,14 +128,14 @@ class Job(Record):
 
 def main() -> None:
     options = argparse.ArgumentParser()
-    options.add_argument("what", choices=("measure", "report", "prepare"))
-    options.add_argument("file", type=Path)
+    options.add_argument("what", choices=("measure", "report", "fit", "prepare"))
+    options.add_argument("files", type=Path, nargs="+", metavar="FILE")
     options.add_argument("--families", default=",".join(FAMILIES))
     options.add_argument("--names", default="")
     options.add_argument("--sizes", type=int, default=max(map(len, SIZES.values())))
     options.add_argument("--flat", type=Path)
     given = options.parse_args()
-    if given.what != "report":
+    if given.what in ("measure", "prepare"):
         chosen = [
             each
             for family in given.families.split(",")
@@ -141,19 +143,24 @@ def main() -> None:
             if re.search(given.names, each.name)
         ]
         raw = measured(chosen, given.sizes, on_gpu=given.what == "measure")
-        given.file.write_bytes(gzip.compress(msgspec.json.encode(raw)))
-    raw = msgspec.json.decode(gzip.decompress(given.file.read_bytes()), type=Raw)
-    families = given.families.split(",")
-    shown = [
-        each
-        for each in raw.kernels
-        if each.family in families and re.search(given.names, each.name)
-    ]
-    rows = explained(shown, raw.gpu)
+        given.files[0].write_bytes(gzip.compress(msgspec.json.encode(raw)))
+    found: list[tuple[Gpu, list[Explained]]] = []
+    for file in given.files:
+        raw = msgspec.json.decode(gzip.decompress(file.read_bytes()), type=Raw)
+        shown = [
+            each
+            for each in raw.kernels
+            if each.family in given.families.split(",") and re.search(given.names, each.name)
+        ]
+        found.append((raw.gpu, explained(shown, raw.gpu)))
+        if given.what != "fit":
+            print(raw.where)
+            report(found[-1][1])
+    if given.what == "fit":
+        print(msgspec.json.format(msgspec.json.encode(fitted(found))).decode())
     if given.flat:
-        given.flat.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in rows))
-    print(raw.where)
-    report(rows)
+        lines = (msgspec.json.encode(each) + b"\n" for _, rows in found for each in rows)
+        given.flat.write_bytes(b"".join(lines))
 
 
 # --- measuring ---------------------------------------------------------------------------------
@@ -321,13 +328,74 @@ def explained_run(kernel: Kernel, run: Run, gpu: Gpu) -> Explained | None:
 
 def _launched(
     counts: KernelCounts, kernel: KernelInfo, loop: MainLoop | None, gpu: Gpu, *, cold: bool
-) -> Launched:
+) -> Launch:
     wave = _wave(counts, kernel, gpu)
     seconds = _seconds(counts, wave, gpu)
     waits = waited(loop, wave, gpu, cold=cold) if loop and wave else None
     if waits:
         seconds["waiting"] = waits[0]
-    return Launched(counts=counts, wave=wave, loop=loop, seconds=seconds)
+    return Launch(counts=counts, wave=wave, seconds=seconds)
+
+
+# --- fitting -----------------------------------------------------------------------------------
+
+_STEPS = (1.3, 1.1, 1.03, 1.01)  # by which a constant grows or shrinks, coarse first
+_CLEAR = 0.1  # error of a logarithm; larger ones count by their size alone, not its square
+_INSIDE = (0.08, 0.92)  # quantiles of the spread
+_ELSEWHERE = 1.2  # the spread is this much wider on GPUs that nobody measured
+
+
+def fitted(found: Sequence[tuple[Gpu, list[Explained]]]) -> Calibration:
+    """Constants that fit the half "fit" of all kernels best, one after the other until none helps.
+    Families weigh by the square root of their numbers."""
+    rows = [
+        (gpu, each) for gpu, part in found for each in part if each.half == "fit" and each.speed
+    ]
+    sizes = Counter(each.family for _, each in rows)
+    weights = np.array([sizes[each.family] ** -0.5 for _, each in rows])
+
+    def loss(constants: Calibration) -> float:
+        errors = np.abs(np.log([_measured_share(*row, constants) for row in rows]))
+        part = np.where(errors < _CLEAR, errors**2 / 2, _CLEAR * (errors - _CLEAR / 2))
+        return float((weights * part).sum() / weights.sum())
+
+    best = CALIBRATION
+    least = loss(best)
+    for step in _STEPS:
+        moved = True
+        while moved:
+            moved = False
+            for other in _neighbours(best, step):
+                if (now := loss(other)) < least * 0.9999:
+                    best, least, moved = other, now, True
+    kinds: dict[str, list[float]] = {}
+    for gpu, each in rows:
+        tensor = any(launch.counts.tensor for launch in each.launches)
+        kind = "tensor cores" if tensor else each.work.unit.of
+        kinds.setdefault(kind, []).append(_measured_share(gpu, each, best))
+    spread = {
+        kind: tuple(np.quantile(shares, _INSIDE).round(2).tolist())
+        for kind, shares in kinds.items()
+    }
+    names = tuple(gpu.name for gpu, _ in found)
+    return msgspec.structs.replace(best, gpus=names, spread=spread, elsewhere=_ELSEWHERE)
+
+
+def _measured_share(gpu: Gpu, each: Explained, constants: Calibration) -> float:
+    """Measured / estimated speed."""
+    seconds = each.work.amount / each.work.unit.scale / (each.speed or 1.0)
+    return float(estimated(each.launches, each.work, gpu, constants)[0] / seconds)
+
+
+def _neighbours(constants: Calibration, step: float) -> Iterator[Calibration]:
+    """Constants of which one is ``step`` larger or smaller. No resource exceeds its full rate."""
+    for factor in (step, 1 / step):
+        for name, value in constants.slower.items():
+            slower = constants.slower | {name: round(max(value * factor, 1.0), 3)}
+            yield msgspec.structs.replace(constants, slower=slower)
+        for name in ("block_cycles", "launch_us", "call_us"):
+            value = round(getattr(constants, name) * factor, 3)
+            yield msgspec.structs.replace(constants, **{name: value})
 
 
 # --- reporting ---------------------------------------------------------------------------------
@@ -363,8 +431,7 @@ def _agreement(rows: Sequence[Explained]) -> list[str]:
     most = np.array([each.bound.ceiling for each in rows])
     inside = [
         low <= speed <= high
-        for speed, each in zip(clock, rows, strict=True)
-        for low, high in _interval(each.bound)
+        for speed, (low, high) in zip(clock, (each.bound.expected for each in rows), strict=True)
     ]
     share = clock / about
     return [
@@ -373,14 +440,8 @@ def _agreement(rows: Sequence[Explained]) -> list[str]:
         f"{np.mean(abs(share - 1) <= NEAR):.0%}",
         *(f"{spearman(clock, other):.3f}" if len(rows) > 2 else "" for other in (about, most)),
         str(sum(clock > most)),
-        f"{np.mean(inside):.0%}" if inside else "",
+        f"{np.mean(inside):.0%}",
     ]
-
-
-def _interval(said: Bound) -> list[tuple[float, float]]:
-    """The speeds between which the estimate expects the kernel, if the model says any."""
-    found = getattr(said, "interval", None)
-    return [found] if found else []
 
 
 def _share(each: Explained) -> float:

@@ -161,7 +161,7 @@ class Bound(Record):
 
     gpu: str
     size: Dims
-    speed: float  # the estimate; never more than ``most``
+    speed: float  # the estimate; less than ``most``
     resource: str  # the one that limits the estimate
     limits: tuple[Limit, ...]  # lowest first
     peak: float
@@ -169,6 +169,13 @@ class Bound(Record):
     # What no kernel with these counts can exceed: the time of each launch's busiest resource,
     # without the issue model. Null where the counts are of a part of a block.
     most: Limit | None = None
+    interval: tuple[float, float] | None = None  # of the speed, for four kernels in five
+    calibrated: bool = True  # the estimate's constants were measured on this GPU
+
+    @property
+    def expected(self) -> tuple[float, float]:
+        """Return the least and the most that is expected."""
+        return self.interval or (self.speed, self.speed)
 
     @property
     def ceiling(self) -> float:

@@ -76,7 +76,6 @@ class Gpu(Record):
     multiprocessors: int
     clock_mhz: float  # boost
     dram_gb_s: float  # decimal gigabytes
-    l2_bytes_per_clock: int | None = None  # reads of all SMs together; None: not published
     device: str | None = None  # the driver's name, for GPUs that represent their capability
     memory: Memory | None = None  # of the same GPU
     source: str = ""  # of the figures; "" when the driver gave them
@@ -212,7 +211,6 @@ def _at_hand(info: GpuInfo, model: Gpu | None, multiprocessors: int, dram_gb_s: 
         multiprocessors=multiprocessors,
         clock_mhz=info.sm_clock_mhz,
         dram_gb_s=dram_gb_s,
-        l2_bytes_per_clock=model.l2_bytes_per_clock if model else None,
         tensor=model.tensor if model else None,
         half_rate_sums=model.half_rate_sums if model else False,
     )

@@ -2,27 +2,49 @@
 
 For every kind of launch, each resource needs a certain time for the kernel's requests if it is
 never idle. The longest time bounds the launch on the busiest multiprocessor; launches run one after
-the other. No kernel with these counts is faster, so only the bound may be called "at most". The
-estimate also counts the time that warps wait in the issue model, and the DRAM traffic of launches
-that hardly compute. docs/explain.md lists the resources, and what is not modelled.
+the other. No kernel with these counts is faster, so only the bound may be called "at most".
+
+The estimate also counts the time that warps wait in the issue model, the start of blocks and
+launches, and the DRAM traffic of launches that hardly compute. It takes for each resource the share
+of its rate that measured kernels reach (calibration.json, fitted and checked by
+``benchmarks.estimates``). docs/explain.md lists the resources, and what is not modelled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from math import prod
+from pathlib import Path
 
-from grader.base import Bound, Gpu, KernelCounts, KernelInfo, Limit, Waiting, gpus
+from grader.base import Bound, Gpu, KernelCounts, KernelInfo, Limit, Waiting, decode, gpus
 from grader.explain.issue_model import Wave, waited
 from grader.explain.loop_steps import MainLoop
 from grader.problems import Work
+from ptxsim.records import Record
 
 _GLOBAL = ("global_loads", "global_copies", "global_stores", "bulk_loads", "bulk_stores")
 _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects
 _SECTOR = 32  # bytes
 _WAVEFRONT = 128  # bytes
 _L2_BYTES = 64  # to one multiprocessor in each cycle
+_FASTER = 1.01  # than its boost clock; an H100 ran 0.6 % faster than counts of naive kernels allow
+
+
+class Calibration(Record):
+    """Constants of the estimate, fitted to kernels that were measured."""
+
+    gpus: tuple[str, ...]  # on which they were measured
+    slower: dict[str, float]  # by resource: time that kernels need / time at its full rate
+    block_cycles: float  # from the start of a block to its first instruction, and after its last
+    launch_us: float
+    call_us: float  # on top of its launches
+    spread: dict[str, tuple[float, float]]  # by kind of work: measured / estimated speed
+    elsewhere: float  # factor on the spread on other GPUs
+
+
+CALIBRATION = decode(Path(__file__).with_name("calibration.json").read_bytes(), Calibration)
 
 
 def bound(
@@ -37,53 +59,111 @@ def bound(
 
     None when there are no counts, or a block does not fit on this GPU.
     """
-    hard, about, longest = 0.0, 0.0, 0.0
+    launches: list[Launch] = []
     waiting: Waiting | None = None
-    sums: dict[str, float] = {}  # of each resource, over all launches
-    for index, (each, loop) in enumerate(zip_longest(counts, loops)):
+    for each, loop in zip_longest(counts, loops):
         kernel = kernels.get(each.name)
         wave = _wave(each, kernel, gpu) if kernel is not None else None
         if kernel is not None and wave is None:
             return None
         seconds = _seconds(each, wave, gpu)
-        hard += max(seconds.values())
-        for resource, value in seconds.items():
-            sums[resource] = sums.get(resource, 0.0) + value
-        found = waited(loop, wave, gpu, cold=not index) if loop and wave else None
+        found = waited(loop, wave, gpu, cold=not launches) if loop and wave else None
         if found is not None:
+            longest = max((one.seconds.get("waiting", 0.0) for one in launches), default=0.0)
+            waiting = found[1] if found[0] > longest else waiting
             seconds["waiting"] = found[0]
-            sums["waiting"] = sums.get("waiting", 0.0) + found[0]
-        if found is not None and found[0] > longest:
-            longest, waiting = found
-        if each.flops < _PASS * work.operations:
-            touched = sum(getattr(each, field).bytes for field in _GLOBAL)
-            seconds["DRAM"] = touched / (gpu.dram_gb_s * 1e9)
-        about += max(seconds.values())
+        launches.append(Launch(counts=each, wave=wave, seconds=seconds))
+    sums = _sums([each.seconds for each in launches])
     sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9)
+    hard = sum(max(_certain(each.seconds).values()) for each in launches) / _FASTER
     hard = max(hard, sums["DRAM"])
-    about = max(about, hard)
     if not counts or not hard:
         return None
-    limits = sorted(
-        (
-            Limit(resource=name, speed=work.speed(seconds))
-            for name, seconds in sums.items()
-            if seconds
-        ),
-        key=lambda limit: limit.speed,
-    )
-    certain = all(each.complete for each in counts)
-    busiest = next(limit for limit in limits if limit.resource != "waiting")
+    about, resource = estimated(launches, work, gpu, CALIBRATION)
+    speed, most = work.speed(max(about, hard)), work.speed(hard)
+    low, high = _spread(work, counts, gpu)
     return Bound(
         gpu=gpu.name,
         size=work.size.dims,
-        speed=work.speed(about),
-        resource=limits[0].resource,
-        limits=tuple(limits),
+        speed=speed,
+        interval=(low * speed, min(high * speed, most)),
+        calibrated=gpu.name in CALIBRATION.gpus,
+        resource=resource,
+        limits=tuple(
+            Limit(resource=name, speed=work.speed(seconds))
+            for name, seconds in sorted(sums.items(), key=lambda pair: -pair[1])
+            if seconds
+        ),
         peak=work.peak(gpu.peak_tflops(work.arithmetic), gpu.dram_gb_s),
         waiting=waiting,
-        most=Limit(resource=busiest.resource, speed=work.speed(hard)) if certain else None,
+        most=Limit(resource=_longest(_certain(sums)), speed=most)
+        if all(each.complete for each in counts)
+        else None,
     )
+
+
+class Launch(Record):
+    """One kind of launch: the time that each resource needs at its full rate."""
+
+    counts: KernelCounts
+    wave: Wave | None  # None: the kernel's registers are not known
+    seconds: dict[str, float]
+
+
+def estimated(
+    launches: Sequence[Launch], work: Work, gpu: Gpu, calibration: Calibration
+) -> tuple[float, str]:
+    """Seconds of a call, and the resource that most of them go to."""
+    slowed = [_slowed(each, work, gpu, calibration) for each in launches]
+    sums = _sums(slowed)
+    sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9) * calibration.slower["DRAM"]
+    starts_us = calibration.call_us
+    starts_us += calibration.launch_us * sum(each.counts.times for each in launches)
+    busy = max(sum(max(each.values()) for each in slowed), sums["DRAM"])
+    return busy + starts_us * 1e-6, _longest(sums)
+
+
+def _sums(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The time of each resource in all launches."""
+    sums: Counter[str] = Counter()
+    for each in parts:
+        sums.update(each)
+    return dict(sums)
+
+
+def _certain(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in seconds.items() if name != "waiting"}
+
+
+def _longest(seconds: Mapping[str, float]) -> str:
+    return max(seconds, key=lambda name: seconds[name])
+
+
+def _slowed(launch: Launch, work: Work, gpu: Gpu, calibration: Calibration) -> dict[str, float]:
+    """The time that each resource takes in kernels as they are."""
+    counts, wave = launch.counts, launch.wave
+    names = {
+        "waiting": "waiting for tensor cores" if counts.tensor else "waiting",
+        "L2": "L2 by TMA" if counts.bulk_loads.cost else "L2",
+    }
+    slowed = {
+        name: value * calibration.slower[names.get(name, name)]
+        for name, value in launch.seconds.items()
+    }
+    if wave is not None:
+        slowed["latency"] += calibration.block_cycles * wave.times / (gpu.clock_mhz * 1e6)
+    if counts.flops < _PASS * work.operations:
+        touched = sum(getattr(counts, field).bytes for field in _GLOBAL)
+        slowed["DRAM"] = touched / (gpu.dram_gb_s * 1e9) * calibration.slower["DRAM"]
+    return slowed
+
+
+def _spread(work: Work, counts: Sequence[KernelCounts], gpu: Gpu) -> tuple[float, float]:
+    """Measured / estimated speed of four kernels in five of this kind, at least and at most."""
+    kind = "tensor cores" if any(each.tensor for each in counts) else work.unit.of
+    low, high = CALIBRATION.spread[kind]
+    factor = 1.0 if gpu.name in CALIBRATION.gpus else CALIBRATION.elsewhere
+    return low / factor, high * factor
 
 
 def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:
@@ -124,9 +204,7 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: Gpu) -> dict[str, flo
         "tensor cores": sum(products / rate for products, rate in rates if rate) * busiest,
         "shared memory": (waves + read) * busiest,
         "L1": lines * busiest,
-        "L2": sum(each.cost for each in beyond)
-        * _SECTOR
-        / (gpu.l2_bytes_per_clock or _L2_BYTES * gpu.multiprocessors),
+        "L2": sum(each.cost for each in beyond) * _SECTOR / (_L2_BYTES * gpu.multiprocessors),
     }
     if wave is not None:
         cycles["latency"] = counts.warp_cycles * wave.times

@@ -186,7 +186,8 @@ def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, 
     sm, shape = gpu.multiprocessor, (wave.warps, wave.blocks)
     steps = loop.on(gpu)
     later = run_loop(steps, *shape, sm, latency=sm.l2_latency)
-    first = run_loop(steps, *shape, sm, latency=sm.dram_latency) if cold else later
+    from_far = cold or loop.streams
+    first = run_loop(steps, *shape, sm, latency=sm.dram_latency) if from_far else later
     if later is None or first is None:
         return None
     if first.cycles < later.cycles:
@@ -194,7 +195,7 @@ def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, 
     # The share of the iterations in which data comes from DRAM when the caches are cold.
     per_line = (step.sectors / step.work for step in loop.steps if step.sectors and step.work)
     from_dram = min(1.0, max(per_line, default=0.0) / _FETCHED)
-    share = min(1.0, 1 / wave.times) * from_dram
+    share = from_dram * (1.0 if loop.streams else min(1.0, 1 / wave.times))
 
     def mean(of: Callable[[SteadyState], float]) -> float:
         return sum(part * of(one) for part, one in ((share, first), (1 - share, later)))

@@ -29,7 +29,7 @@ def round_trip(
     none, or its iteration is too long for one step along K, it is the loop with the most FFMA.
     runs: executions of every block.
     """
-    inner = main_loop(function)
+    inner = main_loop(function) or _summing_loop(function)
     if inner is None:
         return None
     around = (
@@ -43,6 +43,21 @@ def round_trip(
         if path := _path(function, loop, runs):
             return loop, tuple(path)
     return None
+
+
+def _summing_loop(function: SassFunction) -> Loop | None:
+    """The innermost loop with the most FADD, for kernels that multiply nothing in a loop."""
+    sums = {loop: _sums(loop_code(function, loop)) for loop in function.loops}
+    innermost = (
+        loop
+        for loop in sums
+        if sums[loop] and not any(sums[o] and set(o.blocks) < set(loop.blocks) for o in sums)
+    )
+    return max(innermost, key=lambda loop: sums[loop], default=None)
+
+
+def _sums(code: Sequence[SassInstruction]) -> int:
+    return sum(item.base == "FADD" for item in code)
 
 
 def _path(function: SassFunction, loop: Loop, runs: Sequence[float]) -> list[SassInstruction]:
@@ -117,6 +132,7 @@ class MainLoop(Record):
 
     steps: tuple[LoopStep, ...]
     rounds: float  # of each warp of a launch
+    streams: bool = False  # what it loads always comes from DRAM
 
     def on(self, gpu: Gpu) -> tuple[LoopStep, ...]:
         """The steps with the time that this GPU's tensor cores take, one for each scheduler."""
@@ -148,13 +164,15 @@ def main_loop_steps(function: SassFunction, sample: LaunchSample, factor: float)
     times = {
         item.address: runs[index] for index in loop.blocks for item in function.of_block(index)
     }
-    through_shared = any(item.base in ("STS", "LDGSTS", "STSM") for item in code)
+    streams = main_loop(function) is None  # each value is read once
+    through_shared = streams or any(item.base in ("STS", "LDGSTS", "STSM") for item in code)
     return MainLoop(
         steps=tuple(
             _step(item, reads, moving.get(item.address), times[item.address], through_shared)
             for item, reads in zip(code, ffma_reads(code), strict=True)
         ),
         rounds=runs[loop.head] * factor / sample.all_warps,
+        streams=streams,
     )
 
 
