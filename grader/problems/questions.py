@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -50,19 +51,30 @@ COUNTED = phrase(
 )
 
 
-def read_questions(
-    table: Path, answers: Mapping[str, Callable[[Evidence], Message]]
-) -> dict[str, Question]:
-    """The questions of a table, each with its answer."""
-    words = msgspec.toml.decode(table.read_bytes())
-    return {
-        name: Question(
-            text=Message(text=words[name]["text"]),
-            method=Message(text=words[name]["method"], args={"counts": COUNTED}),
-            answer=answer,
-        )
-        for name, answer in answers.items()
-    }
+class QuestionTable:
+    """Questions by name, and the sentences from which their answers choose."""
+
+    def __init__(self, path: Path) -> None:
+        self._rows: dict[str, Any] = msgspec.toml.decode(path.read_bytes())
+
+    def questions(
+        self, answers: Mapping[str, Callable[[Evidence], Message]]
+    ) -> dict[str, Question]:
+        return {
+            name: Question(
+                text=Message(text=self._rows[name]["text"]),
+                method=Message(text=self._rows[name]["method"], args={"counts": COUNTED}),
+                answer=answer,
+            )
+            for name, answer in answers.items()
+        }
+
+    def say(self, name: str, /, **args: int | float | str | Message) -> Message:
+        """Fill in a sentence: "tiling.saved"; a pair of them is for one and for many."""
+        question, _, own = name.partition(".")
+        found = self._rows[question]["said"][own]
+        one, many = (found, None) if isinstance(found, str) else found
+        return Message(text=one, plural=many).given(**args)
 
 
 def limit_words(held: base.Occupancy) -> Message:

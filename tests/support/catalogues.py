@@ -128,11 +128,13 @@ def _of_commands() -> Iterator[str]:
         yield from (row[2]["shown"] for row in told if row[2:] and row[2].get("shown"))
 
 
-def _of_tables() -> Iterator[str]:
+def _of_tables() -> Iterator[str | tuple[str, ...]]:
     for name, fields in (("questions", ("text", "method")), ("obstacles", ("what", "remedy"))):
         for table in ROOT.glob(f"grader/**/{name}.toml"):
-            rows = msgspec.toml.decode(table.read_bytes()).values()
-            yield from (row[field] for row in rows for field in fields if row[field] != "{words}")
+            for row in msgspec.toml.decode(table.read_bytes()).values():
+                texts = (*(row[field] for field in fields), *row.get("said", {}).values())
+                found = (tuple(each) if isinstance(each, list) else each for each in texts)
+                yield from (each for each in found if each != "{words}")
 
 
 # Three English words in a row are a sentence that nobody translated.
