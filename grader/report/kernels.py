@@ -19,9 +19,12 @@ from grader.base import occupancy
 from grader.explain import SassFunction, main_loop_code
 from grader.problems import limit_words
 from grader.report import formatting as text
+from grader.report.bounds import SENTENCES
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import NOTHING, Message, clauses, phrase, verbatim
 from ptxsim.records import Record
+
+_say = SENTENCES.say
 
 
 class KernelRow(Record):
@@ -86,43 +89,17 @@ def loop_sentence(loop: base.SassLoop) -> Message:
     done, what = (loop.tensor, "HMMA") if loop.tensor else (loop.ffma, "FFMA")
     if any(entry.kind == "HGMMA" for entry in loop.mix):
         what = "HGMMA"
-    parts = [
-        phrase(
-            "{instructions} instructions, {done} of them {what} ({share:.1f} %; {per:.3g} "
-            "instructions for each), {sums} sums, {steps} products for each sum",
-            instructions=loop.instructions,
-            done=done,
-            what=what,
-            share=100 * done / loop.instructions,
-            per=loop.instructions / max(done, 1),
-            sums=loop.accumulators,
-            steps=loop.unroll,
-        )
-    ]
+    per, share = loop.instructions / max(done, 1), 100 * done / loop.instructions
+    mix = _say("loop.mix", instructions=loop.instructions, done=done, what=what, share=share)
+    parts = [mix.given(per=per, sums=loop.accumulators, steps=loop.unroll)]
     if loop.bank_conflicts:
-        waits = phrase("{cycles} cycles of waiting for register banks", cycles=loop.bank_conflicts)
-        parts.append(waits)
+        parts.append(_say("loop.banks", cycles=loop.bank_conflicts))
     if loop.stall_cycles is not None:
-        alone = phrase("a warp alone needs {cycles} cycles or more", cycles=loop.stall_cycles)
-        parts.append(alone)
+        parts.append(_say("loop.alone", cycles=loop.stall_cycles))
     return clauses(parts)
 
 
 # --- machine -----------------------------------------------------------------------------------
-
-_LEGEND = phrase(
-    "stall: cycles before the warp's next instruction (control code); w: result guarded by this "
-    "scoreboard; ?: waits for these scoreboards"
-)
-
-
-_CLASSES = {
-    str(words): words
-    for words in (
-        *(phrase("integer"), phrase("move"), phrase("branch"), phrase("synchronise")),
-        *(phrase("float"), phrase("convert"), phrase("other")),
-    )
-}
 
 
 def render(
@@ -147,30 +124,19 @@ def render(
 def _kernel(
     kernel: base.KernelSass, sources: Mapping[str, str], language: base.Language
 ) -> Iterator[RenderableType]:
-    count = phrase(
-        "{arch}, {instructions} instructions", arch=kernel.arch, instructions=kernel.instructions
-    )
-    yield Text.assemble(
-        (text.clean(kernel_name(kernel.name)), "bold"), (f"  {language(count)}", "dim")
-    )
+    count = language(_say("kernel.count", arch=kernel.arch, instructions=kernel.instructions))
+    yield Text.assemble((text.clean(kernel_name(kernel.name)), "bold"), (f"  {count}", "dim"))
     warnings = []
     if kernel.local_loads or kernel.local_stores:
-        spilled = phrase(
-            "local memory: {loads} loads (LDL), {stores} stores (STL): registers that were "
-            "spilled, or an array indexed by a variable",
-            loads=kernel.local_loads,
-            stores=kernel.local_stores,
-        )
-        warnings.append(spilled)
+        warnings.append(_say("kernel.local", loads=kernel.local_loads, stores=kernel.local_stores))
     if kernel.tensor:
-        warnings.append(phrase("tensor cores: {opcodes}", opcodes=", ".join(kernel.tensor)))
+        warnings.append(_say("kernel.tensor", opcodes=", ".join(kernel.tensor)))
     for warning in warnings:
         yield Text(f"  {language(warning)}", style="bold yellow")
     if kernel.loop is None:
-        yield Text("  " + language(phrase("no loop with FFMA in it")))
+        yield Text(f"  {language(_say('kernel.no-loop'))}")
         return
-    loop = phrase("main loop: {loop}", loop=loop_sentence(kernel.loop))
-    yield Text(f"  {language(loop)}")
+    yield Text(f"  {language(_say('kernel.loop', loop=loop_sentence(kernel.loop)))}")
     yield Padding(_mix(kernel.loop, language), (0, 0, 0, 2), expand=False)
     yield Padding(_lines(kernel.loop, sources, language), (0, 0, 0, 2), expand=False)
 
@@ -185,7 +151,7 @@ def _mix(loop: base.SassLoop, language: base.Language) -> Table:
         share = f"{100 * entry.count / loop.instructions:.1f} %"
         for_each = f"{entry.count / max(loop.tensor or loop.ffma, 1):.3g}"
         table.add_row(
-            language(_CLASSES.get(entry.kind) or verbatim(entry.kind)),
+            language(SENTENCES.words("instruction", entry.kind)),
             str(entry.count),
             share,
             for_each,
@@ -221,7 +187,7 @@ def source_line(sources: Mapping[str, str], file: str | None, line: int | None) 
 def _listing(
     function: SassFunction, sources: Mapping[str, str], language: base.Language
 ) -> Iterator[RenderableType]:
-    yield Text(language(_LEGEND), style="dim")
+    yield Text(language(_say("kernel.legend")), style="dim")
     for (file, line), items in groupby(main_loop_code(function), lambda i: (i.file, i.line)):
         if line is not None:
             source = source_line(sources, file, line)

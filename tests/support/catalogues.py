@@ -128,11 +128,16 @@ def _of_commands() -> Iterator[str]:
         yield from (row[2]["shown"] for row in told if row[2:] and row[2].get("shown"))
 
 
+# By the name of a table: the fields of its rows, or () where a row holds sentences by name.
+_TABLES = (("questions", ("text", "method")), ("obstacles", ("what", "remedy")), ("sentences", ()))
+
+
 def _of_tables() -> Iterator[str | tuple[str, ...]]:
-    for name, fields in (("questions", ("text", "method")), ("obstacles", ("what", "remedy"))):
+    for name, fields in _TABLES:
         for table in ROOT.glob(f"grader/**/{name}.toml"):
             for row in msgspec.toml.decode(table.read_bytes()).values():
-                texts = (*(row[field] for field in fields), *row.get("said", {}).values())
+                said = row.get("said", {}) if fields else row
+                texts = (*(row[field] for field in fields), *said.values())
                 found = (tuple(each) if isinstance(each, list) else each for each in texts)
                 yield from (each for each in found if each != "{words}")
 
