@@ -16,13 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from grader.base import MachineError, one_line
-from grader.report import Highlighter, Line, page
+from grader.report import Highlighter, Line, page, table
 from ptxsim.records import Record
 
 RUN = 25  # characters of tokenised code that must be equal to count as shared
@@ -218,15 +216,16 @@ def terminal(pairs: Sequence[SimilarPair], count: int) -> RenderableType:
     """count: how many submissions were compared."""
     if not pairs:
         return Text(f"{count} submissions: no suspiciously similar pairs")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for _ in range(2):
-        table.add_column("submission", no_wrap=True)
-        table.add_column("shared", justify="right", no_wrap=True)
-    for pair in pairs:
-        one, other = pair.one, pair.other
-        names = Text(one_line(one.student)), Text(one_line(other.student))
-        table.add_row(names[0], _percent(one), names[1], _percent(other))
-    return Group(table, "", Text(CAUTION, style="dim"))
+    rows = (
+        [
+            cell
+            for side in (pair.one, pair.other)
+            for cell in (Text(one_line(side.student)), _percent(side))
+        ]
+        for pair in pairs
+    )
+    shown = table(("submission", "shared") * 2, rows, words=(0, 2), whole=range(4))
+    return Group(shown, "", Text(CAUTION, style="dim"))
 
 
 def _percent(side: PairSide) -> str:

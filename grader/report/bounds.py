@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from grader import base
-from grader.problems import Sentences
+from grader.report.formatting import SENTENCES
 from ptxsim.message import Message, clauses, listed, verbatim
 
-SENTENCES = Sentences.of(Path(__file__).with_name("sentences.toml"))
 _say = SENTENCES.say
 
 

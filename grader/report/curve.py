@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from grader.base import CaseResult, Language, Piece, Result, Score, SizeCurve, size_text
 from grader.judge import mean_points, most, points_at
-from grader.report.bounds import SENTENCES
 from grader.report.drawing import WIDTH, Picture, dot, level, line, polyline, svg, text
+from grader.report.formatting import SENTENCES
 from ptxsim.message import NOTHING, Message, clauses, phrase
 from ptxsim.records import Record
 

@@ -37,10 +37,13 @@ def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") 
     )
 
 
-def rect(x: float, y: float, width: float, height: float, kind: str) -> Markup:
-    return Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"/>').format(
-        x, y, width, height, kind
-    )
+def rect(
+    x: float, y: float, width: float, height: float, kind: str, opacity: float | None = None
+) -> Markup:
+    filled = Markup("") if opacity is None else Markup(' fill-opacity="{:.2f}"').format(opacity)
+    return Markup(
+        '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"{}/>'
+    ).format(x, y, width, height, kind, filled)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from grader import base
-from grader.report.bounds import SENTENCES
+from grader.problems import Sentences
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import clean as clean
 from ptxsim.findings.remarks import place as place
@@ -17,6 +18,7 @@ from ptxsim.findings.remarks import source_line as source_line
 from ptxsim.message import NOTHING, Message, clauses, counted, listed, phrase, verbatim
 from ptxsim.records import Record
 
+SENTENCES = Sentences.of(Path(__file__).with_name("sentences.toml"))
 _say = SENTENCES.say
 VERDICT_WORDS = {
     base.Verdict.AC: phrase("accepted"),

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from markupsafe import Markup
 
 from grader.base import Finding, Result, SizeGroup, Verdict, kind_words
-from grader.report.bounds import SENTENCES
 from grader.report.drawing import coloured
-from grader.report.formatting import VERDICT_WORDS, clean
+from grader.report.formatting import SENTENCES, VERDICT_WORDS, clean
 from ptxsim.findings.finding import LineCount
 from ptxsim.findings.remarks import CONTEXT
 from ptxsim.message import Message, counted, listed, phrase

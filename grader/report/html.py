@@ -10,7 +10,7 @@ from grader import base
 from grader.explain import advice_title
 from grader.report import charts, curve
 from grader.report import formatting as text
-from grader.report.bounds import SENTENCES, scored_speed
+from grader.report.bounds import scored_speed
 from grader.report.drawing import Picture
 from grader.report.groups import Highlighter, Line, group_sentence, group_sentences
 from grader.report.kernels import kernel_rows
@@ -242,7 +242,7 @@ def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[Message, str, Message], 
         "flops": f"{total('flops') / issued:.3g}" if issued else "–",
         "wavefronts": f"{total('shared_wavefronts') / shared:.3g}" if shared else "",
     }
-    say = SENTENCES.say
+    say = text.SENTENCES.say
     return tuple(
         (say(f"traffic.{name}"), value, say(f"traffic.{name}-why"))
         for name, value in values.items()

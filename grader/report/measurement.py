@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from grader import base
-from grader.report.bounds import SENTENCES
-from grader.report.formatting import clean, two_speeds
+from grader.report.formatting import SENTENCES, clean, two_speeds
 from grader.run import TARGET_HALF_WIDTH, few
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import Message, clauses, listed, phrase, verbatim

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -19,6 +18,7 @@ from grader.report.curve import next_sentence
 from grader.report.groups import group_sentences
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
+from grader.report.tables import table
 from grader.report.why import advice_in_brief, advice_sentence, advice_shown
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import kernel_name
@@ -129,25 +129,23 @@ def _log(log: str, language: base.Language) -> Text:
 def _cases(
     problem: base.ProblemInfo, cases: tuple[base.CaseResult, ...], language: base.Language
 ) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(text.size_header(problem), no_wrap=True)
-    table.add_column(language(phrase("verdict")), no_wrap=True)
-    wrong = any(map(text.wrong, cases))
-    if wrong:
-        table.add_column(language(phrase("wrong")), justify="right")
-    table.add_column(language(phrase("error / tolerance")), justify="right")
-    table.add_column(language(phrase("seconds")), justify="right", no_wrap=True)
+    wrong = (phrase("wrong"),) if any(map(text.wrong, cases)) else ()
+    header = (phrase("verdict"), *wrong, phrase("error / tolerance"), phrase("seconds"))
+    rows: list[tuple[str | Text, ...]] = []
     for case in cases:
         verdict = case.verdict
         style = _STYLES.get(verdict, "bold red") if verdict else "dim"
-        table.add_row(
-            base.size_text(case.size),
-            Text(verdict.value if verdict else language(phrase("not run")), style=style),
-            *([language(text.wrong(case))] if wrong else []),
-            language(text.error_ratio(case)),
-            f"{case.seconds:.2f}" if case.seconds is not None else "",
+        rows.append(
+            (
+                base.size_text(case.size),
+                Text(verdict.value if verdict else language(phrase("not run")), style=style),
+                *([language(text.wrong(case))] if wrong else []),
+                language(text.error_ratio(case)),
+                f"{case.seconds:.2f}" if case.seconds is not None else "",
+            )
         )
-    return table
+    names = (text.size_header(problem), *map(language, header))
+    return table(names, rows, words=(0, 1), whole=(0, 1, len(header)))
 
 
 def _messages(
@@ -292,23 +290,18 @@ def _advised(advice: base.Advice, words: str, language: base.Language) -> Iterat
 
 
 def _kernels(rows: tuple[KernelRow, ...], language: base.Language) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(language(phrase("kernel")), no_wrap=True)
-    numbers = (phrase("block"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
-    for name in numbers:
-        table.add_column(language(name), justify="right")
-    table.add_column(language(phrase("warps on an SM (limit)")))
-    for row in rows:
-        spilled = row.kernel.spill_bytes
-        table.add_row(
+    figures = (phrase("block"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
+    header = (phrase("kernel"), *figures, phrase("warps on an SM (limit)"))
+    cells = (
+        (
             Text(text.clean(kernel_name(row.kernel.name))),
-            row.block,
-            str(row.kernel.registers),
-            str(row.shared_bytes),
-            Text(str(spilled), style="bold yellow" if spilled else ""),
+            *(row.block, str(row.kernel.registers), str(row.shared_bytes)),
+            Text(str(spilled := row.kernel.spill_bytes), style="bold yellow" if spilled else ""),
             language(row.resident),
         )
-    return table
+        for row in rows
+    )
+    return table(map(language, header), cells, words=(0, 5), whole=(0,))
 
 
 def _indented(part: RenderableType) -> Padding:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from grader.base import Advice, Dims, Result, StoreError, Verdict
 from grader.explain import advice_title
-from grader.report import clean, kernel_rows
+from grader.report import kernel_rows
 from grader.results import Stored, kept_sources, store
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import Message, phrase
@@ -209,25 +209,3 @@ def main_kernel(result: Result) -> MainKernel | None:
         tile=f"{tile.rows}×{tile.columns}" if tile and tile.rows and tile.columns else "",
         resident=row.resident,
     )
-
-
-# --- markdown ----------------------------------------------------------------------------------
-
-
-def markdown_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[int]
-) -> list[str]:
-    """Its lines. words: the columns that hold words; others hold numbers."""
-    marks = ["---" if i in words else "---:" for i, _ in enumerate(header)]
-    body = [_row([plain(cell) for cell in row]) for row in rows]
-    return [_row([plain(cell) for cell in header]), _row(marks), *body]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def plain(words: str) -> str:
-    """A student's text cannot end a cell, nor be markup."""
-    escaped = "".join(f"\\{char}" if char in "\\|`*_[]<>#" else char for char in clean(words))
-    return " ".join(escaped.split())
