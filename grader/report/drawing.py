@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from markupsafe import Markup, escape
@@ -71,13 +72,13 @@ class Picture(Record):
     image: Markup
 
 
-class Bar(Record):
+class Bar(NamedTuple):
     """One bar of ``bars``."""
 
     name: str
     value: float  # in any unit, the same for all bars of a picture
     words: str  # beside it
-    kind: str  # class in the style sheet
+    kind: str = "base"  # class in the style sheet
 
 
 def bars(rows: Sequence[Bar], title: str) -> Markup:
