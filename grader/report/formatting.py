@@ -15,7 +15,7 @@ from ptxsim.findings.remarks import clean as clean
 from ptxsim.findings.remarks import place as place
 from ptxsim.findings.remarks import places as places
 from ptxsim.findings.remarks import source_line as source_line
-from ptxsim.message import NOTHING, Message, clauses, counted, listed, phrase, verbatim
+from ptxsim.message import NOTHING, Message, clauses, listed, phrase, verbatim
 from ptxsim.records import Record
 
 SENTENCES = Sentences.of(Path(__file__).with_name("sentences.toml"))
@@ -64,14 +64,8 @@ def told(cases: Sequence[base.CaseResult]) -> tuple[Told, ...]:
 
 def _some_sizes(cases: Sequence[base.CaseResult]) -> Message:
     names = listed(verbatim(base.size_text(case.size)) for case in cases[:_NAMED])
-    if len(cases) <= _NAMED:
-        return names
-    return counted(
-        "{names} and {count} more size",
-        "{names} and {count} more sizes",
-        len(cases) - _NAMED,
-        names=names,
-    )
+    more = len(cases) - _NAMED
+    return _say("sizes.more", count=more, names=names) if more > 0 else names
 
 
 def passing(cases: Sequence[base.CaseResult]) -> Message:
@@ -79,9 +73,9 @@ def passing(cases: Sequence[base.CaseResult]) -> Message:
     sizes = _some_sizes(cases)
     errors = [case for case in cases if case.error and case.error.max is not None]
     if not errors:
-        return phrase("{sizes}: right", sizes=sizes)
+        return _say("sizes.right", sizes=sizes)
     worst = max((error_ratio(case) for case in errors), key=lambda ratio: float(str(ratio)))
-    return phrase("{sizes}: right, error / tolerance at most {worst}", sizes=sizes, worst=worst)
+    return _say("sizes.right-at-most", sizes=sizes, worst=worst)
 
 
 def _without_amounts(message: Message) -> Message:
@@ -132,18 +126,9 @@ def telling_maps(cases: Sequence[base.CaseResult]) -> list[tuple[base.CaseResult
 def picture_caption(case: base.CaseResult, error: base.ErrorStats) -> Message:
     """Explain a map of wrong elements: ``C of 64×64×32, each sign is 2×2 elements``."""
     edge = error.tile_edge
-    if edge <= 1:
-        each = phrase("one element")
-    elif len(error.shape) == 2:
-        each = phrase("{edge}×{edge} elements", edge=edge)
-    else:
-        each = phrase("{edge} elements in a row", edge=edge)
-    return phrase(
-        "{operand} of {size}; each sign is {elements}",
-        operand=error.operand,
-        size=base.size_text(case.size),
-        elements=each,
-    )
+    each = "element" if edge <= 1 else "tile" if len(error.shape) == 2 else "row"
+    size, elements = base.size_text(case.size), _say(f"map.{each}", edge=edge)
+    return _say("map.caption", operand=error.operand, size=size, elements=elements)
 
 
 def mismatch(case: base.CaseResult) -> Message:
@@ -151,12 +136,8 @@ def mismatch(case: base.CaseResult) -> Message:
     first = case.error.first_mismatch if case.error else None
     if first is None:
         return NOTHING
-    return phrase(
-        "first wrong element: {element} is {got}, should be {want:.7g}",
-        element=base.element_words(first.element),
-        got=first.got_text,
-        want=first.want,
-    )
+    element = base.element_words(first.element)
+    return _say("mismatch.first", element=element, got=first.got_text, want=first.want)
 
 
 def fix_first(result: base.Result) -> Message:
@@ -166,19 +147,14 @@ def fix_first(result: base.Result) -> Message:
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     first = []
     if failed:
-        first.append(
-            phrase("{size}: {what}", size=base.size_text(failed.size), what=failed.message)
-        )
+        size = base.size_text(failed.size)
+        first.append(_say("fix.size", size=size, what=failed.message))
     # On a GPU the values may be right although the simulator found why they need not be.
     errors = [each for each in result.findings if each.severity is Severity.ERROR and each.line]
     places = [f"{each.file}:{each.line}" for each in errors]
     if errors and not any(place in str(said) for place in places for said in first):
-        kind = base.kind_words(errors[0].kind)
-        first.append(phrase("{kind} at {place}", kind=kind, place=places[0]))
-    what = clauses(first)
-    if not what:
-        return NOTHING
-    return phrase("No advice on speed before every size is right. First {what}", what=what)
+        first.append(_say("fix.place", kind=base.kind_words(errors[0].kind), place=places[0]))
+    return _say("fix.first", what=clauses(first)) if first else NOTHING
 
 
 def standing(standing: base.Standing, problem: base.ProblemInfo) -> Message:

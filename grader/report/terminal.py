@@ -23,8 +23,9 @@ from grader.report.why import advice_in_brief, advice_sentence, advice_shown
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import kernel_name
 from ptxsim.findings.remarks import excerpt, neighbours
-from ptxsim.message import counted, phrase, verbatim
+from ptxsim.message import phrase, verbatim
 
+_say = text.SENTENCES.say
 Detail = Literal["verdict", "brief", "all"]
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
 _MESSAGES = 6  # about sizes
@@ -97,12 +98,9 @@ def verdict_text(verdict: base.Verdict, language: base.Language = base.ENGLISH) 
 
 def _headline(result: base.Result, language: base.Language) -> Text:
     on_cpu = result.environment.device == "cpu"
-    where = phrase(
-        "({lab}, {where}, sandbox: {sandbox})",
-        lab=result.lab.id,
-        where=phrase("simulator on the CPU") if on_cpu else verbatim("GPU"),
-        sandbox=result.environment.sandbox,
-    )
+    device = phrase("simulator on the CPU") if on_cpu else verbatim("GPU")
+    where = _say("terminal.where", lab=result.lab.id, where=device)
+    where = where.given(sandbox=result.environment.sandbox)
     return Text.assemble(
         (base.one_line(result.submission.student), "bold"),
         ": ",
@@ -114,11 +112,7 @@ def _headline(result: base.Result, language: base.Language) -> Text:
 def _log(log: str, language: base.Language) -> Text:
     lines = text.clean(log).split("\n")
     if len(lines) > _LOG_LINES:
-        hidden = counted(
-            "… {count} more line in the result document",
-            "… {count} more lines in the result document",
-            len(lines) - _LOG_LINES,
-        )
+        hidden = _say("terminal.lines", count=len(lines) - _LOG_LINES)
         lines = [*lines[:_LOG_LINES], language(hidden)]
     return Text.from_ansi(coloured("\n".join(lines)))
 
@@ -159,12 +153,7 @@ def _messages(
         words = phrase("{sizes}: {what}", sizes=each.sizes, what=each.message)
         yield Text(text.clean(language(words)))
     if len(messages) > _MESSAGES:
-        more = counted(
-            "… and {count} more message in the result document",
-            "… and {count} more messages in the result document",
-            len(messages) - _MESSAGES,
-        )
-        yield Text(language(more))
+        yield Text(language(_say("terminal.messages", count=len(messages) - _MESSAGES)))
 
 
 def _wrong_values(
@@ -178,12 +167,7 @@ def _wrong_values(
         words = phrase("{size}: {what}", size=base.size_text(case.size), what=text.mismatch(case))
         yield Text(language(words))
     if len(wrong) > most:
-        more = counted(
-            "… and {count} more size with wrong elements",
-            "… and {count} more sizes with wrong elements",
-            len(wrong) - most,
-        )
-        yield Text(language(more))
+        yield Text(language(_say("terminal.wrong-sizes", count=len(wrong) - most)))
     for case, error in text.telling_maps(wrong)[:_PICTURES]:
         caption = text.picture_caption(case, error)
         legend = phrase("{picture}: . right, + partly wrong, # wrong", picture=caption)
@@ -208,25 +192,16 @@ def _findings(
     for group in groups[:most]:
         first = group[0]
         yield ""
-        what = phrase(
-            "{severity}: {kind}: ",
-            severity=base.severity_words(first.severity),
-            kind=base.kind_words(first.kind),
-        )
-        yield Text.assemble(
-            (language(what), _SEVERITIES[first.severity]), text.clean(language(first.message))
-        )
+        kind, severity = base.kind_words(first.kind), base.severity_words(first.severity)
+        head = language(_say("terminal.finding", severity=severity, kind=kind))
+        words = text.clean(language(first.message))
+        yield Text.assemble((head, _SEVERITIES[first.severity]), words)
         if where := text.places(group):
             yield _indented(Text(text.clean(language(where)), style="dim"))
         if lines := _excerpt(group, sources):
             yield _indented(lines)
     if hidden := sum(map(len, groups[most:])):
-        more = counted(
-            "… and {count} more finding in the result document",
-            "… and {count} more findings in the result document",
-            hidden,
-        )
-        yield Text("\n" + language(more))
+        yield Text("\n" + language(_say("terminal.findings", count=hidden)))
 
 
 def _excerpt(group: list[base.Finding], sources: Mapping[str, str]) -> Text:
@@ -279,9 +254,8 @@ def _next_step(result: base.Result, language: base.Language) -> Iterator[Rendera
 def _advised(advice: base.Advice, words: str, language: base.Language) -> Iterator[RenderableType]:
     """One idea; its command has a line of its own, where no terminal breaks it."""
     place = f"{text.source_line(advice.file, advice.line)}: " if advice.file else ""
-    yield Text.assemble(
-        (language(phrase("next: ")), "bold cyan"), text.clean(place), text.clean(words)
-    )
+    head = (language(phrase("next: ")), "bold cyan")
+    yield Text.assemble(head, text.clean(place), text.clean(words))
     if shown := advice_shown(advice):
         yield _indented(Text(language(shown)))
 
