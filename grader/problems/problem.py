@@ -207,12 +207,8 @@ class Problem(ABC):
         if own.recomputed is Problem.recomputed and inputs > _MOST_RECOMPUTED:
             return phrase(
                 "{size} has {count} inputs, and the host computes again from at most {most}: give "
-                "{problem} a method recomputed, or ask for smaller sizes",
-                size=str(size),
-                count=inputs,
-                most=_MOST_RECOMPUTED,
-                problem=own.__name__,
-            )
+                "{problem} a method recomputed, or ask for smaller sizes"
+            ).given(size=str(size), count=inputs, most=_MOST_RECOMPUTED, problem=own.__name__)
         copies = own.baselines is Problem.baselines and own.on_gpu is Problem.on_gpu
         if copies and self.unit.of == "operations":
             return phrase(

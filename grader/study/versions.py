@@ -95,9 +95,7 @@ def make_version(
         speed=speed,
         kernel=kernel,
         kernels=kernels,
-        diff=_diff(before.sources, each.sources)
-        if before and before.sources is not None and each.sources is not None
-        else None,
+        diff=_diff(before.sources if before else None, each.sources),
         changed=tuple(_changes(earlier, kernel, kernels)),
         advice=result.explanation.advice if result.explanation else (),
         followed=_followed(result, given),
@@ -142,7 +140,9 @@ def _changes(
             yield what.given(before=before, after=after)
 
 
-def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> Diff:
+def _diff(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> Diff | None:
+    if before is None or after is None:
+        return None
     added = removed = 0
     exact = True
     files = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]

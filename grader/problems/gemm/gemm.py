@@ -18,17 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.problems.gemm import layout as formats
 from grader.problems.gemm.fragments import misplaced, say
-from grader.problems.gemm.layout import (
-    FORMATS,
-    Format,
-    Layout,
-    Sum,
-    evidence,
-    header,
-    input_values,
-    tolerance,
-)
+from grader.problems.gemm.layout import FORMATS, Format, Layout, Sum, tolerance
 from grader.problems.gemm.questions import QUESTIONS
 from grader.problems.inputs import Places, Source
 from grader.problems.operands import OnGpu, Operand, Tools
@@ -114,12 +106,8 @@ class Gemm(Problem):
         type_, layout = self.numbers.words, self.layout.words
         if self.numbers.roundoff is None:
             return phrase("C = A·B in {type}, {layout}", type=type_, layout=layout)
-        return phrase(
-            "C = A·B in {type}, sums in {sums}, {layout}",
-            type=type_,
-            sums=FORMATS[self.sums].words,
-            layout=layout,
-        )
+        words = phrase("C = A·B in {type}, sums in {sums}, {layout}", type=type_, layout=layout)
+        return words.given(sums=FORMATS[self.sums].words)
 
     @property
     def interface(self) -> Interface:
@@ -127,7 +115,7 @@ class Gemm(Problem):
         return Interface(
             main=self.numbers.main,
             header="gemm.cuh",
-            text=header(self.layout, self.numbers),
+            text=formats.header(self.layout, self.numbers),
             vectors=(element, element, element),
             dims=3,
             element=element,
@@ -136,7 +124,7 @@ class Gemm(Problem):
 
     def operands(self, size: Size) -> tuple[Operand, ...]:
         m, n, k = size.extents
-        element, values = self.numbers.element, input_values(self.numbers, self.sums, k)
+        element, values = self.numbers.element, formats.input_values(self.numbers, self.sums, k)
         a, b = (
             Operand(name=name, role="in", shape=shape, order=order, element=element, values=values)
             for name, shape, order in (("A", (m, k), self.layout.A), ("B", (k, n), self.layout.B))
@@ -225,7 +213,7 @@ class Gemm(Problem):
         return _FEWEST_OPERATIONS * operations, read
 
     def from_a_library(self, names: Collection[str], files: Collection[str]) -> Message | None:
-        return evidence(names, files)
+        return formats.evidence(names, files)
 
     def on_gpu(self, tools: Tools) -> OnGpu:
         from grader.problems.gemm.on_gpu import GemmOnGpu

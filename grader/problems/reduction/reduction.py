@@ -106,15 +106,12 @@ class Reduction(Problem):
             return Cause(words=words, outputs=outputs, tolerance=tolerance(n))
 
         for kept in sorted({n // block * block for block in _BLOCKS} - {n}, reverse=True):
-            missing = phrase(
-                "the last {missing} of n = {n} elements are missing", missing=n - kept, n=n
-            )
+            missing = phrase("the last {missing} of n = {n} elements are missing", n=n)
+            missing = missing.given(missing=n - kept)
             yield cause(missing if kept else phrase("nothing was added up"), kept)
         for first in sorted({block for block in _BLOCKS if block < n}):
-            words = phrase(
-                "only the first {first} of n = {n} elements were added up", first=first, n=n
-            )
-            yield cause(words, first)
+            words = phrase("only the first {first} of n = {n} elements were added up", n=n)
+            yield cause(words.given(first=first), first)
 
     # --- fast or slow ---
 
