@@ -204,14 +204,6 @@ _SOURCES = 300_000  # bytes of highlighted lines
 _LINE = 60  # bytes that the page adds to a line
 
 
-class _Column(Record):
-    """One submission of a pair as the page shows it."""
-
-    student: str
-    share: float
-    sources: dict[str, tuple[Line, ...]]  # by file; () when too long to show
-
-
 def terminal(pairs: Sequence[SimilarPair], count: int) -> RenderableType:
     """count: how many submissions were compared."""
     if not pairs:
@@ -235,11 +227,11 @@ def _percent(side: PairSide) -> str:
 def html(pairs: Sequence[SimilarPair], works: Sequence[ComparedWork]) -> str:
     """The pairs, each with both sources side by side."""
     files = {work.student: work.files for work in works}
-    shown: list[tuple[_Column, ...]] = []
+    shown = []
     room = _SOURCES
     for pair in pairs[:_LISTED]:
-        columns = tuple(_column(side, files[side.student]) for side in (pair.one, pair.other))
-        texts = (lines for column in columns for lines in column.sources.values())
+        columns = [(side, _sources(side, files[side.student])) for side in (pair.one, pair.other)]
+        texts = (lines for _, sources in columns for lines in sources.values())
         room -= sum(_LINE + len(line.html.encode()) for lines in texts for line in lines)
         if room < 0:
             break
@@ -256,10 +248,10 @@ def html(pairs: Sequence[SimilarPair], works: Sequence[ComparedWork]) -> str:
     )
 
 
-def _column(side: PairSide, files: Mapping[str, str]) -> _Column:
+def _sources(side: PairSide, files: Mapping[str, str]) -> dict[str, tuple[Line, ...]]:
+    """Mark the shared lines of every file; () of one that is too long to show."""
     highlighter = Highlighter(files)
     marked: dict[str, set[int]] = {name: set() for name in files}
     for passage in side.passages:
         marked[passage.file].update(range(passage.first, passage.last + 1))
-    sources = {name: highlighter.marked(name, lines) for name, lines in marked.items()}
-    return _Column(student=side.student, share=side.share, sources=sources)
+    return {name: highlighter.marked(name, lines) for name, lines in marked.items()}

@@ -92,17 +92,12 @@ def updated(path: Path) -> str:
 
 
 def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str | None]]:
-    settings = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["tool"]["babel"][
-        "mappings"
-    ]
-    methods = [(each["pattern"], each["method"]) for each in settings]
+    project = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())
+    settings = {each.pop("pattern"): each for each in project["tool"]["babel"]["mappings"]}
+    methods = [(pattern, each.pop("method")) for pattern, each in settings.items()]
     options = {
-        each["pattern"]: {
-            name: str(value).lower() if isinstance(value, bool) else value
-            for name, value in each.items()
-            if name not in ("pattern", "method")
-        }
-        for each in settings
+        pattern: {name: str(value).lower() for name, value in each.items()}  # true, as Babel has it
+        for pattern, each in settings.items()
     }
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
     tables = (*(each.sentence for each in REFUSALS), *known_words().values())
@@ -129,17 +124,17 @@ def _of_commands() -> Iterator[str]:
 
 
 # By the name of a table: the fields of its rows, or () where a row holds sentences by name.
-_TABLES = (("questions", ("text", "method")), ("obstacles", ("what", "remedy")), ("sentences", ()))
+_TABLES = {"questions": ("text", "method"), "obstacles": ("what", "remedy"), "sentences": ()}
 
 
 def _of_tables() -> Iterator[str | tuple[str, ...]]:
-    for name, fields in _TABLES:
+    for name, fields in _TABLES.items():
         for table in ROOT.glob(f"grader/**/{name}.toml"):
             for row in msgspec.toml.decode(table.read_bytes()).values():
                 said = row.get("said", {}) if fields else row
-                texts = (*(row[field] for field in fields), *said.values())
-                found = (tuple(each) if isinstance(each, list) else each for each in texts)
-                yield from (each for each in found if each != "{words}")
+                for text in (*(row[field] for field in fields), *said.values()):
+                    if text != "{words}":
+                        yield tuple(text) if isinstance(text, list) else text
 
 
 # Three English words in a row are a sentence that nobody translated.
