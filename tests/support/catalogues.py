@@ -16,7 +16,6 @@ from babel.messages.pofile import read_po, write_po
 
 from grader.base.finding import Kind
 from grader.base.language import Language, translated
-from grader.labs.yaml_file import known_words
 from grader.record.refusals import REFUSALS
 from grader.results.rungs import find_rungs
 from ptxsim.findings.finding import Severity
@@ -100,9 +99,11 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
         for pattern, each in settings.items()
     }
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
-    tables = (*(each.sentence for each in REFUSALS), *known_words().values())
-    words = (each.value for each in (*Kind, *Severity))
-    texts = (*(each.text for each in tables), *words, *_of_commands(), *_of_tables())
+    words = (
+        *(each.sentence.text for each in REFUSALS),
+        *(each.value for each in (*Kind, *Severity)),
+    )
+    texts = (*words, *_of_commands(), *_of_tables())
     yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
@@ -124,7 +125,12 @@ def _of_commands() -> Iterator[str]:
 
 
 # By the name of a table: the fields of its rows, or () where a row holds sentences by name.
-_TABLES = {"questions": ("text", "method"), "obstacles": ("what", "remedy"), "sentences": ()}
+_TABLES = {
+    "questions": ("text", "method"),
+    "obstacles": ("what", "remedy"),
+    "sentences": (),
+    "words": (),
+}
 
 
 def _of_tables() -> Iterator[str | tuple[str, ...]]:
