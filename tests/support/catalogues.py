@@ -99,11 +99,9 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
         for pattern, each in settings.items()
     }
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
-    words = (
-        *(each.sentence.text for each in REFUSALS),
-        *(each.value for each in (*Kind, *Severity)),
-    )
-    texts = (*words, *_of_commands(), *_of_tables())
+    refused = (each.sentence.text for each in REFUSALS)
+    words = (each.value for each in (*Kind, *Severity))
+    texts = (*refused, *words, *_of_commands(), *_of_tables())
     yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
@@ -124,17 +122,13 @@ def _of_commands() -> Iterator[str]:
         yield from (row[2]["shown"] for row in told if row[2:] and row[2].get("shown"))
 
 
-# By the name of a table: the fields of its rows, or () where a row holds sentences by name.
-_TABLES = {
-    "questions": ("text", "method"),
-    "obstacles": ("what", "remedy"),
-    "sentences": (),
-    "words": (),
-}
+# By the name of a table; the rows of the other two hold sentences by name.
+_FIELDS = {"questions": ("text", "method"), "obstacles": ("what", "remedy")}
 
 
 def _of_tables() -> Iterator[str | tuple[str, ...]]:
-    for name, fields in _TABLES.items():
+    for name in (*_FIELDS, "sentences", "words"):
+        fields = _FIELDS.get(name, ())
         for table in ROOT.glob(f"grader/**/{name}.toml"):
             for row in msgspec.toml.decode(table.read_bytes()).values():
                 said = row.get("said", {}) if fields else row
