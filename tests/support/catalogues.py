@@ -94,14 +94,11 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
     project = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())
     settings = {each.pop("pattern"): each for each in project["tool"]["babel"]["mappings"]}
     methods = [(pattern, each.pop("method")) for pattern, each in settings.items()]
-    options = {
-        pattern: {name: str(value).lower() for name, value in each.items()}  # true, as Babel has it
-        for pattern, each in settings.items()
-    }
-    yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
-    refused = (each.sentence.text for each in REFUSALS)
+    for each in settings.values():
+        each |= {name: str(value).lower() for name, value in each.items()}  # true, as Babel has it
+    yield from extract_from_dir(ROOT, methods, settings, KEYWORDS)
     words = (each.value for each in (*Kind, *Severity))
-    texts = (*refused, *words, *_of_commands(), *_of_tables())
+    texts = (*(each.sentence.text for each in REFUSALS), *words, *_of_commands(), *_of_tables())
     yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
