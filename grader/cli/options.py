@@ -135,8 +135,9 @@ class Command(Record):
 
 @cache
 def _table() -> dict[str, Any]:
-    table = Path(__file__).with_name("commands.toml").read_bytes()
-    return msgspec.toml.decode(table, type=dict[str, Any])
+    file = Path(__file__).with_name("commands.toml")
+    table: dict[str, Any] = msgspec.toml.decode(file.read_bytes())
+    return table
 
 
 @cache
