@@ -73,9 +73,8 @@ def choose_device(wanted: str, console: Console) -> str | None:
     if names:
         why = phrase("{gpu} cannot be used, {why}", gpu=names[0], why=_NO_CUPY)
     if wanted == "gpu":
-        raise MachineError.saying(
-            "--device gpu: {why}; --device cpu checks in the simulator", why=why
-        )
+        none = phrase("--device gpu: {why}; --device cpu checks in the simulator", why=why)
+        raise MachineError(none)
     say(console, phrase("{why}: kernels run in the simulator on the CPU", why=why))
     return None
 

@@ -26,10 +26,7 @@ from grader.cli.defaults import default_of
 from ptxsim.message import Message, phrase
 
 _DEFAULT = "grade"  # what is meant where no command is named
-_ALIASES = {  # of the first words
-    "result": ["report", "--no-report"],  # its name before it was a part of report
-    "version": ["--version"],
-}
+_ALIASES = {"result": ["report", "--no-report"], "version": ["--version"]}  # of the first words
 _BEGIN = phrase(
     "grade SUBMISSION…            compile it, run it, verify it, and point at bugs\n"
     "grade COMMAND [...]          see below; grade help COMMAND says more\n"
@@ -113,9 +110,8 @@ def _run(arguments: list[str], console: Console) -> int:
         name = _DEFAULT
         if not arguments[0].startswith("-"):
             options.find_submission(arguments[0], parsers)
-        parser = options.Parser(
-            prog="grade", epilog=root.format_help(), language=language, raw=True
-        )
+        known = root.format_help()
+        parser = options.Parser(prog="grade", epilog=known, language=language, raw=True)
     _describe(parser, name)
     chosen = parser.parse_args(arguments)
     status: int = import_module(f"grader.cli.{name}_command").run(chosen, console)
@@ -134,13 +130,12 @@ def _root(language: Language) -> tuple[options.Parser, dict[str, options.Parser]
     )
     title = language(phrase("other commands"))
     subparsers = root.add_subparsers(prog="grade", title=title, metavar="COMMAND [...]")
-    return root, {
-        name: subparsers.add_parser(
-            name, help=language(Message(text=command.line)), language=language
-        )
-        for name, command in options.commands().items()
-        if name != _DEFAULT
-    }
+    parsers = {}
+    for name, command in options.commands().items():
+        if name != _DEFAULT:
+            line = language(Message(text=command.line))
+            parsers[name] = subparsers.add_parser(name, help=line, language=language)
+    return root, parsers
 
 
 def _describe(parser: options.Parser, name: str) -> None:

@@ -39,7 +39,6 @@ def _lab(chosen: argparse.Namespace) -> Lab:
         lab = revealed(lab)
     if chosen.memory_mb:
         least = min(lab.limits.memory_mb, chosen.memory_mb)
-        lab = msgspec.structs.replace(
-            lab, limits=msgspec.structs.replace(lab.limits, memory_mb=least)
-        )
+        limits = msgspec.structs.replace(lab.limits, memory_mb=least)
+        lab = msgspec.structs.replace(lab, limits=limits)
     return lab

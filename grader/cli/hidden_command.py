@@ -7,13 +7,12 @@ import os
 import secrets
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from grader.base import StoreError, UsageError
 from grader.cli.console import DONE, answer
 from grader.labs import KINDS, Hidden, Lab, find_lab, load_lab
+from grader.report import table
 from ptxsim.message import phrase
 
 _SEED_BYTES = 32
@@ -29,14 +28,12 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if hidden is None:
         none = phrase("the lab {lab} has no hidden sizes; its field groups would name some")
         raise UsageError(none.given(lab=lab.id))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in ("size", "for", "weight"):
-        table.add_column(column, no_wrap=True)
-    for kind in KINDS:
-        for case in getattr(hidden, kind):
-            weight = f"{case.weight:g}" if kind == "performance" else ""
-            table.add_row(str(case.size), kind, weight)
-    console.print(table)
+    rows = [
+        (str(case.size), kind, f"{case.weight:g}" if kind == "performance" else "")
+        for kind in KINDS
+        for case in getattr(hidden, kind)
+    ]
+    console.print(table(("size", "for", "weight"), rows, words=range(3), whole=range(3)))
     return DONE
 
 

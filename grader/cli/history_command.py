@@ -30,9 +30,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     history = make_history(found, known_ladders(chosen.out, console), chosen.gpu)
     picture = render.climb(history, spoken(console))
     if picture is None and (chosen.svg or chosen.png):
-        raise UsageError(
-            phrase("--svg, --png: no version has a speed yet; there is nothing to draw")
-        )
+        none = phrase("--svg, --png: no version has a speed yet; there is nothing to draw")
+        raise UsageError(none)
     if chosen.markdown:
         shown = chosen.svg or chosen.png
         to_stdout(render.markdown(history, shown.name if shown else None, spoken(console)))

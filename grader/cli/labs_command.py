@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from grader.base import arch_of_type
 from grader.cli.console import DONE, spoken, to_stdout
 from grader.labs import DEFAULT_LAB, find_lab, load_lab, shipped_labs
+from grader.report import table
 from ptxsim.message import Message, phrase, verbatim
 
 _BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's own processes
@@ -23,20 +22,15 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         to_stdout(f"{memory} {arch}\n")
         return DONE
     language = spoken(console)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(language(phrase("lab")), no_wrap=True)
-    table.add_column(language(phrase("task")))
-    table.add_column(language(phrase("hand in")), no_wrap=True)
-    table.add_column(language(phrase("speed in")), no_wrap=True)
-    labs = shipped_labs()
+    header = (phrase("lab"), phrase("task"), phrase("hand in"), phrase("speed in"))
+    labs, rows = shipped_labs(), []
     for name in sorted(labs, key=lambda name: labs[name] != DEFAULT_LAB):  # the default one first
         problem = load_lab(labs[name]).problem
         default = phrase("{lab} (default)", lab=name)
         shown = default if labs[name] == DEFAULT_LAB else verbatim(name)
         title = problem.title if isinstance(problem.title, Message) else verbatim(problem.title)
-        beside = phrase(
-            "{unit}, beside {baseline}", unit=problem.unit.name, baseline=problem.baseline
-        )
-        table.add_row(*(language(shown), language(title), problem.interface.main, language(beside)))
-    console.print(table)
+        beside = phrase("{unit}, beside {baseline}", unit=problem.unit.name)
+        main, beside = verbatim(problem.interface.main), beside.given(baseline=problem.baseline)
+        rows.append(map(language, (shown, title, main, beside)))
+    console.print(table(map(language, header), rows, words=range(4), whole=(0, 2, 3)))
     return DONE

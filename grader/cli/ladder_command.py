@@ -71,11 +71,8 @@ def _bounds(
     console: Console,
 ) -> dict[str, tuple[results.Ceiling, ...]]:
     """Ceilings by rung: the last document's for an unchanged source, new ones for ``wanted``."""
-    last = (
-        {step.sha256: step.ceilings for step in results.load_ladder(path).steps}
-        if path.exists()
-        else {}
-    )
+    steps = results.load_ladder(path).steps if path.exists() else ()
+    last = {step.sha256: step.ceilings for step in steps}
     found = {}
     for entrant in entrants:
         submission = load_submission(entrant.source, main=context.lab.problem.interface.main)
@@ -89,10 +86,9 @@ def _bounds(
 
 def _stored(entrants: Sequence[Entrant], lab: Lab, setup: Setup) -> Iterator[Result]:
     """The results of exactly these sources by exactly this lab file, from any run."""
+    ours = LabRef(id=lab.id, sha256=lab.sha256)
     for each in entrants:
         sha256 = load_listed(each.source, each.student, lab.problem.interface.main).sha256
         path = results.store.document_path(setup.out, lab.id, each.student, sha256, setup.device)
-        if path.exists() and (result := results.store.load(path)).lab == LabRef(
-            id=lab.id, sha256=lab.sha256
-        ):
+        if path.exists() and (result := results.store.load(path)).lab == ours:
             yield result

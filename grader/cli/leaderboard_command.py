@@ -115,13 +115,10 @@ def only(boards: Sequence[course.Board]) -> course.Board:
     if len(boards) == 1:
         return boards[0]
     if not boards:
-        raise UsageError.saying(
-            "no results to export; grade something first, or name the folder: --out"
-        )
-    found = "; ".join(str(board.title) for board in boards)
-    raise UsageError.saying(
-        "several boards ({found}); choose one with --lab, --gpu and --device", found=found
-    )
+        none = phrase("no results to export; grade something first, or name the folder: --out")
+        raise UsageError(none)
+    several = phrase("several boards ({found}); choose one with --lab, --gpu and --device")
+    raise UsageError(several.given(found="; ".join(str(board.title) for board in boards)))
 
 
 def beside(console: Console, *targets: Path | None) -> Console:

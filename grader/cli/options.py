@@ -9,6 +9,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -134,9 +135,8 @@ class Command(Record):
 
 @cache
 def _table() -> dict[str, Any]:
-    table: dict[str, Any] = msgspec.toml.decode(
-        Path(__file__).with_name("commands.toml").read_bytes()
-    )
+    file = Path(__file__).with_name("commands.toml")
+    table: dict[str, Any] = msgspec.toml.decode(file.read_bytes())
     return table
 
 
@@ -173,10 +173,8 @@ def describe(parser: Parser, command: Command, *, english: bool = False) -> None
 
 def _add(parser: Parser, target: argparse._ActionsContainer, entry: Any, english: bool) -> None:
     """Add an option, or the options that a word stands for."""
-    if entry == "detail":
-        _detail(parser)
-        return
     if isinstance(entry, str):
+        target = parser.add_mutually_exclusive_group() if entry == "detail" else target
         shared = entry in _table()["shared"]
         for each in _table()["shared" if shared else "shared-english"][entry]:
             _add(parser, target, each, english=not shared)
@@ -210,17 +208,6 @@ def _option(target: argparse._ActionsContainer, words: str, help: str, **setting
             settings["action"] = "store_true"
     # argparse fills in after a per cent sign
     target.add_argument(*names, help=help.replace("%", "%%"), **settings)
-
-
-def _detail(parser: Parser) -> None:
-    """How much of a result is shown."""
-    group = parser.add_mutually_exclusive_group()
-    for names, const, meaning in (
-        ("-v --verbose", "all", phrase("show every size, kernel, GPU and idea")),
-        ("-q --quiet", "verdict", phrase("show only the verdict")),
-    ):
-        chosen = {"dest": "detail", "action": "store_const", "const": const, "default": "brief"}
-        _option(group, names, parser.language(meaning), **chosen)
 
 
 def language(parser: Parser) -> None:
@@ -265,9 +252,8 @@ def find_submission(named: str, commands: Iterable[str] = ()) -> Path:
 def _stored_document(named: str) -> Path:
     """Return the path of a file that is there. Raises UsageError."""
     if not os.path.lexists(named):
-        raise UsageError.saying(
-            "{place}: {what}", place=one_line(named), what=phrase("no such file")
-        )
+        none = phrase("{place}: {what}", place=one_line(named), what=phrase("no such file"))
+        raise UsageError(none)
     return Path(named)
 
 
@@ -293,34 +279,19 @@ def _percent(text: str) -> float:
     return value
 
 
-def _like(pattern: str, example: str) -> Callable[[str], str]:
-    """An architecture of this form."""
-
-    def architecture(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            wanted = f"expected an architecture such as {example}, got {text!r}"
-            raise argparse.ArgumentTypeError(wanted)
-        return text
-
-    return architecture
+def _architecture(pattern: str, example: str, text: str) -> str:
+    if not re.fullmatch(pattern, text):
+        wanted = f"expected an architecture such as {example}, got {text!r}"
+        raise argparse.ArgumentTypeError(wanted)
+    return text
 
 
-def _explained(read: Callable[[str], Any]) -> Callable[[str], Any]:
+def _explained(read: Callable[[str], Any], text: str) -> Any:
     """Let argparse show what ``read`` says in a ValueError."""
-
-    def value(text: str) -> Any:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return value
-
-
-def _shells() -> Sequence[str]:
-    import shtab  # which no other command needs
-
-    return shtab.SUPPORTED_SHELLS
+    try:
+        return read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 _TYPES: Mapping[str, Callable[[str], Any]] = {
@@ -334,10 +305,10 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "positive": _positive,
     "extent": _extent,
     "percent": _percent,
-    "architecture": _like(r"sm_\d{2,3}[af]?", "sm_90"),
-    "plain-architecture": _like(r"sm_\d{2,3}", "sm_80"),
-    "due": _explained(labs.due_rule),
-    "weights": _explained(labs.read_weights),
+    "architecture": partial(_architecture, r"sm_\d{2,3}[af]?", "sm_90"),
+    "plain-architecture": partial(_architecture, r"sm_\d{2,3}", "sm_80"),
+    "due": partial(_explained, labs.due_rule),
+    "weights": partial(_explained, labs.read_weights),
 }
 _DEFAULTING = phrase("{meaning} (default: {default})")
 _DEFAULTS: Mapping[str, Callable[[], Any]] = {  # of the course and the machine
@@ -349,5 +320,5 @@ _CHOICES: Mapping[str, Callable[[], Sequence[str]]] = {
     "sandboxes": lambda: typing.get_args(Mode),
     "attempts": lambda: typing.get_args(labs.Attempts),
     "visibility": lambda: typing.get_args(report.Visibility),
-    "shells": _shells,
+    "shells": lambda: import_module("shtab").SUPPORTED_SHELLS,  # which no other command needs
 }

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from grader.base import (
@@ -26,13 +23,13 @@ from grader.explain import compare, find_ncu, profile_into, total
 from grader.judge import GradingContext, prepare
 from grader.labs import Lab, find_lab, load_lab, load_submission
 from grader.problems import redundancy
-from grader.report import clean
+from grader.report import clean, table
 from grader.results import alike, find_reference, find_rungs, profile_path, store
 from grader.run import Watching, checks_cubin, first_gpu_arch, gpu_names
 from grader.sandbox import Sandbox
 from grader.study import WatchedKernel, figures, make_document, side_name
 from ptxsim.findings.names import kernel_name
-from ptxsim.message import counted, phrase, verbatim
+from ptxsim.message import NOTHING, counted, phrase, verbatim
 from ptxsim.records import Size
 
 _SECONDS = 900.0
@@ -94,12 +91,9 @@ def _show(size: ProfiledSize, document: ProfileDocument, arch: str, console: Con
     language = spoken(console)
     head = phrase("{size} on {gpu}", size=size_text(size.size), gpu=document.gpu)
     console.print(Text(f"\n{language(head)}", style="bold"))
-    console.print(
-        _table(
-            [clean(side_name(side, document)) for side in size.sides],
-            ((language(name), *values) for name, values in figures(size, document, arch)),
-        )
-    )
+    header = ["", *(clean(side_name(side, document)) for side in size.sides)]
+    rows = ((language(name), *values) for name, values in figures(size, document, arch))
+    console.print(table(header, rows, words=(0,), whole=(0,)))
     for side in size.sides:
         if side.role != "baseline":
             console.print(Text(clean(language(redundancy(size, side)))))
@@ -123,20 +117,8 @@ def _beside_the_model(why: Explanation, document: ProfileDocument, console: Cons
             theirs = "?" if each.theirs is None else f"{each.theirs:,.0f}"
             apart = "" if each.apart is None else f"{100 * each.apart:+.2f} %"
             rows.append((language(each.quantity), f"{each.ours:,.0f}", theirs, apart))
-        headings = (phrase("model"), verbatim("ncu"), phrase("difference"))
-        console.print(_table(map(language, headings), rows, no_wrap=True))
-
-
-def _table(
-    columns: Iterable[str], rows: Iterable[Sequence[str]], *, no_wrap: bool = False
-) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("", no_wrap=True)
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=no_wrap)
-    for row in rows:
-        table.add_row(*row)
-    return table
+        header = (NOTHING, phrase("model"), verbatim("ncu"), phrase("difference"))
+        console.print(table(map(language, header), rows, words=(0,), whole=range(4)))
 
 
 def _size(lab: Lab, extent: int) -> Size:

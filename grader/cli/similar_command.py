@@ -41,11 +41,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 def _mains(named: Sequence[str] | None) -> list[str]:
     """The file that each lab asks for, once; that of the default lab first."""
-    files = (
-        [labs.find_lab(lab) for lab in named]
-        if named
-        else [labs.find_lab(None), *labs.shipped_labs().values()]
-    )
+    files = [labs.find_lab(lab) for lab in named or ()]
+    files = files or [labs.find_lab(None), *labs.shipped_labs().values()]
     return list(dict.fromkeys(labs.load_lab(path).problem.interface.main for path in files))
 
 
@@ -82,12 +79,8 @@ def _works(
             refusal = refusal or error
             continue
         student = f"{entrant.student} ({main})" if found else entrant.student
-        found.append(
-            (
-                main,
-                similar.ComparedWork(student=student, files=labs.source_texts(submission.contents)),
-            )
-        )
+        files = labs.source_texts(submission.contents)
+        found.append((main, similar.ComparedWork(student=student, files=files)))
         if entrant.source.suffix == ".cu":
             break
     if not found:

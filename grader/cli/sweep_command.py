@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from rich.console import Console
 
@@ -35,32 +36,25 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     values = dict(_macro(each, submission) for each in chosen.define)
     if len(values) < len(chosen.define):
-        raise UsageError.saying(
-            "--define: a name appears twice; list its values: --define BM=64,128"
-        )
+        twice = phrase("--define: a name appears twice; list its values: --define BM=64,128")
+        raise UsageError(twice)
     sweep = Sweep(submission=submission, variants=variants_of(values), sizes=sizes)
     if (points := len(sweep.variants) * len(sizes)) > _MOST_POINTS:
         many = phrase("{points} points; at most {most}: leave out values or sizes")
         raise UsageError(many.given(points=points, most=_MOST_POINTS))
     context = open_bench(chosen, lab, console)
+    uuid = first_gpu_uuid() if context.gpu_arch else None
+    tell = partial(_tell, console=console)
     with progress.stages(submission.student, console) as told:
-        found = run_sweep(
-            sweep,
-            context,
-            chosen.out,
-            first_gpu_uuid() if context.gpu_arch else None,
-            told,
-            force=chosen.force,
-            found=lambda point, stored: _tell(point, stored, console),
-        )
+        found = run_sweep(sweep, context, chosen.out, uuid, told, force=chosen.force, found=tell)
     _show(found, submission, context, chosen, console)
     return NOT_ACCEPTED if all(point.dropped for point in found) else DONE
 
 
 def _tell(point: Point, stored: bool, console: Console) -> None:
     name = " ".join(filter(None, (render.defines_name(point), size_name(point.size))))
-    measured = phrase("dropped") if point.dropped else phrase("done")
-    what = phrase("stored") if stored else measured
+    new = phrase("dropped") if point.dropped else phrase("done")
+    what = phrase("stored") if stored else new
     say(console, phrase("{place}: {what}", place=one_line(name), what=what))
 
 
@@ -141,10 +135,8 @@ def _sizes(words: str | None, lab: Lab) -> tuple[Size, ...]:
     """``1024:8192:1024,512,100x200x300`` → sizes, as listed. Raises UsageError."""
     if words is None:
         return (max((case.size for case in lab.performance), key=lab.problem.amount),)
-    found = dict.fromkeys(
-        size for part in words.split(",") for size in _some_sizes(part.strip(), lab)
-    )
-    return tuple(found)
+    found = (size for part in words.split(",") for size in _some_sizes(part.strip(), lab))
+    return tuple(dict.fromkeys(found))
 
 
 def _some_sizes(part: str, lab: Lab) -> list[Size]:

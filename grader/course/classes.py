@@ -51,9 +51,8 @@ def find_submissions(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tupl
         raise _unreadable(folder, error) from None
     visible = sorted(shown, key=lambda entry: entry.name)
     if any(entry.name == main and not entry.is_dir(follow_symlinks=False) for entry in visible):
-        raise UsageError.saying(
-            "{folder}: is one submission; grade it with: grade {folder}", folder=str(folder)
-        )
+        one = phrase("{folder}: is one submission; grade it with: grade {folder}")
+        raise UsageError(one.given(folder=str(folder)))
     exported = _exported(folder / METADATA)
     entrants = []
     for entry in visible:
@@ -104,14 +103,11 @@ def _exported(metadata: Path) -> Mapping[str, Entrant]:
     try:
         # BaseLoader: all values stay the text they are, student numbers with leading zeros too.
         document = yaml.load(content, yaml.BaseLoader)
-        return {
-            folder: Entrant(
-                student=_submitters(entry),
-                source=metadata.parent / folder,
-                submitted=_created(entry),
-            )
-            for folder, entry in document.items()
-        }
+        found = {}
+        for folder, entry in document.items():
+            student, source = _submitters(entry), metadata.parent / folder
+            found[folder] = Entrant(student=student, source=source, submitted=_created(entry))
+        return found
     except (yaml.YAMLError, RecursionError, AttributeError, KeyError, TypeError, ValueError):
         odd = phrase(
             "{file}: expected Gradescope's list of submissions with their :submitters: and "
@@ -135,11 +131,9 @@ def _created(entry: Mapping[str, Any]) -> str | None:
 
 def _submitters(entry: Mapping[str, Any]) -> str:
     """Student number, else e-mail, else name; of a group, all of them."""
+    keys = (":sid", ":email", ":name")
     people = entry[":submitters"]
-    named = [
-        next((person[key] for key in (":sid", ":email", ":name") if person.get(key)), "")
-        for person in people
-    ]
+    named = [next((each[key] for key in keys if each.get(key)), "") for each in people]
     if not all(named) or not named:
         raise KeyError(":submitters")
     return "+".join(sorted(named))

@@ -16,13 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from grader.base import MachineError, one_line
-from grader.report import Highlighter, Line, page
+from grader.report import Highlighter, Line, page, table
 from ptxsim.records import Record
 
 RUN = 25  # characters of tokenised code that must be equal to count as shared
@@ -206,27 +204,20 @@ _SOURCES = 300_000  # bytes of highlighted lines
 _LINE = 60  # bytes that the page adds to a line
 
 
-class _Column(Record):
-    """One submission of a pair as the page shows it."""
-
-    student: str
-    share: float
-    sources: dict[str, tuple[Line, ...]]  # by file; () when too long to show
-
-
 def terminal(pairs: Sequence[SimilarPair], count: int) -> RenderableType:
     """count: how many submissions were compared."""
     if not pairs:
         return Text(f"{count} submissions: no suspiciously similar pairs")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for _ in range(2):
-        table.add_column("submission", no_wrap=True)
-        table.add_column("shared", justify="right", no_wrap=True)
-    for pair in pairs:
-        one, other = pair.one, pair.other
-        names = Text(one_line(one.student)), Text(one_line(other.student))
-        table.add_row(names[0], _percent(one), names[1], _percent(other))
-    return Group(table, "", Text(CAUTION, style="dim"))
+    rows = (
+        [
+            cell
+            for side in (pair.one, pair.other)
+            for cell in (Text(one_line(side.student)), _percent(side))
+        ]
+        for pair in pairs
+    )
+    shown = table(("submission", "shared") * 2, rows, words=(0, 2), whole=range(4))
+    return Group(shown, "", Text(CAUTION, style="dim"))
 
 
 def _percent(side: PairSide) -> str:
@@ -236,11 +227,11 @@ def _percent(side: PairSide) -> str:
 def html(pairs: Sequence[SimilarPair], works: Sequence[ComparedWork]) -> str:
     """The pairs, each with both sources side by side."""
     files = {work.student: work.files for work in works}
-    shown: list[tuple[_Column, ...]] = []
+    shown = []
     room = _SOURCES
     for pair in pairs[:_LISTED]:
-        columns = tuple(_column(side, files[side.student]) for side in (pair.one, pair.other))
-        texts = (lines for column in columns for lines in column.sources.values())
+        columns = [(side, _sources(side, files[side.student])) for side in (pair.one, pair.other)]
+        texts = (lines for _, sources in columns for lines in sources.values())
         room -= sum(_LINE + len(line.html.encode()) for lines in texts for line in lines)
         if room < 0:
             break
@@ -257,10 +248,10 @@ def html(pairs: Sequence[SimilarPair], works: Sequence[ComparedWork]) -> str:
     )
 
 
-def _column(side: PairSide, files: Mapping[str, str]) -> _Column:
+def _sources(side: PairSide, files: Mapping[str, str]) -> dict[str, tuple[Line, ...]]:
+    """Mark the shared lines of every file; () of one that is too long to show."""
     highlighter = Highlighter(files)
     marked: dict[str, set[int]] = {name: set() for name in files}
     for passage in side.passages:
         marked[passage.file].update(range(passage.first, passage.last + 1))
-    sources = {name: highlighter.marked(name, lines) for name, lines in marked.items()}
-    return _Column(student=side.student, share=side.share, sources=sources)
+    return {name: highlighter.marked(name, lines) for name, lines in marked.items()}

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from grader.base import LabError, convert, moment
 from grader.labs.scoring_rules import NotNegative, Positive
-from grader.labs.yaml_file import at, explain, known_words, parse, read_file, wanted
+from grader.labs.yaml_file import at, explain, known_words, parse, read_file, say, wanted, wrong
 from ptxsim.message import Message, counted, phrase
 from ptxsim.records import Record
 
@@ -58,27 +58,20 @@ def wrong_times(rules: TimeRules) -> Iterator[Message]:
             yield at("time.due", wanted(known_words()["TimeRules.due"], repr(rules.due)))
         else:
             if due.tzinfo is None:
-                zone = phrase(
-                    "{time} has no zone; write it as in '{example}'",
-                    time=repr(rules.due),
-                    example=_EXAMPLE,
-                )
-                yield at("time.due", zone)
-    late = rules.late
-    if late is not None:
-        yield from _wrong_late(late, "time.late")
+                yield wrong("time.due", "time.no-zone", time=repr(rules.due), example=_EXAMPLE)
+    if rules.late is not None:
+        yield from _wrong_late(rules.late, "time.late")
 
 
 def _wrong_late(late: Late, field: str) -> Iterator[Message]:
     if (late.percent is None) == (late.points is None):
-        yield at(field, phrase("expected either percent or points, and not both"))
+        yield wrong(field, "time.either")
     if late.percent is not None and late.percent > 100:
-        yield at(f"{field}.percent", wanted(phrase("at most 100"), f"{late.percent:g}"))
+        yield at(f"{field}.percent", wanted(say("time.most-100"), f"{late.percent:g}"))
     if late.percent is not None and late.most is not None and late.most > 100:
-        yield at(f"{field}.most", wanted(phrase("at most 100 percent"), f"{late.most:g}"))
+        yield at(f"{field}.most", wanted(say("time.most-percent"), f"{late.most:g}"))
     if late.started == "day" and late.per == "hour":
-        longer = phrase("a day is longer than the hour that per names; take 'hour'")
-        yield at(f"{field}.started", longer)
+        yield wrong(f"{field}.started", "time.longer")
 
 
 # --- the penalty ------------------------------------------------------------------------------
@@ -231,11 +224,11 @@ def wrong_rubric(rubric: Rubric, prefix: str) -> Iterator[Message]:
     for i, question in enumerate(rubric.questions):
         if question.id.lower() in seen:
             first = f"questions[{seen[question.id.lower()]}]"
-            taken = phrase("{name} is taken by {other}", name=repr(question.id), other=first)
-            yield at(f"{prefix}questions[{i}].id", taken)
+            field = f"{prefix}questions[{i}].id"
+            yield wrong(field, "rubric.taken", name=repr(question.id), other=first)
         seen[question.id.lower()] = i
     if rubric.weights and not rubric.weights.measured + rubric.weights.report > 0:
-        yield at(f"{prefix}weights", phrase("both are 0; give at least one of them a weight"))
+        yield wrong(f"{prefix}weights", "rubric.no-weight")
 
 
 def read_weights(text: str) -> Weights:

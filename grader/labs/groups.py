@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from grader.base import LabError
 from grader.labs.scoring_rules import Positive
-from grader.labs.yaml_file import at, known_words, wanted
+from grader.labs.yaml_file import at, known_words, say, wanted, wrong
 from grader.problems import Dim
 from ptxsim.message import Message, phrase
 from ptxsim.records import Record, Size
@@ -57,39 +57,24 @@ def contradictions(groups: Groups, dims: Sequence[Dim], multiple_of: int) -> Ite
         for i, drawn in enumerate(getattr(groups.hidden, kind)):
             where = f"groups.hidden.{kind}[{i}].ranges"
             if len(drawn.ranges) != len(dims):
-                ranges = phrase(
-                    "{number} ranges, of {names}",
-                    number=len(dims),
-                    names=", ".join(dim.name.upper() for dim in dims),
-                )
+                names = ", ".join(dim.name.upper() for dim in dims)
+                ranges = say("groups.ranges", number=len(dims), names=names)
                 yield at(where, wanted(ranges, str(len(drawn.ranges))))
                 continue
             step = math.lcm(drawn.multiple_of, multiple_of)
             for k, (one, dim) in enumerate(zip(drawn.ranges, dims, strict=True)):
+                field = f"{where}[{k}]"
                 if isinstance(one, tuple) and len(one) != 2:
-                    yield at(
-                        f"{where}[{k}]", wanted(known_words()["Drawn.ranges[]"], str(list(one)))
-                    )
+                    yield at(field, wanted(known_words()["Drawn.ranges[]"], str(list(one))))
                     continue
                 low, high = _ends(one)
                 if high > dim.most:
-                    most = phrase(
-                        "{name} is at most {most}, got {value}",
-                        name=dim.name.upper(),
-                        most=dim.most,
-                        value=high,
-                    )
-                    yield at(f"{where}[{k}]", most)
+                    name = dim.name.upper()
+                    yield wrong(field, "groups.most", name=name, most=dim.most, value=high)
                 if high < low:
-                    yield at(f"{where}[{k}]", wanted("[LEAST, MOST]", f"[{low}, {high}]"))
+                    yield at(field, wanted("[LEAST, MOST]", f"[{low}, {high}]"))
                 elif not _extents(low, high, step):
-                    none = phrase(
-                        "no multiple of {step} lies between {low} and {high}",
-                        step=step,
-                        low=low,
-                        high=high,
-                    )
-                    yield at(f"{where}[{k}]", none)
+                    yield wrong(field, "groups.no-multiple", step=step, low=low, high=high)
 
 
 def read_seed(path: Path) -> bytes | None:

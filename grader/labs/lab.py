@@ -113,35 +113,39 @@ def load_lab(path: Path | None = None) -> Lab:
     """
     path = DEFAULT_LAB if path is None else path
     data, document = _extended(path)
+    try:
+        lab, file = _checked(path, data, document)
+    except LabError as error:
+        raise LabError(at(str(path), error.message)) from None
+    return _with_hidden(lab, file, path) if file.groups else lab
+
+
+def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, LabFile]:
+    """The lab without hidden sizes, and its file. Raises LabError that does not name the file."""
     source = _source(path, document.pop("problem", catalogue.DEFAULT))
     try:
         kind = catalogue.problem_class(source)
     except LabError as error:
-        raise LabError(at(str(path), at("problem", error.message))) from None
+        raise LabError(at("problem", error.message)) from None
     shape = Shape(kind, document)
     try:
         file = convert(document, shape.record)
     except msgspec.ValidationError as error:
-        mistake = explain(error, document, shape.record, shape.words)
-        raise LabError(at(str(path), mistake)) from None
-    problem = next(contradictions(file, shape.size_key, kind.dims), None)
-    if problem:
-        raise LabError(at(str(path), problem))
+        raise LabError(explain(error, document, shape.record, shape.words)) from None
+    if problem := next(contradictions(file, shape.size_key, kind.dims), None):
+        raise LabError(problem)
     names = kind.Options.__struct_fields__
     own = {name: document[name] for name in names if name in document}
     ref = ProblemRef(source=source, options=own)
     try:
         loaded = catalogue.load_problem(ref)
     except msgspec.ValidationError as error:  # options that do not go together
-        raise LabError(at(str(path), verbatim(str(error)))) from None
-    unknown = next((name for name in loaded.advice if name not in ADVICE), None)
-    if unknown is not None:
-        words = phrase(
-            "there is no advice {name}; {remedy}",
-            name=repr(unknown),
-            remedy=instead_of(unknown, ADVICE),
-        )
-        raise LabError(at(str(path), at(f"{kind.__name__}.advice", words)))
+        raise LabError(verbatim(str(error))) from None
+    for name in loaded.advice:
+        if name not in ADVICE:
+            words = phrase("there is no advice {name}; {remedy}", name=repr(name))
+            words = words.given(remedy=instead_of(name, ADVICE))
+            raise LabError(at(f"{kind.__name__}.advice", words))
     sizes = tuple(getattr(entry, shape.size_key) for entry in file.performance)
     timed = _plain_cases("performance", sizes, kind.dims)
     lab = Lab(
@@ -166,8 +170,8 @@ def load_lab(path: Path | None = None) -> Lab:
     )
     for case in (*lab.correctness, *lab.performance):
         if objection := loaded.objection(case.size):
-            raise LabError(at(str(path), objection))
-    return _with_hidden(lab, file, path) if file.groups else lab
+            raise LabError(objection)
+    return lab, file
 
 
 def _extended(path: Path) -> tuple[bytes, dict[str, Any]]:
@@ -244,7 +248,7 @@ def _source(path: Path, named: object) -> str:
     if not isinstance(named, str):
         known = verbatim(", ".join(map(repr, catalogue.names())))
         kinds = phrase("{one} or {other}", one=known, other="'NAME.py'")
-        raise LabError(at(str(path), at("problem", wanted(kinds, show(named)))))
+        raise LabError(at("problem", wanted(kinds, show(named))))
     return str((path.parent / named).resolve()) if named.endswith(".py") else named
 
 
@@ -271,13 +275,11 @@ def with_hidden(lab: Lab, other: Lab) -> Lab:
     has hidden sizes already.
     """
     if other.problem_ref != lab.problem_ref:
-        raise LabError.saying(
-            "the hidden sizes are of another problem than the lab {lab}", lab=lab.id
-        )
+        another = phrase("the hidden sizes are of another problem than the lab {lab}", lab=lab.id)
+        raise LabError(another)
     if lab.hidden is not None:
-        raise LabError.saying(
-            "the lab {lab} has hidden sizes of its own; leave --hidden out", lab=lab.id
-        )
+        own = phrase("the lab {lab} has hidden sizes of its own; leave --hidden out", lab=lab.id)
+        raise LabError(own)
     cpu, correctness = _new(other.cpu, lab.cpu), _new(other.correctness, lab.correctness)
     told = f"{lab.sha256} and {len(cpu)}, {len(correctness)} hidden sizes"
     return msgspec.structs.replace(

@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from grader.base import Shape
-from grader.labs.yaml_file import at, show_size, wanted
-from ptxsim.message import Message, phrase
+from grader.labs.yaml_file import at, say, show_size, wanted, wrong
+from ptxsim.message import Message
 from ptxsim.records import Record
 
 Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
@@ -70,9 +70,6 @@ class Scoring(Record):
     milliseconds: tuple[Milliseconds, ...] = ()
 
 
-_IN_MILLISECONDS = phrase("measure: ms has scoring.milliseconds instead; remove it")
-
-
 # --- checks across fields ---------------------------------------------------------------------
 
 
@@ -88,11 +85,9 @@ def contradictions(
     policy = repr(scoring.policy)
     for name in ("rung", "start", "pieces", "milliseconds"):
         if getattr(scoring, name) != getattr(Scoring(), name):
-            only = phrase("the policy {policy} has none; policy: curve has", policy=policy)
-            yield at(f"scoring.{name}", only)
+            yield wrong(f"scoring.{name}", "scoring.only-curve", policy=policy)
     if scoring.measure != "baseline":
-        ratio = phrase("the policy {policy} is a ratio to the baseline", policy=policy)
-        yield at("scoring.measure", ratio)
+        yield wrong("scoring.measure", "scoring.ratio", policy=policy)
     yield from _wrong_checkpoints(scoring)
 
 
@@ -100,73 +95,59 @@ def _wrong_checkpoints(scoring: Scoring) -> Iterator[Message]:
     field = "scoring.checkpoints"
     if scoring.policy == "oj":
         if scoring.checkpoints:
-            yield at(field, phrase("the policy 'oj' has none; remove them or change the policy"))
+            yield wrong(field, "scoring.oj-none")
         return
     if len(scoring.checkpoints) < 2:
-        policy = repr(scoring.policy)
-        yield at(field, phrase("the policy {policy} needs at least 2", policy=policy))
-    for i in range(1, len(scoring.checkpoints)):
-        if scoring.checkpoints[i].ratio <= scoring.checkpoints[i - 1].ratio:
-            more = phrase("expected more than checkpoint {before}'s ratio", before=i - 1)
-            yield at(f"{field}[{i}].ratio", more)
+        yield wrong(field, "scoring.at-least-2", policy=repr(scoring.policy))
+    for i, (before, each) in enumerate(itertools.pairwise(scoring.checkpoints)):
+        if each.ratio <= before.ratio:
+            yield wrong(f"{field}[{i + 1}].ratio", "scoring.more-than-before", before=i)
 
 
 def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[Message]:
     if scoring.checkpoints:
-        instead = phrase("the policy 'curve' has pieces instead; write them there")
-        yield at("scoring.checkpoints", instead)
+        yield wrong("scoring.checkpoints", "scoring.pieces-instead")
     if not scoring.pieces:
-        yield at("scoring.pieces", phrase("missing; the policy 'curve' needs at least one"))
+        yield wrong("scoring.pieces", "scoring.no-pieces")
     if scoring.measure == "rung" and scoring.rung is None:
-        yield at("scoring.rung", phrase("missing; measure: rung needs the name of a rung's folder"))
+        yield wrong("scoring.rung", "scoring.no-rung")
     if scoring.measure != "rung" and scoring.rung is not None:
-        only = phrase("only measure: rung has one; remove it or change the measure")
-        yield at("scoring.rung", only)
+        yield wrong("scoring.rung", "scoring.only-rung")
     if scoring.measure != "baseline" and hidden:
-        ratio = phrase(
-            "hidden sizes are timed, and only the baseline is measured at them; take measure: "
-            "baseline"
-        )
-        yield at("scoring.measure", ratio)
+        yield wrong("scoring.measure", "scoring.hidden-ratio")
     begins, points = scoring.start.at, scoring.start.points
     names: set[str] = set()
     for i, piece in enumerate(scoring.pieces):
         where = f"scoring.pieces[{i}]"
         if piece.name in names:
-            taken = phrase("{name} is taken by another piece", name=repr(piece.name))
-            yield at(f"{where}.name", taken)
+            yield wrong(f"{where}.name", "scoring.piece-taken", name=repr(piece.name))
         names.add(piece.name)
         if piece.points < points:
-            more = phrase("expected at least {least:g}, where the piece begins", least=points)
-            yield at(f"{where}.points", more)
-        yield from _wrong_rate(piece, where)
+            yield wrong(f"{where}.points", "scoring.at-least", least=points)
+        yield from _wrong_rate(piece, f"{where}.rate")
         if scoring.measure == "ms":
             if piece.to is not None:
-                yield at(f"{where}.to", _IN_MILLISECONDS)
+                yield wrong(f"{where}.to", "scoring.in-milliseconds")
         elif piece.to is None:
-            words = phrase("a ratio > {least:g}, where the piece begins", least=begins)
-            yield at(f"{where}.to", phrase("missing; expected {words}", words=words))
+            yield wrong(f"{where}.to", "scoring.no-end", words=say("scoring.end", least=begins))
         elif piece.to <= begins:
-            more = phrase("expected more than {least:g}, where the piece begins", least=begins)
-            yield at(f"{where}.to", more)
+            yield wrong(f"{where}.to", "scoring.more-than", least=begins)
         begins, points = piece.to or begins, piece.points
     if scoring.pieces and points <= scoring.start.points:
-        none = phrase("no piece gives a point; the last must end above scoring.start.points")
-        yield at("scoring.pieces", none)
+        yield wrong("scoring.pieces", "scoring.no-point")
 
 
-def _wrong_rate(piece: Stretch, where: str) -> Iterator[Message]:
-    rate, field = piece.rate, f"{where}.rate"
+def _wrong_rate(piece: Stretch, field: str) -> Iterator[Message]:
+    rate = piece.rate
     if piece.shape == "linear":
         if rate is not None:
-            yield at(field, phrase("a linear piece has none; remove it or name a shape"))
+            yield wrong(field, "scoring.linear-rate")
     elif rate is None:
-        shape = repr(piece.shape)
-        yield at(field, phrase("missing; the shape {shape} needs one, such as 1.5", shape=shape))
+        yield wrong(field, "scoring.no-rate", shape=repr(piece.shape))
     elif piece.shape == "log" and not 0 < rate <= 1e9:
-        yield at(field, wanted(phrase("a number > 0"), f"{rate:g}"))
+        yield at(field, wanted(say("scoring.log-rate"), f"{rate:g}"))
     elif piece.shape == "exp" and not (rate and abs(rate) <= _MOST_RATE):
-        yield at(field, wanted(phrase("a number from -100 to 100 that is not 0"), f"{rate:g}"))
+        yield at(field, wanted(say("scoring.exp-rate"), f"{rate:g}"))
 
 
 def _wrong_milliseconds(
@@ -175,37 +156,25 @@ def _wrong_milliseconds(
     table, field = scoring.milliseconds, "scoring.milliseconds"
     if scoring.measure != "ms":
         if table:
-            yield at(field, phrase("only measure: ms has them; remove them"))
+            yield wrong(field, "scoring.only-ms")
         return
     if scoring.start.at:
-        yield at("scoring.start.at", _IN_MILLISECONDS)
+        yield wrong("scoring.start.at", "scoring.in-milliseconds")
     if not table:
-        yield at(field, phrase("missing; measure: ms needs one entry for each size and GPU"))
+        yield wrong(field, "scoring.no-entry")
     seen: dict[tuple[str, object], int] = {}
     for i, each in enumerate(table):
         where = f"{field}[{i}]"
         if each.size not in sizes:
-            none = phrase("{size} is none of the performance sizes", size=show_size(each.size))
-            yield at(f"{where}.size", none)
+            yield wrong(f"{where}.size", "scoring.no-size", size=show_size(each.size))
         if (each.gpu, each.size) in seen:
-            first = f"{field}[{seen[each.gpu, each.size]}]"
-            yield at(where, phrase("the same GPU and size as {entry}", entry=first))
+            yield wrong(where, "scoring.same", entry=f"{field}[{seen[each.gpu, each.size]}]")
         seen[each.gpu, each.size] = i
         if len(each.at) != len(scoring.pieces) + 1:
-            times = phrase(
-                "expected {count} times: the start, and the end of every piece",
-                count=len(scoring.pieces) + 1,
-            )
-            yield at(f"{where}.at", times)
-        for k in range(1, len(each.at)):
-            if each.at[k] >= each.at[k - 1]:
-                less = phrase(
-                    "expected less than {before:g}: more points, less time", before=each.at[k - 1]
-                )
-                yield at(f"{where}.at[{k}]", less)
+            yield wrong(f"{where}.at", "scoring.times", count=len(scoring.pieces) + 1)
+        for k, (before, time) in enumerate(itertools.pairwise(each.at), 1):
+            if time >= before:
+                yield wrong(f"{where}.at[{k}]", "scoring.less-than", before=before)
     for gpu, size in itertools.product(dict.fromkeys(each.gpu for each in table), sizes):
         if (gpu, size) not in seen:
-            nothing = phrase(
-                "nothing for {size} on {gpu}; add an entry", size=show_size(size), gpu=gpu
-            )
-            yield at(field, nothing)
+            yield wrong(field, "scoring.nothing-for", size=show_size(size), gpu=gpu)

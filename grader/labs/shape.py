@@ -14,7 +14,7 @@ from grader.labs import course_rules, groups, scoring_rules
 from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.groups import Groups
 from grader.labs.scoring_rules import Positive, Scoring
-from grader.labs.yaml_file import at, either, show_size, wanted
+from grader.labs.yaml_file import at, either, say, show_size, wanted, wrong
 from grader.problems import Dim, Problem
 from ptxsim.message import Message, enumerated, phrase, verbatim
 from ptxsim.records import Record
@@ -89,12 +89,8 @@ class Shape:
         extents: Any = tuple(Annotated[int, Meta(ge=1, le=dim.most)] for dim in kind.dims)
         size: Any = tuple[extents] if len(extents) > 1 else extents[0]
         sizes = Annotated[tuple[size, ...], Meta(min_length=1)]
-        timed = msgspec.defstruct(
-            "Performance",
-            [(self.size_key, size)],
-            bases=(Timed,),
-            **_CHECKED,
-        )
+        entry = [(self.size_key, size)]
+        timed = msgspec.defstruct("Performance", entry, bases=(Timed,), **_CHECKED)
         own = get_type_hints(kind.Options, include_extras=True)
         many = Annotated[tuple[timed, ...], Meta(min_length=1)]  # type: ignore[valid-type]
         self.record: Any = msgspec.defstruct(
@@ -151,14 +147,12 @@ def contradictions(file: Any, size_key: str, dims: Sequence[Dim]) -> Iterator[Me
     yield from _wrong_sizes("cpu", file.cpu, "", file.multiple_of)
     seen: dict[str, int] = {}
     for i, entry in enumerate(file.performance):
-        name = entry.id or f"performance-{i}"
+        name, field = entry.id or f"performance-{i}", f"performance[{i}].id"
         if re.fullmatch(r"(correctness|cpu)-\d+|hidden-.*", name):
-            another = phrase("{name} is the id of another case; take another", name=repr(name))
-            yield at(f"performance[{i}].id", another)
+            yield wrong(field, "sizes.other-id", name=repr(name))
         if name in seen:
             first = f"performance[{seen[name]}]"
-            taken = phrase("{name} is taken by {other}", name=repr(name), other=first)
-            yield at(f"performance[{i}].id", taken)
+            yield wrong(field, "sizes.taken", name=repr(name), other=first)
         seen[name] = i
     yield from scoring_rules.contradictions(file.scoring, sizes, hidden=file.groups is not None)
     if file.groups is not None:
@@ -170,8 +164,7 @@ def contradictions(file: Any, size_key: str, dims: Sequence[Dim]) -> Iterator[Me
     if file.language is not None and file.language not in known_languages():
         yield at("language", wanted(either(known_languages()), repr(file.language)))
     if len(set(file.architectures)) < len(file.architectures):
-        values = str(list(file.architectures))
-        yield at("architectures", phrase("a value appears twice in {values}", values=values))
+        yield wrong("architectures", "sizes.twice", values=str(list(file.architectures)))
 
 
 def _wrong_sizes(
@@ -182,11 +175,8 @@ def _wrong_sizes(
     for i, size in enumerate(sizes):
         where, shown = f"{kind}[{i}]{suffix}", show_size(size)
         if size in seen:
-            first = f"{kind}[{seen[size]}]"
-            taken = phrase("{size} is already {other}; remove one", size=shown, other=first)
-            yield at(where, taken)
+            yield wrong(where, "sizes.already", size=shown, other=f"{kind}[{seen[size]}]")
         extents = size if isinstance(size, tuple) else (size,)
         if any(extent % multiple_of for extent in extents):
-            multiples = phrase("multiples of multiple_of={step}", step=multiple_of)
-            yield at(where, wanted(multiples, shown))
+            yield at(where, wanted(say("sizes.multiples", step=multiple_of), shown))
         seen[size] = i

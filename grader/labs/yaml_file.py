@@ -14,8 +14,11 @@ import msgspec
 import yaml
 
 from grader.base import LabError
+from grader.problems import Sentences
 from ptxsim.message import NOTHING, Message, phrase, verbatim
 from ptxsim.records import Record
+
+say = Sentences.of(Path(__file__).with_name("sentences.toml")).say
 
 
 class _Loader(yaml.SafeLoader):
@@ -124,6 +127,11 @@ def explain(
 def at(field: str | Message, what: Message) -> Message:
     """Return the complaint ``what`` with its field."""
     return phrase("{field}: {what}", field=field, what=what)
+
+
+def wrong(field: str, mistake: str, **args: int | float | str | Message) -> Message:
+    """Return a mistake that sentences.toml words, with its field."""
+    return at(field, say(mistake, **args))
 
 
 def wanted(words: str | Message, got: str | Message) -> Message:

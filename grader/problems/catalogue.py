@@ -17,6 +17,7 @@ from typing import Any
 
 from grader.base import LabError, convert
 from grader.problems.problem import Problem
+from ptxsim.message import phrase
 from ptxsim.records import Record
 
 DEFAULT = "gemm"
@@ -47,11 +48,8 @@ def problem_class(source: str) -> type[Problem]:
     if source in _SHIPPED:
         return _only(importlib.import_module(_SHIPPED[source]), source)
     if not source.endswith(".py"):
-        raise LabError.saying(
-            "there is no problem {name}: it is {known}, or a file 'NAME.py'",
-            name=repr(source),
-            known=", ".join(map(repr, names())),
-        )
+        none = phrase("there is no problem {name}: it is {known}, or a file 'NAME.py'")
+        raise LabError(none.given(name=repr(source), known=", ".join(map(repr, names()))))
     return _only(_loaded(Path(source)), source)
 
 
@@ -95,23 +93,15 @@ def _where(path: Path, error: BaseException) -> str:
 
 
 def _only(module: ModuleType, source: str) -> type[Problem]:
-    own = [
-        each
-        for each in vars(module).values()
-        if isinstance(each, type) and each.__module__ == module.__name__
-    ]
+    kinds = (each for each in vars(module).values() if isinstance(each, type))
+    own = [each for each in kinds if each.__module__ == module.__name__]
     unfinished = [each for each in own if inspect.isabstract(each)]
     found = [each for each in own if issubclass(each, Problem) and each not in unfinished]
     if len(found) == 1:
         return found[0]
     if unfinished and not found:
         lacks = ", ".join(sorted(getattr(unfinished[0], "__abstractmethods__", ())))
-        name = unfinished[0].__name__
-        raise LabError.saying(
-            "{file}: {name} lacks {methods}", file=source, name=name, methods=lacks
-        )
-    raise LabError.saying(
-        "{file}: expected one class that derives from Problem, got {count}",
-        file=source,
-        count=len(found),
-    )
+        words = phrase("{file}: {name} lacks {methods}", file=source, methods=lacks)
+        raise LabError(words.given(name=unfinished[0].__name__))
+    one = phrase("{file}: expected one class that derives from Problem, got {count}", file=source)
+    raise LabError(one.given(count=len(found)))

@@ -172,13 +172,10 @@ def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[Message, bo
     blanks = (_poison(each, got.nbytes).view(raw.dtype)[:total] for each in POISONS)
     unwritten = sum(int(np.count_nonzero(raw == blank)) for blank in blanks)
     if unwritten:
-        every = phrase("still NaN")
         some = phrase("{count} of them still NaN", count=unwritten)
-        amount = phrase(
-            "{amount}, {blanks}: never written, or computed from memory nobody wrote",
-            amount=amount,
-            blanks=every if unwritten == count else some,
-        )
+        left = phrase("still NaN") if unwritten == count else some
+        words = phrase("{amount}, {blanks}: never written, or computed from memory nobody wrote")
+        amount = words.given(amount=amount, blanks=left)
     return amount, unwritten < total and not np.isnan(target.wide(got)).any()
 
 
@@ -215,11 +212,8 @@ class Differing(Record):
 
     @property
     def message(self) -> Message:
-        return phrase(
-            "{wrong} of {sampled} elements that the host computed again are wrong",
-            wrong=self.error.wrong,
-            sampled=self.sampled,
-        )
+        words = phrase("{wrong} of {sampled} elements that the host computed again are wrong")
+        return words.given(wrong=self.error.wrong, sampled=self.sampled)
 
     @property
     def finding(self) -> Finding:
@@ -227,11 +221,8 @@ class Differing(Record):
         assert first is not None
         words = phrase(
             "the comparison on the GPU found nothing wrong, but {element} is {got}, and the host "
-            "computed {want:.7g}: something on the GPU changed the grader's code or memory",
-            element=element_words(first.element),
-            got=first.got_text,
-            want=first.want,
-        )
+            "computed {want:.7g}: something on the GPU changed the grader's code or memory"
+        ).given(element=element_words(first.element), got=first.got_text, want=first.want)
         return Finding(kind=Kind.CHECKS_DIFFER, severity=Severity.ERROR, message=words)
 
 
@@ -248,9 +239,8 @@ def take(operand: Operand, copy: Callable[[int, int], NDArray[Any]]) -> OutputSa
     copied = [copy(line * length, (line + 1) * length) for line in lines.tolist()]
     along = _drawn(length, _SAMPLED // len(lines))
     places = lines[:, None] * length + along
-    return OutputSample(
-        places=places.reshape(-1), got=np.concatenate([each[along] for each in copied])
-    )
+    got = np.concatenate([each[along] for each in copied])
+    return OutputSample(places=places.reshape(-1), got=got)
 
 
 def _drawn(extent: int, most: int) -> Places:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # NumPy takes a while to load, and commands that only read la
 _MOST_RECOMPUTED = 1 << 20  # elements of all inputs
 FUNCTION = "run_custom"  # what every lab calls the host function, a template of the element's type
 
-
 # The rules of grader/explain/advice/, by the names that problems give them.
 ADVICE = (
     *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "rolled-loop"),
@@ -97,22 +96,14 @@ class Interface(Record):
         return f"_Z{len(FUNCTION)}{FUNCTION}I{self.element.mangled}E"
 
 
-# NVIDIA's libraries of whole routines, by how their functions and headers begin. No host code may
-# call one: it would do the task.
-_VENDORS = {
-    "cublas": "cuBLAS",
-    "cusparse": "cuSPARSE",
-    "cusolver": "cuSOLVER",
-    "cudnn": "cuDNN",
-    "cutensor": "cuTENSOR",
-    "cufft": "cuFFT",
-    "npp": "NPP",
-}
+# NVIDIA's libraries of whole routines, whose functions and headers begin like them. No host code
+# may call one: it would do the task.
+_VENDORS = ("cuBLAS", "cuSPARSE", "cuSOLVER", "cuDNN", "cuTENSOR", "cuFFT", "NPP")
 
 
 def vendor_library(name: str) -> str | None:
     """The library that a function or a header belongs to, as it writes its own name."""
-    return next((own for start, own in _VENDORS.items() if name.startswith(start)), None)
+    return next((own for own in _VENDORS if name.startswith(own.lower())), None)
 
 
 class Expected(Record):
@@ -216,12 +207,8 @@ class Problem(ABC):
         if own.recomputed is Problem.recomputed and inputs > _MOST_RECOMPUTED:
             return phrase(
                 "{size} has {count} inputs, and the host computes again from at most {most}: give "
-                "{problem} a method recomputed, or ask for smaller sizes",
-                size=str(size),
-                count=inputs,
-                most=_MOST_RECOMPUTED,
-                problem=own.__name__,
-            )
+                "{problem} a method recomputed, or ask for smaller sizes"
+            ).given(size=str(size), count=inputs, most=_MOST_RECOMPUTED, problem=own.__name__)
         copies = own.baselines is Problem.baselines and own.on_gpu is Problem.on_gpu
         if copies and self.unit.of == "operations":
             return phrase(
@@ -246,15 +233,11 @@ class Problem(ABC):
         """The fewest bytes that must come from memory or go there: each operand once."""
         return sum(each.bytes for each in self.operands(size))
 
-    def fewest_operations(self, size: Size) -> float:
-        """Fewer operations cannot do it, by any algorithm."""
-        return self.work(size)
-
     def least(self, size: Size) -> tuple[float, float]:
         """Operations, and bytes read from DRAM, that no algorithm can avoid: what times are
         possible follows from them."""
         inputs = (each for each in self.operands(size) if each.role == "in")
-        return self.fewest_operations(size), sum(each.bytes for each in inputs)
+        return self.work(size), sum(each.bytes for each in inputs)
 
     def amount(self, size: Size) -> int:
         """Count the work of this size in ``unit``."""
@@ -305,15 +288,11 @@ class Problem(ABC):
         """The problem with its options, as a key of caches."""
         return f"{self.name} {msgspec.json.encode(self.options).decode()}"
 
-    @property
-    def gpu_sources(self) -> tuple[Path, ...]:
-        """CUDA C++ that ``on_gpu`` will ask for; it is compiled while the submission is."""
-        return ()
-
-    @property
-    def gpu_modules(self) -> tuple[str, ...]:
-        """Modules that ``on_gpu`` will import; they are loaded while the submission is compiled."""
-        return ()
+    # CUDA C++ and, for ``Tools.library``, host functions that ``on_gpu`` will ask for, and modules
+    # that it will import: they are compiled and loaded while the submission is compiled.
+    gpu_sources: ClassVar[tuple[Path, ...]] = ()
+    gpu_libraries: ClassVar[tuple[Path, ...]] = ()
+    gpu_modules: ClassVar[tuple[str, ...]] = ()
 
     def on_gpu(self, tools: Tools) -> OnGpu | None:
         """How this problem works on a GPU; None: by the methods above. A problem with its own way
@@ -321,11 +300,6 @@ class Problem(ABC):
         return None
 
     # --- the report ---
-
-    @property
-    def gpu_libraries(self) -> tuple[Path, ...]:
-        """The same of host functions, for ``Tools.library``."""
-        return ()
 
     def info(self) -> ProblemInfo:
         """Describe the problem for a result document."""

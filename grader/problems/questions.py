@@ -6,8 +6,9 @@ figures come from, so that a student can repeat it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,12 +16,6 @@ from grader import base
 from ptxsim.message import NOTHING, Message, phrase, sentences, verbatim
 from ptxsim.records import Record
 
-_LIMITS = {
-    "registers": phrase("registers"),
-    "shared memory": phrase("shared memory"),
-    "warps": phrase("warps"),
-    "blocks": phrase("blocks"),
-}
 _ONCE = 1.1  # times the inputs: what comes from DRAM is not redundant
 
 
@@ -50,65 +45,77 @@ COUNTED = phrase(
 )
 
 
-def read_questions(
-    table: Path, answers: Mapping[str, Callable[[Evidence], Message]]
-) -> dict[str, Question]:
-    """The questions of a table, each with its answer."""
-    words = msgspec.toml.decode(table.read_bytes())
-    return {
-        name: Question(
-            text=Message(text=words[name]["text"]),
-            method=Message(text=words[name]["method"], args={"counts": COUNTED}),
-            answer=answer,
-        )
-        for name, answer in answers.items()
-    }
+class Sentences:
+    """Sentences of a table, by section and name; a pair of them is for one and for many."""
+
+    def __init__(self, sections: Mapping[str, Mapping[str, str | list[str]]]) -> None:
+        self._sections = sections
+
+    @classmethod
+    def of(cls, table: Path) -> Sentences:
+        return cls(msgspec.toml.decode(table.read_bytes()))
+
+    def names(self, section: str) -> Iterable[str]:
+        return self._sections[section]
+
+    def words(self, section: str, name: str) -> Message:
+        """Return the words of this name; the name itself where the section has none."""
+        known = name in self._sections[section]
+        return self.say(f"{section}.{name}") if known else verbatim(name)
+
+    def say(self, place: str, /, **args: int | float | str | Message) -> Message:
+        """Fill in the sentence at "section.name"."""
+        section, _, name = place.partition(".")
+        found = self._sections[section][name]
+        one, many = (found, None) if isinstance(found, str) else found
+        return Message(text=one, plural=many).given(**args)
+
+
+class QuestionTable(Sentences):
+    """Questions by name, and the sentences from which their answers choose."""
+
+    def __init__(self, table: Path) -> None:
+        self._rows: dict[str, Any] = msgspec.toml.decode(table.read_bytes())
+        super().__init__({name: row.get("said", {}) for name, row in self._rows.items()})
+
+    def questions(
+        self, answers: Mapping[str, Callable[[Evidence], Message]]
+    ) -> dict[str, Question]:
+        return {
+            name: Question(
+                text=Message(text=self._rows[name]["text"]),
+                method=Message(text=self._rows[name]["method"], args={"counts": COUNTED}),
+                answer=answer,
+            )
+            for name, answer in answers.items()
+        }
+
+
+_SENTENCES = Sentences.of(Path(__file__).with_name("sentences.toml"))
 
 
 def limit_words(held: base.Occupancy) -> Message:
     """Name the resource that keeps further blocks from a multiprocessor."""
-    return _LIMITS.get(held.limited_by, verbatim(held.limited_by))
+    return _SENTENCES.words("limit", held.limited_by)
 
 
 def redundancy(size: base.ProfiledSize, side: base.ProfiledSide) -> Message:
     """Whether the traffic is redundant, before and after the caches; empty if not counted."""
     if side.asked is None or side.from_l2 is None or side.from_dram is None or not side.asked:
         return NOTHING
-    inputs = size.inputs
-    asks = phrase(
-        "{name} asks for {asked:.4g} GB, {times:.4g} times its inputs ({inputs:.4g} GB).",
-        name=side.name,
-        asked=side.asked / 1e9,
-        times=side.asked / inputs,
-        inputs=inputs / 1e9,
-    )
-    dram = phrase(
-        "{gb:.4g} GB come from DRAM, {times:.3g} times the inputs.",
-        gb=side.from_dram / 1e9,
-        times=side.from_dram / inputs,
-    )
-    if side.from_dram > _ONCE * inputs:
-        verdict = phrase(
-            "So the traffic is redundant even once the caches are counted: DRAM delivers every "
-            "input {times:.3g} times.",
-            times=side.from_dram / inputs,
-        )
-    elif side.asked > _ONCE * inputs:
-        verdict = phrase(
-            "So its loads are redundant, but not its traffic with DRAM: once the caches are "
-            "counted, every input is read about once. What the redundancy costs is the bandwidth "
-            "of the caches, and instructions."
-        )
-    else:
-        verdict = phrase("So nothing is redundant: every input is asked for about once.")
-    return sentences([asks, _l2(side.asked, side.from_l2), dram, verdict])
-
-
-def _l2(asked: float, from_l2: float) -> Message:
-    if from_l2 >= asked:
-        return phrase("{gb:.4g} GB are read from the L2.", gb=from_l2 / 1e9)
-    return phrase(
-        "The L1 answers {share:.1f} % of that, {gb:.4g} GB come from the L2.",
-        share=100 * (1 - from_l2 / asked),
-        gb=from_l2 / 1e9,
+    say, inputs = _SENTENCES.say, size.inputs
+    asked, dram = side.asked / inputs, side.from_dram / inputs  # times the inputs
+    asks = say("traffic.asks", name=side.name, asked=side.asked / 1e9, times=asked)
+    l2 = say("traffic.l2", gb=side.from_l2 / 1e9)
+    if side.from_l2 < side.asked:
+        share = 100 * (1 - side.from_l2 / side.asked)
+        l2 = say("traffic.l1", share=share, gb=side.from_l2 / 1e9)
+    verdict = "redundant" if dram > _ONCE else "cached" if asked > _ONCE else "once"
+    return sentences(
+        [
+            asks.given(inputs=inputs / 1e9),
+            l2,
+            say("traffic.dram", gb=side.from_dram / 1e9, times=dram),
+            say(f"traffic.{verdict}", times=dram),
+        ]
     )

@@ -26,12 +26,15 @@ from .formatting import size_name as size_name
 from .groups import Highlighter as Highlighter
 from .groups import Line as Line
 from .kernels import KernelRow as KernelRow
-from .kernels import LongTable as LongTable
 from .kernels import kernel_rows as kernel_rows
 from .measurement import measurements as measurements
 from .measurement import peak_name as peak_name
 from .measurement import sentence as sentence
 from .pages import page as page
+from .tables import LongTable as LongTable
+from .tables import markdown_table as markdown_table
+from .tables import plain as plain
+from .tables import table as table
 from .terminal import verdict_text as verdict_text
 from .why import advice_sentence as advice_sentence
 from .why import titles as titles

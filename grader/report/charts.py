@@ -6,7 +6,6 @@ Widths are in user units; every picture scales to its column.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -14,25 +13,15 @@ from markupsafe import Markup
 
 from grader import base
 from grader.base import PEAK_UNIT
+from grader.report import drawing
 from grader.report.bounds import resource_name
-from grader.report.drawing import (
-    WIDTH,
-    Bar,
-    Picture,
-    bars,
-    dot,
-    level,
-    line,
-    polyline,
-    rect,
-    svg,
-    text,
-)
+from grader.report.drawing import WIDTH, Bar, Picture, line, rect, svg, text
 from ptxsim.message import Message, phrase
 
 _ROW = 52
 _LABEL = 120  # units left of the bars
 _VALUE = 60  # units right of them
+_TOP = 22  # units above a map
 
 
 # --- speed against the baseline ------------------------------------------------------------------
@@ -62,11 +51,8 @@ def throughput(
             parts += [line(end, above + 3, end, above + 13, "run") for end in ends]
             parts.append(text(max(ends) + 6, above + 13, f"{shown:.4g}", "small"))
         described.append(f"{_size(case)}: {timing.scored_speed:.4g}, {max(theirs):.4g}")
-    title = phrase(
-        "{unit} of the submission and of {baseline} for each size",
-        unit=problem.unit,
-        baseline=problem.baseline,
-    )
+    title = phrase("{unit} of the submission and of {baseline} for each size", unit=problem.unit)
+    title = title.given(baseline=problem.baseline)
     return svg(len(timed) * _ROW, parts, language(title), "; ".join(described))
 
 
@@ -84,19 +70,14 @@ def limits(bound: base.Bound, speed: float | None, unit: str, language: base.Lan
     """Draw the speed that each resource alone allows, and the kernel's: measured or expected."""
     own = phrase("this submission") if speed else phrase("expected")
     speed = speed or bound.speed
-    rows = [Bar(name=language(own), value=speed, words=f"{speed:.4g} {unit}", kind="own")]
-    rows += [
-        Bar(
-            name=language(resource_name(each.resource)),
-            value=min(each.speed, 2 * bound.peak),
-            words=f"{each.speed:.4g}" if each.speed < 1000 else f"{each.speed:,.0f}",
-            kind="base",
-        )
-        for each in bound.limits
-        if each.resource != "waiting"
-    ]
+    rows = [Bar(language(own), speed, f"{speed:.4g} {unit}", "own")]
+    for each in bound.limits:
+        if each.resource != "waiting":
+            words = f"{each.speed:.4g}" if each.speed < 1000 else f"{each.speed:,.0f}"
+            name = language(resource_name(each.resource))
+            rows.append(Bar(name, min(each.speed, 2 * bound.peak), words))
     title = phrase("{unit} that each resource allows on {gpu}", unit=unit, gpu=bound.gpu)
-    return bars(rows, language(title))
+    return drawing.bars(rows, language(title))
 
 
 # --- roofline ---------------------------------------------------------------------------------
@@ -145,26 +126,25 @@ def roofline(
         parts.append(line(x(value), top, x(value), bottom, "grid"))
         parts.append(text(x(value), bottom + 16, f"{value:g}", "small", "middle"))
     for value in (2.0**exponent for exponent in range(-2, 8, 2)):
-        parts += level(left, right, y(value), f"{value:g}")
+        parts += drawing.level(left, right, y(value), f"{value:g}")
     for ceiling in ceilings:
         terabytes, peak = ceiling.dram_gb_s / 1000, ceiling.fp32_tflops
         ridge = peak / terabytes
         start = max(2.0**x_low, 2.0**y_low / terabytes)
         ends = (x(start), y(start * terabytes)), (x(ridge), y(peak)), (right, y(peak))
-        parts.append(polyline(ends, "roof"))
+        parts.append(drawing.polyline(ends, "roof"))
         label = f"{ceiling.name}: {peak:.3g} {PEAK_UNIT}"
         below = ceiling is ceilings[-1] and len(ceilings) > 1  # the last two lie close together
         parts.append(text(right - 4, y(peak) + (15 if below else -5), label, "small", "end"))
         described.append(label)
     at = x(flops_per_byte)
     parts.append(line(at, top, at, bottom, "here"))
-    label = language(
-        phrase("this kernel: {intensity:.3g} {unit}", intensity=flops_per_byte, unit="FLOP/B")
-    )
+    kernel = phrase("this kernel: {intensity:.3g} {unit}", intensity=flops_per_byte, unit="FLOP/B")
+    label = language(kernel)
     parts.append(text(at + 6, bottom - 8, label, "strong"))
     described.append(label)
     if speed:
-        parts.append(dot(at, y(speed), radius=5))
+        parts.append(drawing.dot(at, y(speed), radius=5))
         label = f"{speed:.3g} {PEAK_UNIT}"
         parts.append(text(at + 9, y(speed) + 4, label, "strong"))
         described.append(label)
@@ -182,21 +162,15 @@ def neighbours(standing: base.Standing, baseline: str, language: base.Language) 
     """The submission, the rung below it and the timed rungs ahead, as shares of the baseline."""
     rungs = [*([standing.below] if standing.below else []), *standing.ahead]
     rows = [
-        Bar(
-            name=each.name.replace("_", " "), value=ratio, words=f"{100 * ratio:.1f} %", kind="base"
-        )
+        Bar(each.name.replace("_", " "), ratio, f"{100 * ratio:.1f} %")
         for each in rungs
         if (ratio := each.ratio) is not None
     ]
-    own = f"{100 * standing.ratio:.1f} %"
-    this = language(phrase("this submission"))
-    rows.append(Bar(name=this, value=standing.ratio, words=own, kind="own"))
+    own, words = language(phrase("this submission")), f"{100 * standing.ratio:.1f} %"
+    rows.append(Bar(own, standing.ratio, words, "own"))
     rows.sort(key=lambda bar: bar.value)
-    title = phrase(
-        "Share of {baseline}'s speed of the submission and of the rungs beside it",
-        baseline=baseline,
-    )
-    return bars(rows, language(title))
+    title = phrase("Share of {baseline}'s speed of the submission and of the rungs beside it")
+    return drawing.bars(rows, language(title.given(baseline=baseline)))
 
 
 # --- which part of an output is wrong ------------------------------------------------------------
@@ -208,32 +182,25 @@ def tile_picture(case: base.CaseResult, error: base.ErrorStats, language: base.L
     matrix = len(error.shape) == 2
     across, down = (error.shape[1] - 1, error.shape[0] - 1) if matrix else (0, error.shape[0] - 1)
     rows, columns = len(error.tile_map), max(map(len, error.tile_map))
-    cell = 10
-    left, top = 44, 22
+    cell, left = 10, 44
     width, height = columns * cell, rows * cell
-    parts = [rect(left, top, width, height, "right")]
-    parts += _cells(error.tile_map, left, top, cell)
-    parts.append(rect(left, top, width, height, "frame"))
-    parts.append(text(left, top - 7, language(phrase("column 0")) if matrix else "", "small"))
+    parts = [rect(left, _TOP, width, height, "right"), *_cells(error.tile_map, left, _TOP, cell)]
+    parts.append(rect(left, _TOP, width, height, "frame"))
+    parts.append(text(left, _TOP - 7, language(phrase("column 0")) if matrix else "", "small"))
     if columns > 14 and matrix:
-        parts.append(text(left + width, top - 7, f"{across}", "small", "end"))
+        parts.append(text(left + width, _TOP - 7, f"{across}", "small", "end"))
     first = language(phrase("row 0")) if matrix else "0"
-    parts.append(text(left - 5, top + 9, first, "small", "end"))
+    parts.append(text(left - 5, _TOP + 9, first, "small", "end"))
     if rows > 3:
-        parts.append(text(left - 5, top + height, f"{down}", "small", "end"))
+        parts.append(text(left - 5, _TOP + height, f"{down}", "small", "end"))
     drawn = max(left + width + 2, 120)
     signs = "".join(error.tile_map)
-    wrong, partly, right = (signs.count(sign) for sign in "#+.")
-    title = phrase(
-        "Where {operand} of {size} is wrong", operand=error.operand, size=base.size_text(case.size)
+    title = phrase("Where {operand} of {size} is wrong", operand=error.operand)
+    title = title.given(size=base.size_text(case.size))
+    described = phrase("all wrong: {wrong}; partly wrong: {partly}; right: {right}").given(
+        wrong=signs.count("#"), partly=signs.count("+"), right=signs.count(".")
     )
-    described = phrase(
-        "all wrong: {wrong}; partly wrong: {partly}; right: {right}",
-        wrong=wrong,
-        partly=partly,
-        right=right,
-    )
-    picture = svg(top + height + 2, parts, language(title), language(described), width=drawn)
+    picture = svg(_TOP + height + 2, parts, language(title), language(described), width=drawn)
     return _unscaled(picture, drawn)
 
 
@@ -303,28 +270,28 @@ def _short(words: str) -> str:
 
 def bank_map(banks: base.BankMap, language: base.Language) -> Picture:
     """Lanes down, banks across. A wide access goes in several turns, a part of the lanes each."""
-    cell, left, top = 7, 50, 22
+    cell, left = 7, 50
     turn = _BANKS // banks.width  # lanes
-    found: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    found: dict[tuple[int, int], set[int]] = {}
     known = [(lane, word) for lane, word in enumerate(banks.lanes) if word is not None]
     for lane, word in known:
-        found[lane // turn, word % _BANKS].add(word)
+        found.setdefault((lane // turn, word % _BANKS), set()).add(word)
     edge = _BANKS * cell
-    parts = [rect(left, top, edge, edge, "frame")]
+    parts = [rect(left, _TOP, edge, edge, "frame")]
     for lane, word in known:
         bank = word % _BANKS
         kind = "wrong" if len(found[lane // turn, bank]) > 1 else "own"
-        parts.append(rect(left + bank * cell, top + lane * cell, banks.width * cell, cell, kind))
+        parts.append(rect(left + bank * cell, _TOP + lane * cell, banks.width * cell, cell, kind))
     parts += [
-        text(left, top - 7, "bank 0", "small"),
-        text(left + edge, top - 7, f"{_BANKS - 1}", "small", "end"),
-        text(left - 5, top + 9, "lane 0", "small", "end"),
-        text(left - 5, top + edge, f"{len(banks.lanes) - 1}", "small", "end"),
+        text(left, _TOP - 7, "bank 0", "small"),
+        text(left + edge, _TOP - 7, f"{_BANKS - 1}", "small", "end"),
+        text(left - 5, _TOP + 9, "lane 0", "small", "end"),
+        text(left - 5, _TOP + edge, f"{len(banks.lanes) - 1}", "small", "end"),
     ]
     width = left + edge + 2
     described = phrase("at most {most} words in one bank", most=max(map(len, found.values())))
     title = phrase("The bank that each lane accesses")
-    picture = svg(top + edge + 2, parts, language(title), language(described), width=width)
+    picture = svg(_TOP + edge + 2, parts, language(title), language(described), width=width)
     return Picture(
         caption=phrase("Red: different words in one bank, which come one after the other."),
         image=_unscaled(picture, width),

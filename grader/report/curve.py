@@ -10,9 +10,11 @@ from markupsafe import Markup
 from grader.base import CaseResult, Language, Piece, Result, Score, SizeCurve, size_text
 from grader.judge import mean_points, most, points_at
 from grader.report.drawing import WIDTH, Picture, dot, level, line, polyline, svg, text
+from grader.report.formatting import SENTENCES
 from ptxsim.message import NOTHING, Message, clauses, phrase
 from ptxsim.records import Record
 
+_say = SENTENCES.say
 _NEXT = 5.0  # points
 _PICTURES = 4  # curves that are drawn; only milliseconds have more than one
 _STEPS = 24  # straight parts of a bent piece
@@ -72,28 +74,13 @@ def next_sentence(result: Result) -> Message:
         return NOTHING
     ahead = next_points(result)
     if ahead is None:
-        return phrase("There are no more points to gain: {most:g} are the most.", most=score.max)
-    cost = phrase(
-        "{speed:.4g} {unit} at {size}, {more:.3g} more than now",
-        speed=ahead.speed,
-        unit=result.problem.unit,
-        size=size_text(ahead.case.size),
-        more=ahead.more,
-    )
+        return _say("next.none", most=score.max)
+    cost = _say("next.cost", speed=ahead.speed, unit=result.problem.unit, more=ahead.more)
+    cost = cost.given(size=size_text(ahead.case.size))
     if len(score.curves) > 1:
-        cost = phrase(
-            "{cost}, and the same {share:.1f} % at the other sizes",
-            cost=cost,
-            share=100 * (ahead.faster - 1),
-        )
-    figures: dict[str, float | Message] = {"points": ahead.points, "total": ahead.total}
-    if result.groups:
-        return phrase(
-            "The next {points:.3g} points of the public sizes, to {total:.2f}: {cost}.",
-            **figures,
-            cost=cost,
-        )
-    return phrase("The next {points:.3g} points, to {total:.2f}: {cost}.", **figures, cost=cost)
+        cost = _say("next.others", cost=cost, share=100 * (ahead.faster - 1))
+    words = _say("next.public" if result.groups else "next.all", cost=cost)
+    return words.given(points=ahead.points, total=ahead.total)
 
 
 def _earned(score: Score, faster: float) -> float:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from markupsafe import Markup, escape
@@ -37,10 +38,13 @@ def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") 
     )
 
 
-def rect(x: float, y: float, width: float, height: float, kind: str) -> Markup:
-    return Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"/>').format(
-        x, y, width, height, kind
-    )
+def rect(
+    x: float, y: float, width: float, height: float, kind: str, opacity: float | None = None
+) -> Markup:
+    filled = Markup("") if opacity is None else Markup(' fill-opacity="{:.2f}"').format(opacity)
+    return Markup(
+        '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"{}/>'
+    ).format(x, y, width, height, kind, filled)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
@@ -68,13 +72,13 @@ class Picture(Record):
     image: Markup
 
 
-class Bar(Record):
+class Bar(NamedTuple):
     """One bar of ``bars``."""
 
     name: str
     value: float  # in any unit, the same for all bars of a picture
     words: str  # beside it
-    kind: str  # class in the style sheet
+    kind: str = "base"  # class in the style sheet
 
 
 def bars(rows: Sequence[Bar], title: str) -> Markup:

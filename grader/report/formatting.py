@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from grader import base
+from grader.problems import Sentences
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import clean as clean
 from ptxsim.findings.remarks import place as place
 from ptxsim.findings.remarks import places as places
 from ptxsim.findings.remarks import source_line as source_line
-from ptxsim.message import NOTHING, Message, clauses, counted, listed, phrase, verbatim
+from ptxsim.message import NOTHING, Message, clauses, listed, phrase, verbatim
 from ptxsim.records import Record
 
+SENTENCES = Sentences.of(Path(__file__).with_name("sentences.toml"))
+_say = SENTENCES.say
 VERDICT_WORDS = {
     base.Verdict.AC: phrase("accepted"),
     base.Verdict.WA: phrase("wrong answer"),
@@ -60,14 +64,8 @@ def told(cases: Sequence[base.CaseResult]) -> tuple[Told, ...]:
 
 def _some_sizes(cases: Sequence[base.CaseResult]) -> Message:
     names = listed(verbatim(base.size_text(case.size)) for case in cases[:_NAMED])
-    if len(cases) <= _NAMED:
-        return names
-    return counted(
-        "{names} and {count} more size",
-        "{names} and {count} more sizes",
-        len(cases) - _NAMED,
-        names=names,
-    )
+    more = len(cases) - _NAMED
+    return _say("sizes.more", count=more, names=names) if more > 0 else names
 
 
 def passing(cases: Sequence[base.CaseResult]) -> Message:
@@ -75,9 +73,9 @@ def passing(cases: Sequence[base.CaseResult]) -> Message:
     sizes = _some_sizes(cases)
     errors = [case for case in cases if case.error and case.error.max is not None]
     if not errors:
-        return phrase("{sizes}: right", sizes=sizes)
+        return _say("sizes.right", sizes=sizes)
     worst = max((error_ratio(case) for case in errors), key=lambda ratio: float(str(ratio)))
-    return phrase("{sizes}: right, error / tolerance at most {worst}", sizes=sizes, worst=worst)
+    return _say("sizes.right-at-most", sizes=sizes, worst=worst)
 
 
 def _without_amounts(message: Message) -> Message:
@@ -128,18 +126,9 @@ def telling_maps(cases: Sequence[base.CaseResult]) -> list[tuple[base.CaseResult
 def picture_caption(case: base.CaseResult, error: base.ErrorStats) -> Message:
     """Explain a map of wrong elements: ``C of 64×64×32, each sign is 2×2 elements``."""
     edge = error.tile_edge
-    if edge <= 1:
-        each = phrase("one element")
-    elif len(error.shape) == 2:
-        each = phrase("{edge}×{edge} elements", edge=edge)
-    else:
-        each = phrase("{edge} elements in a row", edge=edge)
-    return phrase(
-        "{operand} of {size}; each sign is {elements}",
-        operand=error.operand,
-        size=base.size_text(case.size),
-        elements=each,
-    )
+    each = "element" if edge <= 1 else "tile" if len(error.shape) == 2 else "row"
+    size, elements = base.size_text(case.size), _say(f"map.{each}", edge=edge)
+    return _say("map.caption", operand=error.operand, size=size, elements=elements)
 
 
 def mismatch(case: base.CaseResult) -> Message:
@@ -147,12 +136,8 @@ def mismatch(case: base.CaseResult) -> Message:
     first = case.error.first_mismatch if case.error else None
     if first is None:
         return NOTHING
-    return phrase(
-        "first wrong element: {element} is {got}, should be {want:.7g}",
-        element=base.element_words(first.element),
-        got=first.got_text,
-        want=first.want,
-    )
+    element = base.element_words(first.element)
+    return _say("mismatch.first", element=element, got=first.got_text, want=first.want)
 
 
 def fix_first(result: base.Result) -> Message:
@@ -162,51 +147,34 @@ def fix_first(result: base.Result) -> Message:
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     first = []
     if failed:
-        first.append(
-            phrase("{size}: {what}", size=base.size_text(failed.size), what=failed.message)
-        )
+        size = base.size_text(failed.size)
+        first.append(_say("fix.size", size=size, what=failed.message))
     # On a GPU the values may be right although the simulator found why they need not be.
     errors = [each for each in result.findings if each.severity is Severity.ERROR and each.line]
     places = [f"{each.file}:{each.line}" for each in errors]
     if errors and not any(place in str(said) for place in places for said in first):
-        kind = base.kind_words(errors[0].kind)
-        first.append(phrase("{kind} at {place}", kind=kind, place=places[0]))
-    what = clauses(first)
-    if not what:
-        return NOTHING
-    return phrase("No advice on speed before every size is right. First {what}", what=what)
+        first.append(_say("fix.place", kind=base.kind_words(errors[0].kind), place=places[0]))
+    return _say("fix.first", what=clauses(first)) if first else NOTHING
 
 
 def standing(standing: base.Standing, problem: base.ProblemInfo) -> Message:
     """``Between rung 9 (unrolled) and rung 10 (strided 2x2) at 8192×8192×8192: …``."""
-    own = phrase(
-        "{percent:.1f} % of {baseline} at {size}",
-        percent=100 * standing.ratio,
-        baseline=problem.baseline,
-        size=base.size_text(standing.size),
-    )
+    size, percent = base.size_text(standing.size), 100 * standing.ratio
+    own = _say("standing.own", percent=percent, baseline=problem.baseline, size=size)
     if not standing.ahead:
         assert standing.below
-        return phrase(
-            "{own}: faster than every rung; the fastest is {rung}.",
-            own=own,
-            rung=_rung(standing.below),
-        )
+        return _say("standing.fastest", own=own, rung=_rung(standing.below))
     ahead = _rung(standing.ahead[-1])
     if standing.below is None:
-        return phrase("{own}: slower than {rung}.", own=own, rung=ahead)
-    below = _rung(standing.below)
-    return phrase("{own}: between {below} and {ahead}.", own=own, below=below, ahead=ahead)
+        return _say("standing.slowest", own=own, rung=ahead)
+    return _say("standing.between", own=own, below=_rung(standing.below), ahead=ahead)
 
 
 def _rung(rung: base.StandingRung) -> Message:
-    name = rung.name.partition("_")[2].replace("_", " ")
-    if rung.ratio is None:
-        return phrase("rung {number} ({name})", number=rung.number, name=name)
-    percent = 100 * rung.ratio
-    return phrase(
-        "rung {number} ({name}, {percent:.1f} %)", number=rung.number, name=name, percent=percent
-    )
+    words = _say("standing.rung")
+    if rung.ratio is not None:
+        words = _say("standing.timed-rung", percent=100 * rung.ratio)
+    return words.given(number=rung.number, name=rung.name.partition("_")[2].replace("_", " "))
 
 
 def score_block(result: base.Result, language: base.Language = base.ENGLISH) -> str:
@@ -215,56 +183,31 @@ def score_block(result: base.Result, language: base.Language = base.ENGLISH) -> 
         return ""
     weights = {share.case: share.weight for share in result.score.shares}
     weighted = len(set(weights.values())) > 1
-    total, most = result.score.total, result.score.max
-    lines = [
-        phrase("Score {total:.2f} max.{most:g} (Weighted)", total=total, most=most)
-        if weighted
-        else phrase("Score {total:.2f} max.{most:g} (Unweighted)", total=total, most=most),
-        phrase("Judgement Message:"),
-    ]
-    unit, baseline = result.problem.unit, result.problem.baseline.lower()
+    name = "score.weighted" if weighted else "score.unweighted"
+    lines = [_say(name, total=result.score.total, most=result.score.max), _say("score.judgement")]
+    figures = {"unit": result.problem.unit, "baseline": result.problem.baseline.lower()}
     timed = [(case, case.timing) for case in result.cases if case.timing is not None]
     for case, timing in timed:
         size = base.size_text(case.size)
         if len(timed) > 1 and weighted:
-            lines.append(phrase("  {size}, weight {weight:g}:", size=size, weight=weights[case.id]))
+            lines.append(_say("score.size-weight", size=size, weight=weights[case.id]))
         elif len(timed) > 1:
-            lines.append(phrase("  {size}:", size=size))
-        lines += [
-            phrase(
-                "  {ordinal} run. bench: {own:.6g} {unit}, {baseline}: {theirs:.6g} {unit}.",
-                ordinal=_ordinal(i),
-                own=run.speed,
-                unit=unit,
-                baseline=baseline,
-                theirs=run.baseline_speed,
-            )
-            for i, run in enumerate(timing.runs, 1)
-        ]
-        lines.append(
-            phrase(
-                "  max bench: {own:.6g} {unit}, max {baseline}: {theirs:.6g} {unit}.",
-                own=max(run.speed for run in timing.runs),
-                unit=unit,
-                baseline=baseline,
-                theirs=max(run.baseline_speed for run in timing.runs),
-            )
-        )
+            lines.append(_say("score.size", size=size))
+        for i, run in enumerate(timing.runs, 1):
+            words = _say("score.run", **figures, own=run.speed, theirs=run.baseline_speed)
+            lines.append(words.given(ordinal=_ordinal(i)))
+        own = max(run.speed for run in timing.runs)
+        theirs = max(run.baseline_speed for run in timing.runs)
+        lines.append(_say("score.max", **figures, own=own, theirs=theirs))
         if timing.modes:
-            lines.append(phrase("  bench: {modes}.", modes=two_speeds(timing.modes, unit)))
+            lines.append(_say("score.modes", modes=two_speeds(timing.modes, result.problem.unit)))
     return "\n".join(map(language, lines))
 
 
 def two_speeds(modes: base.Modes, unit: str) -> Message:
     """The effect on the score when the repetitions of a size have two speeds."""
-    return phrase(
-        "two speeds, {fast:.6g} {unit} in {share:.0f} % of the repetitions and {slow:.6g} in the "
-        "others, further apart than noise explains: the slower one is scored",
-        fast=modes.fast.speed,
-        unit=unit,
-        share=100 * modes.fast.share,
-        slow=modes.slow.speed,
-    )
+    words = _say("two-speeds.slower", fast=modes.fast.speed, share=100 * modes.fast.share)
+    return words.given(unit=unit, slow=modes.slow.speed)
 
 
 _ORDINALS = {1: phrase("{number}st"), 2: phrase("{number}nd"), 3: phrase("{number}rd")}

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from grader.base import Finding, Result, SizeGroup, Verdict, kind_words
 from grader.report.drawing import coloured
-from grader.report.formatting import VERDICT_WORDS, clean
+from grader.report.formatting import SENTENCES, VERDICT_WORDS, clean
 from ptxsim.findings.finding import LineCount
 from ptxsim.findings.remarks import CONTEXT
 from ptxsim.message import Message, counted, listed, phrase
@@ -16,7 +16,7 @@ from ptxsim.records import Record
 
 # --- size groups -------------------------------------------------------------------------------
 
-_NAMES = {"public": phrase("Public sizes"), "hidden": phrase("Hidden sizes")}
+_say = SENTENCES.say
 
 
 def right_of(group: SizeGroup) -> Message:
@@ -37,22 +37,14 @@ def group_sentences(result: Result) -> tuple[Message, ...]:
 
 
 def group_sentence(group: SizeGroup, result: Result) -> Message:
-    named: dict[str, Message | float] = {"name": _NAMES[group.name], "right": right_of(group)}
+    name = _say(f"group.{group.name}")
     if not group.sizes:
-        return phrase(
-            "{name}: not graded here, where their secret is missing. They count in the course.",
-            name=_NAMES[group.name],
-        )
-    if not all(each.sizes for each in result.groups):
-        return phrase("{name}: {right}.", **named)
-    named["share"] = 100 * group.weight / sum(each.weight for each in result.groups)
-    if group.points is None:
-        return phrase("{name}: {right}; they count {share:.3g} %.", **named)
-    return phrase(
-        "{name}: {right}; {points:.4g} points; they count {share:.3g} %.",
-        points=group.points,
-        **named,
-    )
+        return _say("group.ungraded", name=name)
+    words, share = "group.right", 100 * group.weight / sum(each.weight for each in result.groups)
+    if all(each.sizes for each in result.groups):
+        words = "group.share" if group.points is None else "group.points"
+    said = _say(words, name=name, right=right_of(group), share=share)
+    return said if group.points is None else said.given(points=group.points)
 
 
 # --- source ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from grader import base
 from grader.explain import advice_title
 from grader.report import charts, curve
 from grader.report import formatting as text
+from grader.report.bounds import scored_speed
 from grader.report.drawing import Picture
 from grader.report.groups import Highlighter, Line, group_sentence, group_sentences
 from grader.report.kernels import kernel_rows
@@ -181,8 +182,7 @@ def _limits(result: base.Result, language: base.Language) -> Markup | None:
     why = result.explanation
     if why is None or not why.bounds:
         return None
-    timed = (case.timing for case in result.cases if case.size == why.size)
-    speed = next((timing.scored_speed for timing in timed if timing and timing.runs), None)
+    speed = scored_speed(result, why)
     return charts.limits(why.bounds[0], speed, result.problem.unit, language)
 
 
@@ -236,29 +236,15 @@ def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[Message, str, Message], 
 
     requests, sectors = total("global_requests"), total("global_sectors")
     shared, issued = total("shared_requests"), total("instructions")
-    rows = [
-        (
-            phrase("Sectors per global request"),
-            f"{sectors / requests:.3g}" if requests else "–",
-            phrase(
-                "32-byte sectors that a warp's load or store touches; 4 is ideal for 4-byte "
-                "accesses"
-            ),
-        ),
-        (
-            phrase("Bytes used of those moved"),
-            f"{100 * total('global_bytes') / (32 * sectors):.0f} %" if sectors else "–",
-            phrase("below 100 %, threads of a warp do not read neighbours; above, they share"),
-        ),
-        (
-            phrase("FLOP per warp instruction"),
-            f"{total('flops') / issued:.3g}" if issued else "–",
-            phrase("64 means nothing but fused multiply-adds, by full warps"),
-        ),
-        (
-            phrase("Wavefronts per shared request"),
-            f"{total('shared_wavefronts') / shared:.3g}" if shared else "",
-            phrase("passes over shared memory; 1 is ideal for 4-byte accesses, 4 for 16-byte ones"),
-        ),
-    ]
-    return tuple(row for row in rows if row[1])
+    values = {
+        "sectors": f"{sectors / requests:.3g}" if requests else "–",
+        "bytes": f"{100 * total('global_bytes') / (32 * sectors):.0f} %" if sectors else "–",
+        "flops": f"{total('flops') / issued:.3g}" if issued else "–",
+        "wavefronts": f"{total('shared_wavefronts') / shared:.3g}" if shared else "",
+    }
+    say = text.SENTENCES.say
+    return tuple(
+        (say(f"traffic.{name}"), value, say(f"traffic.{name}-why"))
+        for name, value in values.items()
+        if value
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -19,12 +18,14 @@ from grader.report.curve import next_sentence
 from grader.report.groups import group_sentences
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
+from grader.report.tables import table
 from grader.report.why import advice_in_brief, advice_sentence, advice_shown
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import kernel_name
 from ptxsim.findings.remarks import excerpt, neighbours
-from ptxsim.message import counted, phrase, verbatim
+from ptxsim.message import phrase, verbatim
 
+_say = text.SENTENCES.say
 Detail = Literal["verdict", "brief", "all"]
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
 _MESSAGES = 6  # about sizes
@@ -97,12 +98,9 @@ def verdict_text(verdict: base.Verdict, language: base.Language = base.ENGLISH) 
 
 def _headline(result: base.Result, language: base.Language) -> Text:
     on_cpu = result.environment.device == "cpu"
-    where = phrase(
-        "({lab}, {where}, sandbox: {sandbox})",
-        lab=result.lab.id,
-        where=phrase("simulator on the CPU") if on_cpu else verbatim("GPU"),
-        sandbox=result.environment.sandbox,
-    )
+    device = phrase("simulator on the CPU") if on_cpu else verbatim("GPU")
+    where = _say("terminal.where", lab=result.lab.id, where=device)
+    where = where.given(sandbox=result.environment.sandbox)
     return Text.assemble(
         (base.one_line(result.submission.student), "bold"),
         ": ",
@@ -114,11 +112,7 @@ def _headline(result: base.Result, language: base.Language) -> Text:
 def _log(log: str, language: base.Language) -> Text:
     lines = text.clean(log).split("\n")
     if len(lines) > _LOG_LINES:
-        hidden = counted(
-            "… {count} more line in the result document",
-            "… {count} more lines in the result document",
-            len(lines) - _LOG_LINES,
-        )
+        hidden = _say("terminal.lines", count=len(lines) - _LOG_LINES)
         lines = [*lines[:_LOG_LINES], language(hidden)]
     return Text.from_ansi(coloured("\n".join(lines)))
 
@@ -129,25 +123,23 @@ def _log(log: str, language: base.Language) -> Text:
 def _cases(
     problem: base.ProblemInfo, cases: tuple[base.CaseResult, ...], language: base.Language
 ) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(text.size_header(problem), no_wrap=True)
-    table.add_column(language(phrase("verdict")), no_wrap=True)
-    wrong = any(map(text.wrong, cases))
-    if wrong:
-        table.add_column(language(phrase("wrong")), justify="right")
-    table.add_column(language(phrase("error / tolerance")), justify="right")
-    table.add_column(language(phrase("seconds")), justify="right", no_wrap=True)
+    wrong = (phrase("wrong"),) if any(map(text.wrong, cases)) else ()
+    header = (phrase("verdict"), *wrong, phrase("error / tolerance"), phrase("seconds"))
+    rows: list[tuple[str | Text, ...]] = []
     for case in cases:
         verdict = case.verdict
         style = _STYLES.get(verdict, "bold red") if verdict else "dim"
-        table.add_row(
-            base.size_text(case.size),
-            Text(verdict.value if verdict else language(phrase("not run")), style=style),
-            *([language(text.wrong(case))] if wrong else []),
-            language(text.error_ratio(case)),
-            f"{case.seconds:.2f}" if case.seconds is not None else "",
+        rows.append(
+            (
+                base.size_text(case.size),
+                Text(verdict.value if verdict else language(phrase("not run")), style=style),
+                *([language(text.wrong(case))] if wrong else []),
+                language(text.error_ratio(case)),
+                f"{case.seconds:.2f}" if case.seconds is not None else "",
+            )
         )
-    return table
+    names = (text.size_header(problem), *map(language, header))
+    return table(names, rows, words=(0, 1), whole=(0, 1, len(header)))
 
 
 def _messages(
@@ -161,12 +153,7 @@ def _messages(
         words = phrase("{sizes}: {what}", sizes=each.sizes, what=each.message)
         yield Text(text.clean(language(words)))
     if len(messages) > _MESSAGES:
-        more = counted(
-            "… and {count} more message in the result document",
-            "… and {count} more messages in the result document",
-            len(messages) - _MESSAGES,
-        )
-        yield Text(language(more))
+        yield Text(language(_say("terminal.messages", count=len(messages) - _MESSAGES)))
 
 
 def _wrong_values(
@@ -180,12 +167,7 @@ def _wrong_values(
         words = phrase("{size}: {what}", size=base.size_text(case.size), what=text.mismatch(case))
         yield Text(language(words))
     if len(wrong) > most:
-        more = counted(
-            "… and {count} more size with wrong elements",
-            "… and {count} more sizes with wrong elements",
-            len(wrong) - most,
-        )
-        yield Text(language(more))
+        yield Text(language(_say("terminal.wrong-sizes", count=len(wrong) - most)))
     for case, error in text.telling_maps(wrong)[:_PICTURES]:
         caption = text.picture_caption(case, error)
         legend = phrase("{picture}: . right, + partly wrong, # wrong", picture=caption)
@@ -210,25 +192,16 @@ def _findings(
     for group in groups[:most]:
         first = group[0]
         yield ""
-        what = phrase(
-            "{severity}: {kind}: ",
-            severity=base.severity_words(first.severity),
-            kind=base.kind_words(first.kind),
-        )
-        yield Text.assemble(
-            (language(what), _SEVERITIES[first.severity]), text.clean(language(first.message))
-        )
+        kind, severity = base.kind_words(first.kind), base.severity_words(first.severity)
+        head = language(_say("terminal.finding", severity=severity, kind=kind))
+        words = text.clean(language(first.message))
+        yield Text.assemble((head, _SEVERITIES[first.severity]), words)
         if where := text.places(group):
             yield _indented(Text(text.clean(language(where)), style="dim"))
         if lines := _excerpt(group, sources):
             yield _indented(lines)
     if hidden := sum(map(len, groups[most:])):
-        more = counted(
-            "… and {count} more finding in the result document",
-            "… and {count} more findings in the result document",
-            hidden,
-        )
-        yield Text("\n" + language(more))
+        yield Text("\n" + language(_say("terminal.findings", count=hidden)))
 
 
 def _excerpt(group: list[base.Finding], sources: Mapping[str, str]) -> Text:
@@ -281,9 +254,8 @@ def _next_step(result: base.Result, language: base.Language) -> Iterator[Rendera
 def _advised(advice: base.Advice, words: str, language: base.Language) -> Iterator[RenderableType]:
     """One idea; its command has a line of its own, where no terminal breaks it."""
     place = f"{text.source_line(advice.file, advice.line)}: " if advice.file else ""
-    yield Text.assemble(
-        (language(phrase("next: ")), "bold cyan"), text.clean(place), text.clean(words)
-    )
+    head = (language(phrase("next: ")), "bold cyan")
+    yield Text.assemble(head, text.clean(place), text.clean(words))
     if shown := advice_shown(advice):
         yield _indented(Text(language(shown)))
 
@@ -292,23 +264,18 @@ def _advised(advice: base.Advice, words: str, language: base.Language) -> Iterat
 
 
 def _kernels(rows: tuple[KernelRow, ...], language: base.Language) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(language(phrase("kernel")), no_wrap=True)
-    numbers = (phrase("block"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
-    for name in numbers:
-        table.add_column(language(name), justify="right")
-    table.add_column(language(phrase("warps on an SM (limit)")))
-    for row in rows:
-        spilled = row.kernel.spill_bytes
-        table.add_row(
+    figures = (phrase("block"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
+    header = (phrase("kernel"), *figures, phrase("warps on an SM (limit)"))
+    cells = (
+        (
             Text(text.clean(kernel_name(row.kernel.name))),
-            row.block,
-            str(row.kernel.registers),
-            str(row.shared_bytes),
-            Text(str(spilled), style="bold yellow" if spilled else ""),
+            *(row.block, str(row.kernel.registers), str(row.shared_bytes)),
+            Text(str(spilled := row.kernel.spill_bytes), style="bold yellow" if spilled else ""),
             language(row.resident),
         )
-    return table
+        for row in rows
+    )
+    return table(map(language, header), cells, words=(0, 5), whole=(0,))
 
 
 def _indented(part: RenderableType) -> Padding:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from grader import base
-from grader.problems import COUNTED, Evidence, Question, names, problem_class
+from grader.problems import Evidence, Question, QuestionTable, names, problem_class
 from grader.report.bounds import peak_sentence, resource_name, resource_words, waiting_sentence
 from grader.report.kernels import loop_sentence
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import NOTHING, Message, clauses, listed, phrase, sentences, verbatim
 from ptxsim.records import Record
 
+_TABLE = QuestionTable(Path(__file__).with_name("questions.toml"))
+_say = _TABLE.say
 _SECTOR = 32  # bytes
 _LINES = 4  # of branches that are listed
 
@@ -75,24 +78,14 @@ def _operations(evidence: Evidence) -> Message:
     }
     if tensor := [part for each in why.counts for part in each.tensor]:
         opcodes = {"HGMMA" if each.by_warpgroup else "HMMA" for each in tensor}
-        return phrase(
-            "{formula} = {operations:.4g} at {size}. The kernel executes {executed:.4g}, "
-            "{share:.1f} % of them on tensor cores, by {count:.4g} {opcodes} of warps.",
-            **figures,
-            share=100 * sum(each.flops for each in tensor) / max(executed, 1),
-            count=float(sum(each.count for each in tensor)),
-            opcodes=", ".join(sorted(opcodes)),
-        )
+        figures["opcodes"] = ", ".join(sorted(opcodes))
+        figures["share"] = 100 * sum(each.flops for each in tensor) / max(executed, 1)
+        count = float(sum(each.count for each in tensor))
+        return _say("operations.tensor", **figures, count=count)
     ffma = sum(e.count for each in why.counts for e in each.mix if e.kind == "FFMA")
     issued = sum(each.instructions for each in why.counts)
-    return phrase(
-        "{formula} = {operations:.4g} at {size}. The kernel executes {executed:.4g}, as {ffma:.4g} "
-        "FFMA of 32 lanes among {issued:.4g} warp instructions ({share:.1f} %).",
-        **figures,
-        ffma=float(ffma),
-        issued=float(issued),
-        share=100 * ffma / max(issued, 1),
-    )
+    figures["share"] = 100 * ffma / max(issued, 1)
+    return _say("operations.ffma", **figures, ffma=float(ffma), issued=float(issued))
 
 
 def _limits(evidence: Evidence) -> Message:
@@ -102,32 +95,17 @@ def _limits(evidence: Evidence) -> Message:
     first = bounds[0]
     hard = [each for each in first.limits if each.resource != "waiting"]
     several = listed(
-        phrase("{resource} {speed:.3g}", resource=resource_name(each.resource), speed=each.speed)
+        _say("limits.resource", resource=resource_name(each.resource), speed=each.speed)
         for each in hard[:4]
     )
-    said = [
-        phrase(
-            "On {gpu}: {resource}. {unit} that each resource allows at most: {several}.",
-            gpu=first.gpu,
-            resource=resource_words(first.resource),
-            unit=unit,
-            several=several,
-        )
-    ]
+    resource = resource_words(first.resource)
+    said = [_say("limits.first", gpu=first.gpu, resource=resource, unit=unit, several=several)]
     if first.waiting is not None and first.resource == "waiting":
-        said.append(phrase("With waiting, about {speed:.3g}.", speed=first.speed))
-        said.append(waiting_sentence(first.waiting))
-    said += [
-        phrase(
-            "On {gpu}: {resource} (about {speed:.3g} {unit}).",
-            gpu=each.gpu,
-            resource=resource_words(each.resource),
-            speed=each.speed,
-            unit=unit,
-        )
-        for each in bounds[1:]
-        if each.resource != first.resource
-    ]
+        said += [_say("limits.waiting", speed=first.speed), waiting_sentence(first.waiting)]
+    for each in bounds[1:]:
+        if each.resource != first.resource:
+            words = _say("limits.other", gpu=each.gpu, resource=resource_words(each.resource))
+            said.append(words.given(speed=each.speed, unit=unit))
     return sentences(said)
 
 
@@ -136,101 +114,47 @@ def _loop(evidence: Evidence) -> Message:
     loop = next((k.loop for k in why.kernels if k.name == name), None)
     if loop is None:
         return NOTHING
-    return phrase(
-        "{kernel}: {loop} ({arch}).",
-        kernel=kernel_name(name),
-        loop=loop_sentence(loop),
-        arch=why.arch,
-    )
+    return _say("loop.loop", kernel=kernel_name(name), loop=loop_sentence(loop), arch=why.arch)
 
 
 def _traffic(evidence: Evidence) -> Message:
-    why = evidence.why
-    sectors = sum(
-        each.global_loads.cost + each.global_copies.cost + each.bulk_loads.cost
-        for each in why.counts
-    )
-    return phrase(
-        "Counted: {counted:.4g} GB asked of the caches; every operand once is {once:.3g} GB.",
-        counted=_SECTOR * sectors / 1e9,
-        once=why.bytes / 1e9,
-    )
+    kinds = ((c.global_loads, c.global_copies, c.bulk_loads) for c in evidence.why.counts)
+    counted = _SECTOR * sum(each.cost for loads in kinds for each in loads) / 1e9
+    return _say("traffic.counted", counted=counted, once=evidence.why.bytes / 1e9)
 
 
 def _divergence(evidence: Evidence) -> Message:
     """List divergence by line, over all launches."""
     kernels = evidence.why.counts
-    issued = sum(each.instructions for each in kernels)
+    issued = max(1, sum(each.instructions for each in kernels))
     lines: dict[tuple[str | None, int | None], list[float]] = {}
     for each in (split for counts in kernels for split in counts.splits):
         sums = lines.setdefault((each.file, each.line), [0.0, 0.0, 0.0])
         for place, value in enumerate((each.lost, each.splits, each.reached)):
             sums[place] += value
-    lost = sum(sums[0] for sums in lines.values())
     if not lines:
-        return phrase("None: at every branch, all lanes of a warp go the same way.")
-    several = sorted(lines.items(), key=lambda item: -item[1][0])[:_LINES]
-    said = [
-        phrase(
-            "{branch} splits a warp in {share:.0f} % of its executions and costs {cost:.2g} %",
-            branch=verbatim(f"{file}:{line}")
-            if line
-            else phrase("a branch outside the submission"),
-            share=100 * splits / reached,
-            cost=100 * slots / max(issued, 1),
-        )
-        for (file, line), (slots, splits, reached) in several
-    ]
+        return _say("divergence.none")
+    said = []
+    for (file, line), sums in sorted(lines.items(), key=lambda item: -item[1][0])[:_LINES]:
+        branch = verbatim(f"{file}:{line}") if line else _say("divergence.outside")
+        share, cost = 100 * sums[1] / sums[2], 100 * sums[0] / issued
+        said.append(_say("divergence.branch", branch=branch, share=share, cost=cost))
     if len(lines) > _LINES:
-        said.append(phrase("{count} more", count=len(lines) - _LINES))
-    return phrase(
-        "{share:.2g} % of the issue slots go to lanes that a branch switched off. {branches}.",
-        share=100 * lost / max(issued, 1),
-        branches=clauses(said),
-    )
+        said.append(_say("divergence.more", count=len(lines) - _LINES))
+    lost = 100 * sum(sums[0] for sums in lines.values()) / issued
+    return _say("divergence.all", share=lost, branches=clauses(said))
 
 
-# By the names that problems use. Questions about one problem only are with the problem.
-_QUESTIONS: Mapping[str, Question] = {
-    "operations": Question(
-        text=phrase("How many floating-point operations?"),
-        method=phrase("the formula; {counts}", counts=COUNTED),
-        answer=_operations,
-    ),
-    "peak": Question(
-        text=phrase("What is the peak, and how near is it?"),
-        method=phrase(
-            "the driver's or the data sheet's figures; the scored time; bounds from counts over "
-            "the peaks of each resource"
-        ),
-        answer=lambda evidence: peak_sentence(evidence.result, evidence.why),
-    ),
-    "limits": Question(
-        text=phrase("What limits this kernel?"),
-        method=phrase(
-            "for each resource, its counts over its peak; waiting: an issue model runs the main "
-            "loop"
-        ),
-        answer=_limits,
-    ),
-    "loop": Question(
-        text=phrase("What is one iteration of its main loop?"),
-        method=phrase(
-            "the machine code of the loop that does most of the work; grade sass --listing shows it"
-        ),
-        answer=_loop,
-    ),
-    "traffic": Question(
-        text=phrase("How much does it read from global memory?"),
-        method=phrase("sectors of 32 bytes: {counts}", counts=COUNTED),
-        answer=_traffic,
-    ),
-    "divergence": Question(
-        text=phrase("Which branches split warps?"),
-        method=phrase("lanes active after each branch, simulated"),
-        answer=_divergence,
-    ),
-}
+_QUESTIONS = _TABLE.questions(
+    {
+        "operations": _operations,
+        "peak": lambda evidence: peak_sentence(evidence.result, evidence.why),
+        "limits": _limits,
+        "loop": _loop,
+        "traffic": _traffic,
+        "divergence": _divergence,
+    }
+)
 
 
 def advice_sentence(

@@ -6,16 +6,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from markupsafe import Markup
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from grader import report
 from grader.base import ENGLISH, Advice, Language, Verdict, size_text
 from grader.explain import advice_title
-from grader.report import WIDTH, advice_sentence, clean, dot, level, line, page, polyline, svg, text
+from grader.report import WIDTH, clean, dot, level, line, plain, polyline, svg, text
 from grader.study.history import History, RungSpeed, peak_of
-from grader.study.versions import Version, markdown_table, plain
+from grader.study.versions import Version
 from ptxsim.message import Message, clauses, listed, phrase, verbatim
 
 _WORDS = (1, 2, 4)  # columns that hold words: graded, verdict, tile
@@ -81,9 +80,8 @@ def _followed(advice: Advice) -> Message:
     title = advice_title(advice)
     if advice.gain is None:
         return title
-    return phrase(
-        "{idea} (the model said {times:.3g} times as fast)", idea=title, times=advice.gain
-    )
+    said = phrase("{idea} (the model said {times:.3g} times as fast)", idea=title)
+    return said.given(times=advice.gain)
 
 
 def remarks(history: History) -> Iterator[Message]:
@@ -94,10 +92,8 @@ def remarks(history: History) -> Iterator[Message]:
             "{size}."
         )
         yield bounds.given(gpu=history.gpu or "", size=size_text(history.size))
-    for other in history.others:
-        yield phrase(
-            "There are also results of {board}: choose with --lab, --device and --gpu.", board=other
-        )
+    further = phrase("There are also results of {board}: choose with --lab, --device and --gpu.")
+    yield from (further.given(board=other) for other in history.others)
 
 
 def title(history: History) -> str:
@@ -106,21 +102,20 @@ def title(history: History) -> str:
 
 
 def terminal(history: History, language: Language = ENGLISH) -> RenderableType:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for i, heading in enumerate(headings(history)):
-        table.add_column(language(heading), justify="left" if i in _WORDS else "right")
+    rows: list[tuple[str | Text, ...]] = []
     for version in history.versions:
         style = "green" if version.verdict is Verdict.AC else "bold red"
-        row: list[str | Text] = [*cells(history, version)]
-        row[2] = Text(version.verdict.value, style=style)
-        table.add_row(*row)
-    parts: list[RenderableType] = [Text(clean(title(history)), style="bold"), "", table, ""]
+        number, graded, verdict, *others = cells(history, version)
+        rows.append((number, graded, Text(verdict, style=style), *others))
+    header = map(language, headings(history))
+    figures = report.table(header, rows, _WORDS, padding=(0, 1, 0, 0))
+    parts: list[RenderableType] = [Text(clean(title(history)), style="bold"), "", figures, ""]
     for version in history.versions:
         several = clauses(notes(version))
         if several:
             parts.append(Text(f"{version.number}: {clean(language(several))}"))
     for advice in history.versions[-1].advice:
-        words = clean(advice_sentence(advice, language))
+        words = clean(report.advice_sentence(advice, language))
         parts.append(Text.assemble((language(phrase("next: ")), "bold cyan"), words))
     parts += [Text(clean(language(each)), style="dim") for each in remarks(history)]
     return Group(*parts)
@@ -136,14 +131,14 @@ def markdown(history: History, picture: str | None = None, language: Language = 
         [*cells(history, version), language(clauses(notes(version))) if version.number > 1 else ""]
         for version in history.versions
     ]
-    lines += markdown_table(header, rows, {*_WORDS, len(header) - 1})
+    lines += report.markdown_table(header, rows, {*_WORDS, len(header) - 1})
     lines += ["", *(f"{plain(language(each))}\n" for each in remarks(history))]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def html(history: History, language: Language = ENGLISH) -> str:
     """A self-contained page that works without scripts."""
-    return page(
+    return report.page(
         "history.html.j2",
         language,
         title=title(history),
@@ -153,7 +148,7 @@ def html(history: History, language: Language = ENGLISH) -> str:
         words=_WORDS,
         cells=lambda version: cells(history, version),
         notes=lambda version: list(notes(version)),
-        advice_sentence=lambda advice: advice_sentence(advice, language),
+        advice_sentence=lambda advice: report.advice_sentence(advice, language),
         remarks=list(remarks(history)),
     )
 

@@ -108,17 +108,14 @@ def run_sweep(
         if context.gpu_arch:
             for variant, sizes in zip(variants, missing, strict=True):
                 if sizes:
-                    pool.submit(
-                        compile_for, variant, context, context.lab.arch_on(context.gpu_arch)
-                    )
+                    arch = context.lab.arch_on(context.gpu_arch)
+                    pool.submit(compile_for, variant, context, arch)
         run = map if context.gpu_arch else pool.map
         work = partial(_points, context=context, progress=progress)
         for stored, made, files in zip(known, run(work, variants, missing), paths, strict=True):
             for size, file in files.items():
                 point = stored.get(size) or made[size]
-                if (
-                    size in made and point.verdict is not base.Verdict.IE
-                ):  # the machine's fault may pass
+                if size in made and point.verdict is not base.Verdict.IE:  # which may pass
                     store.write_document(file, point)
                 found(point, size not in made)
                 points.append(point)

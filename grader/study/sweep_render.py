@@ -6,15 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from grader import report
 from grader.base import ENGLISH, Language, ProblemInfo, one_line
-from grader.report import clean, drawing, page, resource_name, size_name
-from grader.study.sweep import Estimate, Point
-from grader.study.versions import markdown_table, plain
+from grader.report import clean, drawing, page, plain, resource_name, size_name
+from grader.study.sweep import Point
 from ptxsim.message import NOTHING, Message, phrase, verbatim
 from ptxsim.records import Record, Size
 
@@ -32,10 +30,6 @@ def defines_name(point: Point) -> str:
     return " ".join(point.defines)
 
 
-def estimate(point: Point, card: str | None) -> Estimate | None:
-    return next((each for each in point.estimates if each.gpu == card), None)
-
-
 _TIE = 0.05  # estimates this close are hardly ordered better than by chance: docs/explain.md
 
 
@@ -43,8 +37,7 @@ def value(point: Point, shown: SweepFacts) -> float | None:
     """Return the speed to compare: the measured one, or the one expected on the card."""
     if point.measured is not None:
         return point.measured.speed
-    found = estimate(point, shown.card)
-    return found.speed if found else None
+    return next((each.speed for each in point.estimates if each.gpu == shown.card), None)
 
 
 def best(points: Sequence[Point], shown: SweepFacts) -> tuple[Point, ...]:
@@ -91,8 +84,13 @@ def cells(point: Point, points: Sequence[Point], shown: SweepFacts) -> tuple[Mes
     if (each := point.measured) is not None:
         ratio = verbatim(f"{100 * each.ratio:.1f} %")
         speeds = (_figure(each.speed), _figure(each.baseline), ratio)
-    elif (found := estimate(point, shown.card)) is not None:
-        speeds = (_figure(found.speed), _figure(found.most), resource_name(found.resource))
+    for found in point.estimates:
+        if found.gpu == shown.card:
+            speeds = (
+                _figure(found.speed),
+                _figure(found.most),
+                resource_name(found.resource),
+            )
     facts: tuple[Message, ...] = (NOTHING,) * 5
     if (kernel := point.kernel) is not None:
         known = (kernel.tile, kernel.registers, kernel.shared_bytes, kernel.spill_bytes)
@@ -125,14 +123,17 @@ def dropped(points: Sequence[Point]) -> Iterator[Message]:
 def terminal(
     points: Sequence[Point], shown: SweepFacts, language: Language = ENGLISH
 ) -> RenderableType:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    top = best(points, shown)
-    for i, heading in enumerate(headings(points, shown)):
-        table.add_column(language(heading), justify="left" if i in words(points) else "right")
-    for point in _left(points):
-        style = "bold green" if point in top and len(points) > 1 else ""
-        table.add_row(*map(language, cells(point, points, shown)), style=style)
-    parts: list[RenderableType] = ["", table, ""] if table.row_count else []
+    top = best(points, shown) if len(points) > 1 else ()
+    rows = (
+        [
+            Text(language(cell), style="bold green" if point in top else "")
+            for cell in cells(point, points, shown)
+        ]
+        for point in _left(points)
+    )
+    header = map(language, headings(points, shown))
+    figures = report.table(header, rows, words(points), padding=(0, 1, 0, 0))
+    parts: list[RenderableType] = ["", figures, ""] if figures.row_count else []
     parts += [Text(_line(each, language), style="yellow") for each in dropped(points)]
     parts += [Text(_line(each, language), style="dim") for each in remarks(points, shown)]
     return Group(*parts)
@@ -152,11 +153,8 @@ def remarks(points: Sequence[Point], shown: SweepFacts) -> Iterator[Message]:
         if len(top) > 1:
             words = phrase(
                 "At {size} the model cannot tell these apart, whose estimates differ by less than "
-                "{share:.0f} %: {variants}",
-                size=size,
-                share=100 * _TIE,
-                variants=several,
-            )
+                "{share:.0f} %: {variants}"
+            ).given(size=size, share=100 * _TIE, variants=several)
         yield words
     if any(point.estimates for point in points):
         yield phrase(
@@ -175,7 +173,7 @@ def markdown(
     lines = [f"![{plain(shown.student)}]({picture})", ""] if picture else []
     rows = [[language(cell) for cell in cells(each, points, shown)] for each in _left(points)]
     header = [language(each) for each in headings(points, shown)]
-    lines += [*markdown_table(header, rows, words(points)), ""] if rows else []
+    lines += [*report.markdown_table(header, rows, words(points)), ""] if rows else []
     several = (*dropped(points), *remarks(points, shown))
     lines += [f"{plain(language(each))}\n" for each in several]
     return "\n".join(lines).rstrip() + "\n"
@@ -297,16 +295,9 @@ def _heat_map(
         for j, value in enumerate(row):
             left = _NAME + j * _CELL
             share = (value - least) / (most - least) if value is not None and most > least else 1
-            parts.append(
-                Markup(
-                    '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}" '
-                    'fill-opacity="{:.2f}"/>'
-                ).format(
-                    *(left + 1, top + 1, _CELL - 2, _ROW - 2),
-                    "frame" if value is None else "own",
-                    0.08 + 0.5 * share,
-                )
-            )
+            kind = "frame" if value is None else "own"
+            cell = (left + 1, top + 1, _CELL - 2, _ROW - 2)
+            parts.append(drawing.rect(*cell, kind, opacity=0.08 + 0.5 * share))
             words = "–" if value is None else f"{value:.3g}"
             kind = "strong" if value is not None and value == most else "small"
             parts.append(drawing.text(left + _CELL / 2, top + 17, words, kind, "middle"))
@@ -348,9 +339,8 @@ def _over_sizes(
         parts.append(drawing.dot(places[name], y(speed)))
         if i % every == 0:
             parts.append(drawing.text(places[name], _BOTTOM + 18, name, "small", "middle"))
-            parts.append(
-                drawing.text(places[name], y(speed) - 8, f"{speed:.3g}", "strong", "middle")
-            )
+            above = y(speed) - 8
+            parts.append(drawing.text(places[name], above, f"{speed:.3g}", "strong", "middle"))
     seen = ", ".join(f"{name}: {speed:.4g}" for name, speed in own)
     return drawing.svg(_BOTTOM + 30, parts, unit, seen)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from grader.base import Advice, Dims, Result, StoreError, Verdict
 from grader.explain import advice_title
-from grader.report import clean, kernel_rows
+from grader.report import kernel_rows
 from grader.results import Stored, kept_sources, store
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import Message, phrase
@@ -95,9 +95,7 @@ def make_version(
         speed=speed,
         kernel=kernel,
         kernels=kernels,
-        diff=_diff(before.sources, each.sources)
-        if before and before.sources is not None and each.sources is not None
-        else None,
+        diff=_diff(before.sources if before else None, each.sources),
         changed=tuple(_changes(earlier, kernel, kernels)),
         advice=result.explanation.advice if result.explanation else (),
         followed=_followed(result, given),
@@ -142,7 +140,9 @@ def _changes(
             yield what.given(before=before, after=after)
 
 
-def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> Diff:
+def _diff(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> Diff | None:
+    if before is None or after is None:
+        return None
     added = removed = 0
     exact = True
     files = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
@@ -209,25 +209,3 @@ def main_kernel(result: Result) -> MainKernel | None:
         tile=f"{tile.rows}×{tile.columns}" if tile and tile.rows and tile.columns else "",
         resident=row.resident,
     )
-
-
-# --- markdown ----------------------------------------------------------------------------------
-
-
-def markdown_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[int]
-) -> list[str]:
-    """Its lines. words: the columns that hold words; others hold numbers."""
-    marks = ["---" if i in words else "---:" for i, _ in enumerate(header)]
-    body = [_row([plain(cell) for cell in row]) for row in rows]
-    return [_row([plain(cell) for cell in header]), _row(marks), *body]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def plain(words: str) -> str:
-    """A student's text cannot end a cell, nor be markup."""
-    escaped = "".join(f"\\{char}" if char in "\\|`*_[]<>#" else char for char in clean(words))
-    return " ".join(escaped.split())

@@ -18,7 +18,8 @@ from grader.labs.scoring_rules import Scoring
 from grader.report import curve, html
 from grader.report import formatting as text
 from grader.report.bounds import limit, peak_sentence
-from grader.report.kernels import KernelRow, LongTable, kernel_rows
+from grader.report.kernels import KernelRow, kernel_rows
+from grader.report.tables import LongTable
 from grader.report.why import answers
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import phrase, verbatim

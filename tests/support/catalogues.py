@@ -16,7 +16,6 @@ from babel.messages.pofile import read_po, write_po
 
 from grader.base.finding import Kind
 from grader.base.language import Language, translated
-from grader.labs.yaml_file import known_words
 from grader.record.refusals import REFUSALS
 from grader.results.rungs import find_rungs
 from ptxsim.findings.finding import Severity
@@ -92,22 +91,14 @@ def updated(path: Path) -> str:
 
 
 def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str | None]]:
-    settings = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["tool"]["babel"][
-        "mappings"
-    ]
-    methods = [(each["pattern"], each["method"]) for each in settings]
-    options = {
-        each["pattern"]: {
-            name: str(value).lower() if isinstance(value, bool) else value
-            for name, value in each.items()
-            if name not in ("pattern", "method")
-        }
-        for each in settings
-    }
-    yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
-    tables = (*(each.sentence for each in REFUSALS), *known_words().values())
+    project = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())
+    settings = {each.pop("pattern"): each for each in project["tool"]["babel"]["mappings"]}
+    methods = [(pattern, each.pop("method")) for pattern, each in settings.items()]
+    for each in settings.values():
+        each |= {name: str(value).lower() for name, value in each.items()}  # true, as Babel has it
+    yield from extract_from_dir(ROOT, methods, settings, KEYWORDS)
     words = (each.value for each in (*Kind, *Severity))
-    texts = (*(each.text for each in tables), *words, *_of_commands(), *_of_tables())
+    texts = (*(each.sentence.text for each in REFUSALS), *words, *_of_commands(), *_of_tables())
     yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
@@ -128,11 +119,19 @@ def _of_commands() -> Iterator[str]:
         yield from (row[2]["shown"] for row in told if row[2:] and row[2].get("shown"))
 
 
-def _of_tables() -> Iterator[str]:
-    for name, fields in (("questions", ("text", "method")), ("obstacles", ("what", "remedy"))):
+# By the name of a table; the rows of the other two hold sentences by name.
+_FIELDS = {"questions": ("text", "method"), "obstacles": ("what", "remedy")}
+
+
+def _of_tables() -> Iterator[str | tuple[str, ...]]:
+    for name in (*_FIELDS, "sentences", "words"):
+        fields = _FIELDS.get(name, ())
         for table in ROOT.glob(f"grader/**/{name}.toml"):
-            rows = msgspec.toml.decode(table.read_bytes()).values()
-            yield from (row[field] for row in rows for field in fields if row[field] != "{words}")
+            for row in msgspec.toml.decode(table.read_bytes()).values():
+                said = row.get("said", {}) if fields else row
+                for text in (*(row[field] for field in fields), *said.values()):
+                    if text != "{words}":
+                        yield tuple(text) if isinstance(text, list) else text
 
 
 # Three English words in a row are a sentence that nobody translated.

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grader.problems.problem import Expected
-from ptxsim.message import Message, phrase
+from grader.problems.questions import Sentences
+from ptxsim.message import Message
 
 Doubles = NDArray[np.float64]
 Move = Callable[[Any, Any], tuple[Any, Any]]  # the indices of an element → where it is taken from
 Product = Callable[[Doubles, Doubles], Expected]
 
-_ROWS, _COLUMNS = phrase("rows"), phrase("columns")
-_SIDES = (("A", _ROWS), ("B", _COLUMNS))
+say = Sentences.of(Path(__file__).with_name("sentences.toml")).say
+_SIDES = (("A", say("lines.A")), ("B", say("lines.B")))
 _STEPS = tuple(1 << bit for bit in range(7))
 _SWIZZLES = ((0, 8), (0, 4), (0, 2), (1, 4), (2, 2))  # (line >> shift) % chunks of 16 bytes
 
@@ -59,45 +61,18 @@ def misplaced(
 
     for name, lines in _SIDES:
         for bit in (3, 2):
-            words = phrase(
-                "two registers of {name}'s fragment, or two matrices of its ldmatrix, are "
-                "exchanged: {lines} 8 to 15 with the first {half} of K stand where {lines} 0 to 7 "
-                "with the next {half} belong",
-                name=name,
-                lines=lines,
-                half=1 << bit,
-            )
+            words = say("moved.halves", name=name, lines=lines, half=1 << bit)
             yield words, with_moved(name, exchange(3, bit))
     for step in _STEPS:
-        words = phrase(
-            "A at K = p meets B at K = p xor {step}: in one of them, parts of {step} along K are "
-            "exchanged, such as registers of a fragment or chunks of a tile",
-            step=step,
-        )
-        yield words, product(moved(a, flip(0, step)), b)
+        yield say("moved.depth", step=step), product(moved(a, flip(0, step)), b)
     for step in _STEPS:
-        for lines, move in ((_ROWS, flip(step, 0)), (_COLUMNS, flip(0, step))):
-            words = phrase(
-                "each {step} {lines} of C are exchanged with the next {step}: registers of a "
-                "fragment, or the lanes that hold it, are",
-                step=step,
-                lines=lines,
-            )
-            yield words, _all_moved(right, move)
-    words = phrase(
-        "two of the four results of each lane are exchanged: column 2·t + 1 of row g, and column "
-        "2·t of row g + 8, with g = lane / 4 and t = lane % 4"
-    )
-    yield words, _all_moved(right, exchange(3, 0))
+        for (_, lines), move in zip(_SIDES, (flip(step, 0), flip(0, step)), strict=True):
+            yield say("moved.parts", step=step, lines=lines), _all_moved(right, move)
+    yield say("moved.results"), _all_moved(right, exchange(3, 0))
     for name, lines in _SIDES:
         for shift, chunks in _SWIZZLES:
-            words = phrase(
-                "{name}'s tile is swizzled in another way where it is written than where it is "
-                "read: of {lines} numbered r, chunk c of 16 bytes comes from chunk c xor {turn}",
-                name=name,
-                lines=lines,
-                turn=f"(r / {1 << shift}) % {chunks}" if shift else f"r % {chunks}",
-            )
+            turn = f"(r / {1 << shift}) % {chunks}" if shift else f"r % {chunks}"
+            words = say("moved.swizzled", name=name, lines=lines, turn=turn)
             yield words, with_moved(name, swizzle(shift, chunks, chunk))
 
 

@@ -1,26 +1,9 @@
 """C = A·B in FP32, FP16 or BF16. A, B and C each row-major or column-major, as the lab says.
 
-This is about FP32; ``layout.py`` has what other formats change.
-
-**The criterion.** An element is correct if ``|C - Cref| / s <= tolerance(K)`` with the scale
-``s = ‖row i of A‖ · ‖column j of B‖ / √K``, the typical size of a sum of K products with random
-signs.
-
-FP32 rounds each partial sum with a relative error of at most u = 2⁻²⁴. Partial sums grow like √p,
-and the rounding errors are independent, so the error divided by s grows like u·√K for every order
-of summation that does not depend on the data. Measured worst elements of 256² results
-for K = 1 … 16384: 1 to 3.6 u·√K with and without fused multiply-add. The tolerance is
-``u·(2 + 8·√K)``, two to three times that.
-
-Rounding the *inputs* to TF32 (10 bits) or BF16 (7) puts an error in every product, which does not
-shrink with K: 5.5e-4 of s on average, against a tolerance of 4e-6 at K = 64 and 6e-5 at K = 16384.
-More than 90 % of the elements are then wrong.
-
-**The inputs** (``inputs.py``) expose every shortcut. Magnitudes lie in [0.5, 1.5), so omitting one
-term at K = 16384 costs at least 0.25 / 128 of s, 30 tolerances. Signs are random, so sums stay
-small. The 13 mantissa bits that TF32 drops lie just above half a unit in its last place. Every
-input is far from its TF32, FP16 and BF16 neighbours, rounded or truncated, and always on the same
-side, so even 1×1×1 shows the difference.
+This is about FP32; ``layout.py`` has what other formats change. An element is correct if
+``|C - Cref| / s <= tolerance(K)`` with the scale ``s = ‖row i of A‖ · ‖column j of B‖ / √K``, the
+typical size of a sum of K products with random signs. docs/verification.md derives the tolerance,
+``u·(2 + 8·√K)`` with u = 2⁻²⁴, and shows which shortcuts the inputs (``inputs.py``) expose.
 """
 
 from __future__ import annotations
@@ -35,17 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.problems.gemm.fragments import misplaced
-from grader.problems.gemm.layout import (
-    FORMATS,
-    Format,
-    Layout,
-    Sum,
-    evidence,
-    header,
-    input_values,
-    tolerance,
-)
+from grader.problems.gemm import layout as formats
+from grader.problems.gemm.fragments import misplaced, say
+from grader.problems.gemm.layout import FORMATS, Format, Layout, Sum, tolerance
 from grader.problems.gemm.questions import QUESTIONS
 from grader.problems.inputs import Places, Source
 from grader.problems.operands import OnGpu, Operand, Tools
@@ -106,6 +81,8 @@ class Gemm(Problem):
     Options = Options
     questions: tuple[str, ...] = (*ASKED, "tensor-cores", "cp-async", "cute")
     own_questions = QUESTIONS
+    gpu_sources = (CHECKS,)
+    gpu_modules = ("grader.problems.gemm.on_gpu",)
     advice: tuple[str, ...] = (
         *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
         *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
@@ -129,12 +106,8 @@ class Gemm(Problem):
         type_, layout = self.numbers.words, self.layout.words
         if self.numbers.roundoff is None:
             return phrase("C = A·B in {type}, {layout}", type=type_, layout=layout)
-        return phrase(
-            "C = A·B in {type}, sums in {sums}, {layout}",
-            type=type_,
-            sums=FORMATS[self.sums].words,
-            layout=layout,
-        )
+        words = phrase("C = A·B in {type}, sums in {sums}, {layout}", type=type_, layout=layout)
+        return words.given(sums=FORMATS[self.sums].words)
 
     @property
     def interface(self) -> Interface:
@@ -142,7 +115,7 @@ class Gemm(Problem):
         return Interface(
             main=self.numbers.main,
             header="gemm.cuh",
-            text=header(self.layout, self.numbers),
+            text=formats.header(self.layout, self.numbers),
             vectors=(element, element, element),
             dims=3,
             element=element,
@@ -151,7 +124,7 @@ class Gemm(Problem):
 
     def operands(self, size: Size) -> tuple[Operand, ...]:
         m, n, k = size.extents
-        element, values = self.numbers.element, input_values(self.numbers, self.sums, k)
+        element, values = self.numbers.element, formats.input_values(self.numbers, self.sums, k)
         a, b = (
             Operand(name=name, role="in", shape=shape, order=order, element=element, values=values)
             for name, shape, order in (("A", (m, k), self.layout.A), ("B", (k, n), self.layout.B))
@@ -219,14 +192,9 @@ class Gemm(Problem):
                 yield Cause(words=cause, outputs=(found,), tolerance=self.tolerance(size))
         wide_a, wide_b = a.wide(inputs[0]), b.wide(inputs[1])
         for kept in sorted({k // step * step for step in _STEPS} - {k}, reverse=True):
-            missing = phrase(
-                "the last {missing} of K = {k} terms are missing; K need not be a multiple of the "
-                "tile",
-                missing=k - kept,
-                k=k,
-            )
+            missing = say("missing.terms", missing=k - kept, k=k)
             yield Cause(
-                words=missing if kept else phrase("C is all zeros"),
+                words=missing if kept else say("missing.all"),
                 outputs=(self._product(wide_a[:, :kept], wide_b[:kept, :]),),
                 tolerance=tolerance(kept, self.numbers, self.sums),
             )
@@ -240,19 +208,12 @@ class Gemm(Problem):
         """2·M·N·K: a product and a sum for each term."""
         return 2 * size["m"] * size["n"] * size["k"]
 
-    def fewest_operations(self, size: Size) -> float:
-        return _FEWEST_OPERATIONS * self.work(size)
+    def least(self, size: Size) -> tuple[float, float]:
+        operations, read = super().least(size)
+        return _FEWEST_OPERATIONS * operations, read
 
     def from_a_library(self, names: Collection[str], files: Collection[str]) -> Message | None:
-        return evidence(names, files)
-
-    @property
-    def gpu_sources(self) -> tuple[Path, ...]:
-        return (CHECKS,)
-
-    @property
-    def gpu_modules(self) -> tuple[str, ...]:
-        return ("grader.problems.gemm.on_gpu",)
+        return formats.evidence(names, files)
 
     def on_gpu(self, tools: Tools) -> OnGpu:
         from grader.problems.gemm.on_gpu import GemmOnGpu

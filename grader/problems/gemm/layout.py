@@ -32,9 +32,7 @@ class Numbers(Record):
     precision: str  # in a header: "half precision (FP16)"
     element: operands.Element
     main: str  # the file to hand in
-    others: tuple[
-        operands.Element, ...
-    ] = ()  # types of the same bits that a program may use instead
+    others: tuple[operands.Element, ...] = ()  # of the same bits, that a program may use instead
     include: str = ""  # the header that declares the type
     values: operands.Values = operands.EXPOSING  # of the inputs, when sums are FP32
     roundoff: float | None = None  # of the one rounding of an FP32 sum; None: it is not rounded

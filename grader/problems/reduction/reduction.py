@@ -1,25 +1,13 @@
-"""The sum of n numbers in FP32.
+"""The sum of n numbers in FP32, exact in any order: ``|out - sum| / unit <= tolerance(n)``, half a
+step of the inputs, and sums are whole steps. docs/verification.md says why that can be asked.
 
-**The criterion.** The sum must be exact: ``|out - sum| / unit <= tolerance(n)``, half a step of the
-inputs, and sums are whole steps.
-
-**The inputs** make that possible. They are multiples of a step, with random signs and magnitudes of
-half a unit to three halves, a unit being 2²³. If signs do not depend on the order of summation,
-every partial sum stays below 8·√n units; trivially it stays below 1.5·n. The step is chosen so
-that this is at most 2²⁴ steps. FP32 holds every whole number up to 2²⁴, so no addition of
-two partial sums rounds, in any order: one after the other, as a tree, in blocks, with atomics.
-
-**Why 8·√n.** Hoeffding: a sum of p ≤ n such terms exceeds t·(the root of their squares' sum), at
-most t·√(13/12·p) units here, with a probability of at most 2·exp(-t²/2). For t = 7.68, 8·√n units,
-that is 4·10⁻¹³. Take the partial sums of a summation tree by size: those of more than n/2ʲ⁺¹ and up
-to n/2ʲ terms form fewer than 2ʲ⁺¹ chains in which each contains the one before, and by Lévy's
-inequality a chain exceeds a limit at most twice as often as its last sum. As p shrinks, t grows:
-together they exceed it less than once in 10¹² sums.
-
-**Why it is tight.** A missing or doubled element is half a unit at least: 128 times the tolerance
-at n = 2²⁸, the worst case. FP16 overflows at 2¹⁶, below the smallest element. Scaled to fit, FP16
-(11 bits) cannot hold the elements up to n = 2²⁰, nor BF16 (8 bits) up to 2²⁶; beyond, they round
-partial sums of more than 2¹¹ or 2⁸ steps.
+**Why 8·√n**, which bounds the partial sums in units if signs do not depend on the order. By
+Hoeffding a sum of p ≤ n such terms exceeds t·(the root of their squares' sum), at most
+t·√(13/12·p) units here, with a probability of at most 2·exp(-t²/2): for t = 7.68, 8·√n units,
+4·10⁻¹³. Take the partial sums of a summation tree by size: those of more than n/2ʲ⁺¹ and up to n/2ʲ
+terms form fewer than 2ʲ⁺¹ chains in which each contains the one before, and by Lévy's inequality a
+chain exceeds a limit at most twice as often as its last sum. As p shrinks, t grows: together they
+exceed it less than once in 10¹² sums.
 """
 
 from __future__ import annotations
@@ -44,7 +32,6 @@ UNIT_BITS = 23
 UNIT = 2.0**UNIT_BITS
 MOST = 1 << 28
 CUB = Path(__file__).with_name("cub.cu")
-_HEADER = CUB.with_name("reduction.cuh")
 # Where CUB and Thrust have kernels and what a block of one does. A macro can rename a namespace.
 _OWN_FILE = re.compile(
     r"(?:cub/(?:agent|device)|thrust/system/cuda/detail/core)/[\w/]+\.(?:cuh|h)$"
@@ -68,19 +55,16 @@ class Reduction(Problem):
         "several-passes",
     )
 
-    @property
-    def title(self) -> Message:
-        return phrase("the sum of n numbers in FP32")
-
-    @property
-    def interface(self) -> Interface:
-        return Interface(
-            main="reduction.cu",
-            header="reduction.cuh",
-            text=_HEADER.read_text(encoding="utf-8"),
-            vectors=(FLOAT, FLOAT),
-            dims=1,
-        )
+    gpu_libraries = (CUB,)
+    gpu_modules = ("grader.problems.reduction.on_gpu",)
+    title = phrase("the sum of n numbers in FP32")
+    interface = Interface(
+        main="reduction.cu",
+        header="reduction.cuh",
+        text=CUB.with_name("reduction.cuh").read_text(encoding="utf-8"),
+        vectors=(FLOAT, FLOAT),
+        dims=1,
+    )
 
     def operands(self, size: Size) -> tuple[Operand, ...]:
         n = size["n"]
@@ -122,15 +106,12 @@ class Reduction(Problem):
             return Cause(words=words, outputs=outputs, tolerance=tolerance(n))
 
         for kept in sorted({n // block * block for block in _BLOCKS} - {n}, reverse=True):
-            missing = phrase(
-                "the last {missing} of n = {n} elements are missing", missing=n - kept, n=n
-            )
+            missing = phrase("the last {missing} of n = {n} elements are missing", n=n)
+            missing = missing.given(missing=n - kept)
             yield cause(missing if kept else phrase("nothing was added up"), kept)
         for first in sorted({block for block in _BLOCKS if block < n}):
-            words = phrase(
-                "only the first {first} of n = {n} elements were added up", first=first, n=n
-            )
-            yield cause(words, first)
+            words = phrase("only the first {first} of n = {n} elements were added up", n=n)
+            yield cause(words.given(first=first), first)
 
     # --- fast or slow ---
 
@@ -146,14 +127,6 @@ class Reduction(Problem):
             return phrase("its name is in the namespace {name}", name=min(own))
         code = min((match[0] for name in files if (match := _OWN_FILE.search(name))), default=None)
         return phrase("its code comes from {files}", files=code) if code else None
-
-    @property
-    def gpu_libraries(self) -> tuple[Path, ...]:
-        return (CUB,)
-
-    @property
-    def gpu_modules(self) -> tuple[str, ...]:
-        return ("grader.problems.reduction.on_gpu",)
 
     def on_gpu(self, tools: Tools) -> OnGpu:
         from grader.problems.reduction.on_gpu import ReductionOnGpu
