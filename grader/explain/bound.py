@@ -29,7 +29,9 @@ _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepa
 _SECTOR = 32  # bytes
 _WAVEFRONT = 128  # bytes
 _L2_BYTES = 64  # to one multiprocessor in each cycle
-_FASTER = 1.01  # than its boost clock; an H100 ran 0.6 % faster than counts of naive kernels allow
+# Of a cycle, for a line of the L1: naive kernels ran up to 0.6 % faster than one line per cycle on
+# an H100 (python -m benchmarks.estimates).
+_LINE_CYCLES = 0.99
 
 
 class Calibration(Record):
@@ -75,7 +77,7 @@ def bound(
         launches.append(Launch(counts=each, wave=wave, seconds=seconds))
     sums = _sums([each.seconds for each in launches])
     sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9)
-    hard = sum(max(_certain(each.seconds).values()) for each in launches) / _FASTER
+    hard = sum(max(_certain(each.seconds).values()) for each in launches)
     hard = max(hard, sums["DRAM"])
     if not counts or not hard:
         return None
@@ -203,7 +205,7 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: Gpu) -> dict[str, flo
         # Products of unknown rate count nothing.
         "tensor cores": sum(products / rate for products, rate in rates if rate) * busiest,
         "shared memory": (waves + read) * busiest,
-        "L1": lines * busiest,
+        "L1": lines * _LINE_CYCLES * busiest,
         "L2": sum(each.cost for each in beyond) * _SECTOR / (_L2_BYTES * gpu.multiprocessors),
     }
     if wave is not None:

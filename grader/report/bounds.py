@@ -51,38 +51,39 @@ def _launches(why: base.Explanation) -> Message:
 
 
 def _shares(bounds: tuple[base.Bound, ...], unit: str) -> Message:
-    """Each GPU's bound as a share of its peak; only what no waiting is part of is "at most"."""
+    """Each GPU's bound as a share of its peak, and the speed that is expected."""
     found = []
     for each in bounds:
-        speed, name = each.most.speed if each.most else each.speed, "about"
+        words = _expected("bounds.expected" if each.most else "bounds.about", each)
         if each.most:
-            name = "expected" if each.resource == "waiting" else "most"
-        figures = {"speed": speed, "share": 100 * speed / each.peak, "expected": each.speed}
-        found.append(_say(f"bounds.{name}", **figures, unit=unit))
+            words = words.given(speed=each.most.speed, share=100 * each.most.speed / each.peak)
+        found.append(words.given(unit=unit))
     if len(found) == 1:
         return found[0]
     pairs = zip(found, bounds, strict=True)
     return clauses(_say("bounds.on", share=share, gpu=each.gpu) for share, each in pairs)
 
 
+def _expected(name: str, bound: base.Bound) -> Message:
+    low, high = bound.expected
+    return _say(name, low=low, high=high)
+
+
 def speed_in_brief(result: base.Result, bound: base.Bound) -> Message:
     """The expected speed beside the peak, and the limiting resource."""
-    words = _say("bounds.brief", gpu=bound.gpu, speed=bound.speed, peak=bound.peak)
-    return words.given(unit=result.problem.unit, resource=resource_name(bound.resource))
+    words = _expected("bounds.brief" if bound.calibrated else "bounds.brief-elsewhere", bound)
+    words = words.given(gpu=bound.gpu, peak=bound.peak, unit=result.problem.unit)
+    return words.given(resource=resource_name(bound.resource))
 
 
 def speed_sentence(result: base.Result, why: base.Explanation, bound: base.Bound) -> Message:
-    """The bound with its resource, and the estimate where waiting makes it lower."""
+    """The bound with its resource, and the estimate with its own."""
     size, hard = base.size_text(why.size), bound.most
     peak = _say("bounds.peak", peak=bound.peak, unit=result.problem.unit, size=size)
-    if hard is None:
-        words = _say("bounds.soft", speed=bound.speed, limit=limit(bound))
-    elif bound.resource != "waiting":
-        words = _say("bounds.hard", speed=hard.speed, resource=resource_name(hard.resource))
-    else:
-        words = _say("bounds.hard-waiting", speed=hard.speed, resource=resource_name(hard.resource))
-        words = words.given(expected=bound.speed, limit=limit(bound))
-    return words.given(peak=peak, launches=_launches(why))
+    words = _expected("bounds.hard" if hard else "bounds.soft", bound)
+    if hard:
+        words = words.given(speed=hard.speed, resource=resource_name(hard.resource))
+    return words.given(peak=peak, launches=_launches(why), limit=limit(bound))
 
 
 def scored_speed(result: base.Result, why: base.Explanation) -> float | None:
