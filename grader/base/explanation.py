@@ -163,7 +163,7 @@ class Bound(Record):
     size: Dims
     speed: float  # the estimate; less than ``most``
     resource: str  # the one that limits the estimate
-    limits: tuple[Limit, ...]  # lowest first
+    limits: tuple[Limit, ...]  # of the estimate, lowest first
     peak: float
     waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
     # What no kernel with these counts can exceed: the time of each launch's busiest resource,

@@ -28,6 +28,7 @@ _GLOBAL = ("global_loads", "global_copies", "global_stores", "bulk_loads", "bulk
 _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects
 _SECTOR = 32  # bytes
 _WAVEFRONT = 128  # bytes
+_UNITS = ("issue", "FP32", "tensor cores", "shared memory", "L1")  # of a multiprocessor
 _L2_BYTES = 64  # to one multiprocessor in each cycle
 # Of a cycle, for a line of the L1: naive kernels ran up to 0.6 % faster than one line per cycle on
 # an H100 (python -m benchmarks.estimates).
@@ -38,7 +39,9 @@ class Calibration(Record):
     """Constants of the estimate, fitted to kernels that were measured."""
 
     gpus: tuple[str, ...]  # on which they were measured
-    slower: dict[str, float]  # by resource: time that kernels need / time at its full rate
+    # By resource: the time that kernels need / the time at its full rate. For waiting: the time
+    # beyond that of the busiest unit / the same by the issue model.
+    slower: dict[str, float]
     block_cycles: float  # from the start of a block to its first instruction, and after its last
     launch_us: float
     call_us: float  # on top of its launches
@@ -81,7 +84,9 @@ def bound(
     hard = max(hard, sums["DRAM"])
     if not counts or not hard:
         return None
-    about, resource = estimated(launches, work, gpu, CALIBRATION)
+    about, slowed = estimated(launches, work, gpu, CALIBRATION)
+    limits = [Limit(resource=name, speed=work.speed(s)) for name, s in slowed.items() if s]
+    limits.sort(key=lambda limit: limit.speed)
     speed, most = work.speed(max(about, hard)), work.speed(hard)
     low, high = _spread(work, counts, gpu)
     return Bound(
@@ -90,12 +95,8 @@ def bound(
         speed=speed,
         interval=(low * speed, min(high * speed, most)),
         calibrated=gpu.name in CALIBRATION.gpus,
-        resource=resource,
-        limits=tuple(
-            Limit(resource=name, speed=work.speed(seconds))
-            for name, seconds in sorted(sums.items(), key=lambda pair: -pair[1])
-            if seconds
-        ),
+        resource=limits[0].resource,
+        limits=tuple(limits),
         peak=work.peak(gpu.peak_tflops(work.arithmetic), gpu.dram_gb_s),
         waiting=waiting,
         most=Limit(resource=_longest(_certain(sums)), speed=most)
@@ -114,15 +115,15 @@ class Launch(Record):
 
 def estimated(
     launches: Sequence[Launch], work: Work, gpu: Gpu, calibration: Calibration
-) -> tuple[float, str]:
-    """Seconds of a call, and the resource that most of them go to."""
+) -> tuple[float, dict[str, float]]:
+    """Seconds of a call, and those in which each resource of it is busy."""
     slowed = [_slowed(each, work, gpu, calibration) for each in launches]
     sums = _sums(slowed)
     sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9) * calibration.slower["DRAM"]
     starts_us = calibration.call_us
     starts_us += calibration.launch_us * sum(each.counts.times for each in launches)
     busy = max(sum(max(each.values()) for each in slowed), sums["DRAM"])
-    return busy + starts_us * 1e-6, _longest(sums)
+    return busy + starts_us * 1e-6, sums
 
 
 def _sums(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -144,14 +145,19 @@ def _longest(seconds: Mapping[str, float]) -> str:
 def _slowed(launch: Launch, work: Work, gpu: Gpu, calibration: Calibration) -> dict[str, float]:
     """The time that each resource takes in kernels as they are."""
     counts, wave = launch.counts, launch.wave
-    names = {
-        "waiting": "waiting for tensor cores" if counts.tensor else "waiting",
-        "L2": "L2 by TMA" if counts.bulk_loads.cost else "L2",
-    }
+    seconds = dict(launch.seconds)
+    waiting = seconds.pop("waiting", 0.0)
+    l2 = "L2 by TMA" if counts.bulk_loads.cost else "L2"
     slowed = {
-        name: value * calibration.slower[names.get(name, name)]
-        for name, value in launch.seconds.items()
+        name: value * calibration.slower[l2 if name == "L2" else name]
+        for name, value in seconds.items()
     }
+    # While a unit of the multiprocessor is busy, nobody waits for anything else.
+    busiest = max(seconds[unit] for unit in _UNITS)
+    if waiting > busiest:
+        why = "waiting for tensor cores" if counts.tensor else "waiting"
+        slowed["waiting"] = max(slowed[unit] for unit in _UNITS)
+        slowed["waiting"] += (waiting - busiest) * calibration.slower[why]
     if wave is not None:
         slowed["latency"] += calibration.block_cycles * wave.times / (gpu.clock_mhz * 1e6)
     if counts.flops < _PASS * work.operations:
