@@ -23,7 +23,7 @@ from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import readable
 from grader.build.entry import INCLUDE, entry_source, with_brought_headers
 from grader.build.toolchain import Toolchain
-from grader.labs import copy_sources, with_hint
+from grader.labs import Limits, copy_sources, with_hint
 from grader.problems import Interface
 from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim.frontend.module import LIBRARY_CALLS
@@ -41,12 +41,11 @@ def compile_submission(
     sandbox: Sandbox,
     *,
     arch: str,
-    compile_s: float,
-    memory_mb: int,
+    limits: Limits,
 ) -> base.Build:
     """Compile ``submission`` for ``arch`` ("sm_80"), or find the identical build in the cache.
 
-    ``compile_s`` holds for each step. Raises Rejected with CE (compiler's words in ``build``) or FE
+    ``limits`` hold for each step. Raises Rejected with CE (compiler's words in ``build``) or FE
     (the interface is missing, or a library that the lab forbids is included), and ToolchainError
     when the machine lacks something the submission may use.
     """
@@ -59,7 +58,7 @@ def compile_submission(
         toolchain=toolchain,
         sandbox=sandbox,
         arch=arch,
-        limits=ProcessLimits(cpu_s=compile_s, memory_mb=memory_mb),
+        limits=ProcessLimits(cpu_s=limits.compile_s, memory_mb=limits.memory_mb),
         interface=interface,
     )
     sources = b"\n".join(submission.contents.values())

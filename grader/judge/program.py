@@ -53,8 +53,7 @@ def compile_for(submission: base.Submission, context: GradingContext, arch: str)
         context.toolchain,
         context.sandbox,
         arch=arch,
-        compile_s=context.lab.limits.compile_s,
-        memory_mb=context.lab.limits.memory_mb,
+        limits=context.lab.limits,
     )
 
 
@@ -103,8 +102,7 @@ class Program(Record):
             self.context.toolchain,
             self.context.sandbox,
             declared=self.declared,
-            record_s=lab.limits.record_s,
-            memory_mb=lab.limits.memory_mb,
+            limits=lab.limits,
             target=base.standing_for(arch) if arch else None,
             located=located,
         )

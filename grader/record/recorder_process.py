@@ -11,6 +11,7 @@ from pathlib import Path
 
 from grader.base import MachineError, Native
 from grader.build import Toolchain
+from grader.labs import Limits
 from grader.record import refusals
 from grader.record.calls import MAX_REPLY_BYTES, macros
 from grader.sandbox import ProcessLimits, Sandbox
@@ -53,11 +54,6 @@ def recorder_program(toolchain: Toolchain) -> Native:
     return Native(name="recorder", sources=(_SOURCE,), shared=False, flags=flags)
 
 
-def prepare_recorder(toolchain: Toolchain) -> Path:
-    """The recorder, compiled unless it is in the cache."""
-    return recorder_program(toolchain).compiled()
-
-
 def run_recorder(
     recorder: Path,
     request: str,
@@ -65,8 +61,7 @@ def run_recorder(
     sandbox: Sandbox,
     *,
     host_library: Path,
-    record_s: float,
-    memory_mb: int,
+    limits: Limits,
 ) -> list[Ended]:
     """How the process of each of the ``sizes`` ended, up to one that never ended by itself. Raises
     MachineError when the recorder itself fails."""
@@ -82,8 +77,8 @@ def run_recorder(
                 [str(recorder), str(scratch)],
                 cwd=scratch,
                 limits=ProcessLimits(
-                    cpu_s=record_s * count + _START_S,
-                    memory_mb=memory_mb,
+                    cpu_s=limits.record_s * count + _START_S,
+                    memory_mb=limits.memory_mb,
                     result_bytes=(MAX_REPLY_BYTES + _HEAD_BYTES) * count,
                 ),
                 readable=[recorder, host_library, scratch],
@@ -98,7 +93,7 @@ def run_recorder(
     if starved:
         raise MachineError.saying(
             "the machine was too busy to give host code its {seconds:g} s of CPU time",
-            seconds=record_s,
+            seconds=limits.record_s,
         )
     if killed:
         raise MachineError.saying(
@@ -117,13 +112,9 @@ def _split(data: bytes, count: int) -> list[Ended]:
         if head is None:
             break
         at = head.end() + int(head[3])
+        late, status, reply = head[1], int(head[2]), data[head.end() : at]
         frames.append(
-            Ended(
-                timed_out=head[1] == b"1",
-                starved=head[1] == b"2",
-                status=int(head[2]),
-                reply=data[head.end() : at],
-            )
+            Ended(timed_out=late == b"1", starved=late == b"2", status=status, reply=reply)
         )
     return frames
 

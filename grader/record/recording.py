@@ -12,18 +12,18 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from grader import base
 from grader.build import Toolchain
-from grader.labs import with_hint
+from grader.labs import Limits, with_hint
 from grader.problems import Problem, vendor_library
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
-from grader.record.recorder_process import Ended, prepare_recorder, run_recorder
+from grader.record.recorder_process import Ended, recorder_program, run_recorder
 from grader.record.refusals import find_refusal, refusal_sentence, refused
 from grader.sandbox import PATIENCE, ProcessLimits, Sandbox
 from ptxsim.findings.finding import Severity
@@ -59,22 +59,19 @@ def record_plans(
     sandbox: Sandbox,
     *,
     declared: Declarations,
-    record_s: float,
-    memory_mb: int,
+    limits: Limits,
     target: base.Gpu | None = None,
     located: bool = True,
 ) -> tuple[Plan | base.Rejected, ...]:
     """One plan, or the reason why there is none, for each of ``sizes``.
 
     If host code never returns for a size, the answer ends there.
-    ``declared`` is what the build's PTX declares. ``record_s`` is the time that is charged for one
-    size, for all calls, as meter.py counts it. ``target`` is the GPU that host code is told about;
-    by default one that fits the build's architecture. ``located`` asks for lines: binutils then
-    reads the host library. Raises MachineError when the recorder itself fails.
+    ``declared`` is what the build's PTX declares. ``target`` is the GPU that host code is told
+    about; by default one that fits the build's architecture. ``located`` asks for lines: binutils
+    then reads the host library. Raises MachineError when the recorder itself fails.
     """
     if not sizes:
         return ()
-    recorder = prepare_recorder(toolchain)
     # Kernels that ptxas does not mention have no figures.
     figures = {
         name: base.KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
@@ -83,20 +80,19 @@ def record_plans(
     target = target or base.standing_for(build.arch)
     known = Known(declared=declared, figures=figures, target=target)
     given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
-    request = _request(build, known, given, record_s)
+    request = _request(build, known, given, limits.record_s)
     # Of each size the lengths of the vectors, and the other arguments.
     numbers = [(*(each.count for each in one.operands), *one.size.extents) for one in given]
     ended = run_recorder(
-        recorder,
+        recorder_program(toolchain).compiled(),
         request,
         [" ".join(map(str, each)) for each in numbers],
         sandbox,
         host_library=build.host_library,
-        record_s=record_s,
-        memory_mb=memory_mb,
+        limits=limits,
     )
     outcomes = [
-        _outcome(one, each, known, record_s) for one, each in zip(ended, given, strict=False)
+        _outcome(one, each, known, limits.record_s) for one, each in zip(ended, given, strict=False)
     ]
     frames = {frame for one in outcomes for frame in _frames(one)}
     places = locate(frames, build, submission, sandbox) if located else {}
@@ -119,24 +115,20 @@ def _completed(plan: Plan, places: Mapping[int, Place], declared: Declarations) 
     """The plan with the lines of its operations, as far as the recorder asked for them, and with
     the places of its launches' parameters, which the recorder is not asked for."""
 
-    def complete(traced: Sequence[Traced]) -> tuple[Traced, ...]:
-        return tuple(
-            msgspec.structs.replace(
-                each, frames=(), place=_innermost(each.frames, places), **arguments(each)
-            )
-            for each in traced
-        )
-
-    def arguments(each: Operation | RefusedCall) -> dict[str, tuple[int, ...]]:
-        if not isinstance(each, Launch):
-            return {}
-        return {"arguments": tuple(one.offset for one in declared.entries[each.kernel].params)}
+    def complete(traced: Sequence[Traced]) -> Iterator[Traced]:
+        for each in traced:
+            more: dict[str, tuple[int, ...]] = {}
+            if isinstance(each, Launch):
+                params = declared.entries[each.kernel].params
+                more = {"arguments": tuple(one.offset for one in params)}
+            place = _innermost(each.frames, places)
+            yield msgspec.structs.replace(each, frames=(), place=place, **more)
 
     return msgspec.structs.replace(
         plan,
-        setup=complete(plan.setup),
-        operations=complete(plan.operations),
-        refused=complete(plan.refused),
+        setup=tuple(complete(plan.setup)),
+        operations=tuple(complete(plan.operations)),
+        refused=tuple(complete(plan.refused)),
     )
 
 
@@ -216,9 +208,8 @@ def _rejected(
     # A failed call explains a crash, or why nothing was launched.
     if refusal.after and (kind is base.Kind.HOST_CRASH or row.name == "NO_KERNEL"):
         verdict = base.Verdict.RE
-        words = phrase(
-            "{what} after {failure}", what=words, failure=refusal_sentence(refusal.after)
-        )
+        before = refusal_sentence(refusal.after)
+        words = phrase("{what} after {failure}", what=words, failure=before)
     if refusal.call > 1:
         words = phrase(
             "{what}, in call {call} of run_custom for one size", what=words, call=refusal.call

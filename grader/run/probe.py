@@ -19,7 +19,8 @@ _NAME_BYTES = 256
 # be a student's.
 CODE = Path(grader.__path__[0]).parent
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_COMPUTE_MODE, _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 20, 75, 76  # CUdevice_attribute
+_DRIVER = "libcuda.so.1"
+_COMPUTE_MODE, _CAPABILITY = 20, (75, 76)  # CUdevice_attribute: the latter's major and minor
 _EXCLUSIVE_PROCESS = 3  # CUcomputemode
 
 
@@ -32,21 +33,17 @@ class VisibleGpu(Record):
     arch: str  # "sm_90"
 
 
-def has_driver() -> bool:
-    """Whether the driver's library is here; it may still show no GPU."""
-    return _driver() is not None
-
-
-def _driver() -> ctypes.CDLL | None:
+def find_driver() -> ctypes.CDLL | None:
+    """Load the driver's library, if it is here; it may still show no GPU."""
     try:
-        return ctypes.CDLL("libcuda.so.1")
+        return ctypes.CDLL(_DRIVER)
     except OSError:
         return None
 
 
 def gpu_names() -> tuple[str, ...]:
     """The GPUs that the driver shows this process; () without a driver or without a GPU."""
-    driver, count = _driver(), ctypes.c_int(0)
+    driver, count = find_driver(), ctypes.c_int(0)
     if driver is None or driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
         return ()
     names = []
@@ -78,28 +75,25 @@ def first_gpu_arch() -> str | None:
 
 def admits_one_process() -> bool:
     """Whether the GPU that would be used lets one process at a time have a context."""
-    if not gpu_names():
-        return False
-    mode = ctypes.c_int(0)
-    ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(mode), _COMPUTE_MODE, 0)
-    return mode.value == _EXCLUSIVE_PROCESS
+    return bool(gpu_names()) and _attribute(_COMPUTE_MODE, 0) == _EXCLUSIVE_PROCESS
 
 
 def visible_gpus() -> tuple[VisibleGpu, ...]:
     """The same GPUs as ``gpu_names``; those without a UUID are left out."""
     found = []
     for index, name in enumerate(gpu_names()):
-        driver = ctypes.CDLL("libcuda.so.1")
         raw = (ctypes.c_ubyte * 16)()
-        digits = []
-        for attribute in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR):
-            value = ctypes.c_int(0)
-            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, index)
-            digits.append(str(value.value))
-        if driver.cuDeviceGetUuid_v2(raw, index) == 0:
-            uuid, arch = gpu_uuid(bytes(raw), name), f"sm_{''.join(digits)}"
+        if ctypes.CDLL(_DRIVER).cuDeviceGetUuid_v2(raw, index) == 0:
+            major, minor = (_attribute(each, index) for each in _CAPABILITY)
+            uuid, arch = gpu_uuid(bytes(raw), name), f"sm_{major}{minor}"
             found.append(VisibleGpu(index=index, name=name, uuid=uuid, arch=arch))
     return tuple(found)
+
+
+def _attribute(number: int, index: int) -> int:
+    value = ctypes.c_int(0)
+    ctypes.CDLL(_DRIVER).cuDeviceGetAttribute(ctypes.byref(value), number, index)
+    return value.value
 
 
 def gpus_of_host() -> tuple[VisibleGpu, ...]:

@@ -233,12 +233,8 @@ def _python() -> list[Path]:
     """The folders of the interpreter and its imports that are not in /usr."""
     program = Path(sys.executable).resolve().parents[1]
     places = [Path(sys.prefix), Path(sys.base_prefix), program, *_packages()]
-    outside = [place for place in places if not place.is_relative_to("/usr")]
-    return [
-        place
-        for place in dict.fromkeys(outside)
-        if not any(place != other and place.is_relative_to(other) for other in outside)
-    ]
+    outside = dict.fromkeys(place for place in places if not place.is_relative_to("/usr"))
+    return [place for place in outside if outside.keys().isdisjoint(place.parents)]
 
 
 def _packages() -> list[Path]:

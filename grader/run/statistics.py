@@ -7,10 +7,12 @@ readers.
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from grader.base import Mode, Modes, Run, RunnerUp, Timing, Watched
 from ptxsim.records import Record
@@ -186,16 +188,16 @@ def find_modes(runs: Sequence[Sequence[Pair]], speed: Speed) -> Modes | None:
     groups = _split_of_repetitions(runs) or _split_of_runs(runs)
     if groups is None:
         return None
-    fast, slow, share = groups
-    return Modes(fast=_mode(fast, speed, share), slow=_mode(slow, speed, 1 - share))
-
-
-def _mode(pairs: Sequence[Pair], speed: Speed, share: float) -> Mode:
-    return Mode(
-        speed=speed(statistics.median(pair.bench_ms for pair in pairs)),
-        ratio=statistics.median(pair.ratio for pair in pairs),
-        share=share,
+    *pairs, share = groups
+    fast, slow = (
+        Mode(
+            speed=speed(statistics.median(pair.bench_ms for pair in group)),
+            ratio=statistics.median(pair.ratio for pair in group),
+            share=own,
+        )
+        for group, own in zip(pairs, (share, 1 - share), strict=True)
     )
+    return Modes(fast=fast, slow=slow)
 
 
 _Groups = tuple[Sequence[Pair], Sequence[Pair], float]  # fast, slow, share of the fast
@@ -204,21 +206,21 @@ _Groups = tuple[Sequence[Pair], Sequence[Pair], float]  # fast, slow, share of t
 def _split_of_repetitions(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
     """The two groups that scatter least, if there is a gap between them."""
     pairs = sorted(_equal_say(runs), key=_slowness)
-    slowness = [_slowness(pair) for pair in pairs]
+    slowness = np.array([_slowness(pair) for pair in pairs])
     least = math.ceil(_SMALLEST_SHARE * len(pairs))
     cuts = range(least, len(pairs) - least + 1)
     if not cuts:
         return None
-    sums = list(itertools.accumulate(slowness, initial=0.0))
-    cut = min(cuts, key=lambda at: _scatter(sums, 0, at) + _scatter(sums, at, len(pairs)))
-    middles = statistics.median(slowness[:cut]), statistics.median(slowness[cut:])
-    within = statistics.median(
-        abs(value - middles[place >= cut]) for place, value in enumerate(slowness)
-    )
+
+    def distances(cut: int) -> NDArray[np.float64]:
+        """From the median of the own group."""
+        return np.concatenate([abs(g - np.median(g)) for g in np.split(slowness, [cut])])
+
+    cut = min(cuts, key=lambda at: float(distances(at).sum()))
     noise = max(
         math.log1p(MODES_APART),
         _OF_THE_BASELINE * _baseline_noise(runs),
-        min(_OF_ITS_OWN * _SIGMA * within, math.log1p(_OWN_AT_MOST)),
+        min(_OF_ITS_OWN * _SIGMA * float(np.median(distances(cut))), math.log1p(_OWN_AT_MOST)),
     )
     times = [math.log(pair.bench_ms) for pair in pairs]
     # From the slowest quarter of one group to the fastest of the other: outliers make no mode.
@@ -253,10 +255,8 @@ def _split_of_runs(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
 
 def _tells(fast: Sequence[Pair], slow: Sequence[Pair]) -> bool:
     """Whether the difference is more than submitting a launch can explain."""
-    middle_fast, middle_slow = (
-        statistics.median(pair.bench_ms for pair in group) for group in (fast, slow)
-    )
-    return middle_slow - middle_fast >= _LEAST_APART_MS
+    middles = [statistics.median(pair.bench_ms for pair in group) for group in (fast, slow)]
+    return middles[1] - middles[0] >= _LEAST_APART_MS
 
 
 def _slowness(pair: Pair) -> float:
@@ -274,18 +274,9 @@ def _equal_say(runs: Sequence[Sequence[Pair]]) -> list[Pair]:
     return chosen
 
 
-def _scatter(sums: Sequence[float], start: int, end: int) -> float:
-    """Sum of the distances from the median of sorted values; ``sums`` are their running sums."""
-    half = (end - start) // 2
-    return (sums[end] - sums[end - half]) - (sums[start + half] - sums[start])
-
-
 def _baseline_noise(runs: Sequence[Sequence[Pair]]) -> float:
     """Standard deviation of the logarithm of one of the baseline's times. From neighbours in time,
     whose difference a slow change of the clock hardly affects."""
-    steps = [
-        abs(math.log(after.baseline_ms / before.baseline_ms))
-        for run in runs
-        for before, after in itertools.pairwise(run)
-    ]
-    return _SIGMA * statistics.median(steps) / math.sqrt(2) if steps else 0.0
+    steps = [np.diff(np.log([pair.baseline_ms for pair in run])) for run in runs]
+    found = abs(np.concatenate(steps))
+    return _SIGMA * float(np.median(found)) / math.sqrt(2) if found.size else 0.0

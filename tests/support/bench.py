@@ -63,8 +63,7 @@ def built(
         tools or find_toolchain(),
         Sandbox.open(mode),
         arch="sm_80",
-        compile_s=compile_s,
-        memory_mb=4096,
+        limits=Limits(compile_s=compile_s),
     )
 
 

@@ -18,6 +18,7 @@ from grader.base.errors import MachineError, Rejected
 from grader.base.native import Native
 from grader.base.records import Build, Submission, Verdict
 from grader.judge.program import compile_for
+from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from grader.record import recorder_process, recording
 from grader.run.simulator.device import engine_library
@@ -102,8 +103,7 @@ def record(
             shared.toolchain,
             shared.sandbox,
             declared=declared,
-            record_s=RECORD_S,
-            memory_mb=memory_mb,
+            limits=Limits(record_s=RECORD_S, memory_mb=memory_mb),
         )
     except MachineError as failure:
         if "too busy" not in str(failure):
@@ -159,8 +159,8 @@ def test_the_recorder(corpus: list[Made], monkeypatch: pytest.MonkeyPatch) -> No
         sources=(*plain.sources, OPTIONS),
         shared=False,
         flags=(*plain.flags, *RECORDER_FLAGS),
-    ).compiled()
-    monkeypatch.setattr(recording, "prepare_recorder", lambda _: sanitised)
+    )
+    monkeypatch.setattr(recording, "recorder_program", lambda _: sanitised)
     with ThreadPoolExecutor(PROCESSES) as pool:
         again = pool.map(
             lambda each: record(each.submission, each.build, each.declared, MEMORY_MB), corpus
