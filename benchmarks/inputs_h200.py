@@ -21,8 +21,7 @@ import msgspec
 
 from benchmarks.judge_h200 import Kernel, measured
 from benchmarks.measure import ALICE, MAIN, on_gpu
-from grader.base.records import Build
-from grader.base.result import Result
+from grader.base.result import Build, Result
 from grader.judge.launches import held_to_the_clock
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, prepare

@@ -22,8 +22,8 @@ from typing import get_args
 import cupy
 
 from benchmarks.measure import ALICE, cubes, on_gpu
-from grader.base.records import Build, size_text
-from grader.base.result import Result, Timing
+from grader.base.records import size_text
+from grader.base.result import Build, Result, Timing
 from grader.judge import scoring
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext

@@ -30,11 +30,6 @@ class TensorCores(Record):
     tf32: int = 0
     by_warps: float = 1.0  # the share that mma.sync can reach; wgmma reaches all
 
-    def rate(self, kind: str, *, by_warps: bool) -> float:
-        """Return the rate for inputs of ``kind``: "f16", "bf16", "tf32"."""
-        full = {"f16": self.f16, "bf16": self.bf16, "tf32": self.tf32}[kind]
-        return full * self.by_warps if by_warps else full
-
 
 class Multiprocessor(Record):
     """Capacity and throughput per cycle of one SM of a compute capability."""
@@ -97,8 +92,9 @@ class Gpu(Record):
         cores = self.tensor or self.multiprocessor.tensor
         if cores is None:
             return 0.0
-        rate = cores.rate(kind, by_warps=by_warps)
-        return rate / 2 if self.half_rate_sums and sums == "f32" else rate
+        rate = {"f16": cores.f16, "bf16": cores.bf16, "tf32": cores.tf32}[kind]
+        slower = 2 if self.half_rate_sums and sums == "f32" else 1
+        return rate * (cores.by_warps if by_warps else 1) / slower
 
     def peak_tflops(self, arithmetic: str) -> float:
         """Return the peak of an arithmetic as problems name it: "f32", "f16.f32". Without tensor

@@ -32,6 +32,7 @@ LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"
 _LIMIT_GB = 4.0
 _INCLUDED = (".h", ".hpp", ".inc", ".cpp")
 _SHIPPED = Path(__file__).parents[1] / "built"  # what the wheel brought
+_ANOTHERS = phrase("it is another user's")
 _ALWAYS = ("-std=c++17", "-fPIC", "-Wall", "-Wextra")
 
 
@@ -51,10 +52,10 @@ def cache_folder() -> Path:
         raise ToolchainError(_useless(folder, str(error.strerror), remedy)) from None
     except RuntimeError:  # no home folder
         raise ToolchainError.saying("no place for the cache: {remedy}", remedy=remedy) from None
-    if state.st_uid != os.getuid() or state.st_mode & stat.S_IWOTH:
-        others = state.st_uid != os.getuid()
-        why = phrase("it is another user's") if others else phrase("it can be written by all")
-        raise ToolchainError(_useless(folder, why, remedy))
+    if state.st_uid != os.getuid():
+        raise ToolchainError(_useless(folder, _ANOTHERS, remedy))
+    if state.st_mode & stat.S_IWOTH:
+        raise ToolchainError(_useless(folder, phrase("it can be written by all"), remedy))
     return folder.absolute()
 
 
@@ -69,7 +70,7 @@ def prepared(name: str) -> Path | None:
     trusted = {os.getuid(), 0, Path(__file__).stat().st_uid}  # whoever installed the grader
     if state.st_uid not in trusted or state.st_mode & stat.S_IWOTH:
         remedy = phrase("unset {variable}", variable=PREPARED_VARIABLE)
-        raise ToolchainError(_useless(folder, phrase("it is another user's"), remedy))
+        raise ToolchainError(_useless(folder, _ANOTHERS, remedy))
     return file
 
 
@@ -195,11 +196,8 @@ class Native(Record):
         try:
             build_native(compiler, self.sources, self.every_flag, target, shared=self.shared)
         except (EngineError, OSError) as error:
-            raise ToolchainError.saying(
-                "{compiler} cannot compile the grader's own code: {error}",
-                compiler=compiler,
-                error=str(error),
-            ) from None
+            failed = phrase("{compiler} cannot compile the grader's own code: {error}")
+            raise ToolchainError(failed.given(compiler=compiler, error=str(error))) from None
         return target
 
     @property
@@ -218,13 +216,6 @@ def answer_of(command: Sequence[str | Path], **more: Any) -> subprocess.Complete
         check=False,
         **more,
     )
-
-
-def compile_native(
-    name: str, sources: Sequence[Path], *, shared: bool, flags: Sequence[str] = ()
-) -> Path:
-    """``Native.compiled`` in one call."""
-    return Native(name=name, sources=tuple(sources), shared=shared, flags=tuple(flags)).compiled()
 
 
 @functools.cache
@@ -252,17 +243,13 @@ def _cpu() -> str:
 def find_host_compiler() -> Path:
     """The C++ compiler that nvcc uses: NVCC_CCBIN, else g++ on PATH. Raises ToolchainError."""
     named = os.environ.get("NVCC_CCBIN")
-    if named:
-        path = Path(named)
-        found = shutil.which(str(path / "g++" if path.is_dir() else path))
-        if found is None:
-            raise ToolchainError.saying(
-                "NVCC_CCBIN={named} is no C++ compiler: unset it or correct it", named=named
-            )
+    path = Path(named or "g++")
+    if found := shutil.which(str(path / "g++" if named and path.is_dir() else path)):
         return Path(found).absolute()
-    found = shutil.which("g++")
-    if found is None:
+    if named:
         raise ToolchainError.saying(
-            "no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)"
+            "NVCC_CCBIN={named} is no C++ compiler: unset it or correct it", named=named
         )
-    return Path(found).absolute()
+    raise ToolchainError.saying(
+        "no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)"
+    )

@@ -45,10 +45,9 @@ class ProfiledSide(Record):
             return None
         return weighted_mean((time, value or 0.0) for time, value in pairs)
 
-    def _bytes(self, *metrics: str) -> float | None:
-        found = [self.total(metric) for metric in metrics]
-        known = [value for value in found if value is not None]
-        return _SECTOR * sum(known) if len(known) == len(found) else None
+    def _bytes(self, sectors: str) -> float | None:
+        found = self.total(sectors)
+        return None if found is None else _SECTOR * found
 
     @property
     def milliseconds(self) -> float | None:

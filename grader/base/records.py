@@ -104,17 +104,3 @@ class KernelInfo(Record):
     registers: int  # per thread
     shared_bytes: int  # static, per block
     spill_bytes: int  # stores plus loads, per thread
-
-
-class Build(Record):
-    """Output of nvcc for one submission."""
-
-    arch: str  # e.g. "sm_80"
-    ptx: Path  # with line info
-    cubin: Path
-    host_library: Path  # the host function, linked against no CUDA runtime
-    kernels: tuple[KernelInfo, ...]
-    command: str  # the command lines of the compilers, for the report
-    log: str  # what the compilers printed, cut to a readable length
-    seconds: float  # wall
-    cached: bool  # an identical build was found and used

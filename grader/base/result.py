@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from grader.base.explanation import Explanation, Score, SizeGroup
@@ -140,11 +141,22 @@ class KernelLaunch(Record):
 
 class BuildInfo(Record):
     ok: bool
-    command: str
-    log: str
-    seconds: float
+    command: str  # the command lines of the compilers
+    log: str  # what the compilers printed, cut to a readable length
+    seconds: float  # wall
     kernels: tuple[KernelInfo, ...]
     arch: str | None = None  # what the kernels' figures are for, e.g. "sm_90"
+
+
+class Build(Record):
+    """Output of nvcc for one submission, which no document has."""
+
+    arch: str  # e.g. "sm_80"
+    ptx: Path  # with line info
+    cubin: Path
+    host_library: Path  # the host function, linked against no CUDA runtime
+    info: BuildInfo
+    cached: bool  # an identical build was found and used
 
 
 class LabRef(Record):

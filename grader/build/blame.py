@@ -45,11 +45,10 @@ def refusal(
     """The exception to raise. ``info`` holds the log."""
     seconds = settings.limits.cpu_s
     if failure.done.starved:
-        message = phrase(
+        return ToolchainError.saying(
             "the machine was too busy to give the compiler its {seconds:g} s of CPU time",
             seconds=seconds,
         )
-        return ToolchainError(message)
     if failure.done.timed_out:
         message = phrase(
             "compiling took longer than {seconds:g} s of CPU time and was stopped",
@@ -76,12 +75,11 @@ def refusal(
             return Rejected(Verdict.FE, message, build=info)
         cute = complaint.missing.startswith(("cute/", "cutlass/"))
         if cute and settings.toolchain.cutlass_include is None:
-            message = phrase(
+            return ToolchainError.saying(
                 "{where}, and the CuTe headers are not installed: {command}",
                 where=where,
                 command="pip install 'sgemm-grader[cutlass]'",
             )
-            return ToolchainError(message)
     place = complaint.file if complaint else None
     if place and place.startswith(_OURS) and _compiles_alone(settings, submission):
         message = phrase(
@@ -90,11 +88,12 @@ def refusal(
             header=settings.interface.header,
         )
         return Rejected(Verdict.FE, with_hint(message, submission), build=info)
-    if place not in submission.contents and (trouble := _trouble(settings)) is not None:
-        return ToolchainError(trouble)
     words = _words(failure, info.log)
-    if place not in submission.contents and (use := used_at(info.log, submission.contents)):
-        words = phrase("{place}: {what}", place=use, what=words)
+    if place not in submission.contents:
+        if (trouble := _trouble(settings)) is not None:
+            return ToolchainError(trouble)
+        if use := used_at(info.log, submission.contents):
+            words = phrase("{place}: {what}", place=use, what=words)
     if _UNDEFINED.search(str(words)):
         words = with_hint(words, submission)
     return Rejected(Verdict.CE, words, build=info)
@@ -147,12 +146,8 @@ def _trouble(settings: steps.BuildSettings) -> Message | None:
         steps.assemble(settings, translated.files[steps.PTX])
         steps.link(settings, translated.files[steps.OBJECT])
     except steps.StepFailed as failure:
-        words = _words(failure, readable(failure.output))
-        return phrase(
-            "{step} cannot build the grader's own trial program: {words}",
-            step=failure.step,
-            words=words,
-        )
+        what = phrase("{step} cannot build the grader's own trial program: {words}")
+        return what.given(step=failure.step, words=_words(failure, readable(failure.output)))
     return None
 
 

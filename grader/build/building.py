@@ -92,7 +92,8 @@ def _made(
     submission: base.Submission, settings: steps.BuildSettings
 ) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build from scratch: what is said of it, and its files."""
-    command = " && ".join(map(shlex.join, steps.commands(settings.toolchain, settings.arch)))
+    commands = steps.commands(settings.toolchain, settings.arch)
+    command = " && ".join(map(shlex.join, commands.values()))
     info = base.BuildInfo(ok=False, command=command, log="", seconds=0.0, kernels=())
     source = entry_source(settings.interface, submission.defines)
     entry = with_brought_headers(source, submission, settings.toolchain)
@@ -113,11 +114,11 @@ def _made(
         info = _after(info, failure.output, failure.done.seconds)
         raise refusal(failure, settings, submission, info) from None
     except steps.TooLarge as error:
-        raise base.Rejected(
-            base.Verdict.CE, error.message, build=_after(info, error.output, 0.0)
-        ) from None
+        info = _after(info, error.output, 0.0)
+        raise base.Rejected(base.Verdict.CE, error.message, build=info) from None
     # The linker's messages about a successful link do not concern the student.
-    info = msgspec.structs.replace(info, ok=True, seconds=info.seconds + library.seconds)
+    seconds = info.seconds + library.seconds
+    info = msgspec.structs.replace(info, ok=True, seconds=seconds, arch=settings.arch)
     files = translated.files | assembled.files | library.files
     return info, {name: files[name] for name in _FILES}
 
@@ -165,14 +166,12 @@ def _with_kernels(info: base.BuildInfo, cubin: bytes) -> base.BuildInfo:
 def _key(submission: base.Submission, interface: Interface, toolchain: Toolchain, arch: str) -> str:
     """Hash everything that goes into a build."""
     compiler = toolchain.host_compiler.stat()
-    digest = hashlib.sha256(submission.sha256.encode())
-    about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns]
-    digest.update(msgspec.json.encode([about, arch, interface, steps.commands(toolchain, arch)]))
-    digest.update(msgspec.json.encode(submission.defines) if submission.defines else b"")
+    about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns, arch, interface]
+    about += [submission.sha256, submission.defines, steps.commands(toolchain, arch)]
+    digest = hashlib.sha256(msgspec.json.encode(about))
     if toolchain.cutlass_include is not None:
         digest.update((toolchain.cutlass_include / "cutlass" / "version.h").read_bytes())
-    ours = [*INCLUDE.rglob("*"), *Path(__file__).parent.glob("*.*")]
-    for path in sorted(ours):
+    for path in sorted([*INCLUDE.rglob("*"), *Path(__file__).parent.glob("*.*")]):
         if path.is_file():
             digest.update(f"{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:24]
@@ -186,14 +185,5 @@ def _load(folder: Path, arch: str) -> base.Build | None:
         info = base.decode(found, base.BuildInfo)
     except msgspec.DecodeError:
         return None
-    return base.Build(
-        arch=arch,
-        ptx=folder / steps.PTX,
-        cubin=folder / steps.CUBIN,
-        host_library=folder / steps.LIBRARY,
-        kernels=info.kernels,
-        command=info.command,
-        log=info.log,
-        seconds=info.seconds,
-        cached=True,
-    )
+    ptx, cubin, library = (folder / name for name in _FILES)
+    return base.Build(arch=arch, ptx=ptx, cubin=cubin, host_library=library, info=info, cached=True)

@@ -76,7 +76,13 @@ def grade(
     with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
-            submission = _load(work, student, context.lab.problem.interface.main)
+            main = context.lab.problem.interface.main
+            if isinstance(work, base.Submission):
+                submission = work
+            elif student is None:
+                submission = load_submission(work, main)
+            else:
+                submission = load_listed(work, student, main)
             contents = submission.contents
             reference = msgspec.structs.replace(
                 reference, sha256=submission.sha256, files=submission.files
@@ -90,12 +96,6 @@ def grade(
             made = rulings.from_failure(failure)
     result = _result(reference, context, made, slurm)
     return Graded(result=result, contents=contents, printed=made.printed)
-
-
-def _load(work: Path | base.Submission, student: str | None, main: str) -> base.Submission:
-    if isinstance(work, base.Submission):
-        return work
-    return load_submission(work, main) if student is None else load_listed(work, student, main)
 
 
 def _result(
@@ -145,9 +145,8 @@ def slurm_job() -> base.SlurmInfo | None:
         return None
     restarts = _variable("SLURM_RESTART_COUNT") or "0"
     if not (restarts.isascii() and restarts.isdecimal()):
-        raise base.MachineError.saying(
-            "SLURM_RESTART_COUNT={restarts}: not a number; unset it", restarts=restarts
-        )
+        words = phrase("SLURM_RESTART_COUNT={restarts}: not a number; unset it")
+        raise base.MachineError(words.given(restarts=restarts))
     return base.SlurmInfo(
         job=job,
         node=_variable("SLURMD_NODENAME") or base.one_line(platform.node()),
@@ -246,9 +245,8 @@ def grade_on_gpu(
         @contextmanager
         def another_worker() -> Iterator[Run]:
             with gpu.successor() as other:
-                progress(
-                    phrase("running on the GPU"), phrase("running the hidden sizes on the GPU")
-                )
+                words = phrase("running the hidden sizes on the GPU")
+                progress(phrase("running on the GPU"), words)
                 yield partial(on_gpu, gpu=other, pace=public.outcomes)
 
         # Two programs that run at the same time can signal to each other through the machine's
@@ -300,7 +298,7 @@ def _run(
 
     def permitted(notes: tuple[base.Finding, ...]) -> tuple[base.Finding, ...]:
         if broken := broken_rule(notes, lab.rules, lab.problem.arithmetic):
-            raise base.Rejected(base.Verdict.RF, broken, notes, program.info)
+            raise base.Rejected(base.Verdict.RF, broken, notes, program.built.info)
         return notes
 
     notes = permitted(reader.tensor_cores(plans))

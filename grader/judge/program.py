@@ -71,19 +71,6 @@ class Program(Record):
         """The folder that source lines refer to."""
         return str(self.submission.folder)
 
-    @property
-    def info(self) -> base.BuildInfo:
-        """The build's part of the result document."""
-        built = self.built
-        return base.BuildInfo(
-            ok=True,
-            command=built.command,
-            log=built.log,
-            seconds=built.seconds,
-            kernels=built.kernels,
-            arch=built.arch,
-        )
-
     def record(
         self, sizes: Sequence[Size], arch: str | None = None, *, located: bool = True
     ) -> tuple[Plan | base.Rejected, ...]:
@@ -119,7 +106,7 @@ class Program(Record):
         lab = self.context.lab
         launched = (plan for plan in plans if isinstance(plan, Plan))
         notes = library_kernels(launched, self.declared, lab.problem)
-        if refused := refusal(notes, lab.rules, self.info):
+        if refused := refusal(notes, lab.rules, self.built.info):
             raise refused
         return notes
 

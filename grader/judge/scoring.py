@@ -76,7 +76,7 @@ def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
     if scoring.measure == "ms":
         return {case.id: _in_milliseconds(scoring, case, lab.problem, gpu) for case in lab.timed}
     assert scoring.rung is not None
-    pieces = _pieces(scoring, _ratios(scoring))
+    pieces = _pieces(scoring)
     return {
         case.id: Yardstick(
             pieces=pieces,
@@ -90,9 +90,8 @@ def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
 
 def beside_the_baseline(scoring: Scoring) -> Yardstick:
     """That of the ratio to the baseline, which is the same at every size and on every GPU."""
-    if scoring.policy == "curve":
-        return Yardstick(pieces=_pieces(scoring, _ratios(scoring)))
-    return Yardstick(pieces=_short_form(scoring))
+    curve = scoring.policy == "curve"
+    return Yardstick(pieces=_pieces(scoring) if curve else _short_form(scoring))
 
 
 def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -> Yardstick:
@@ -110,11 +109,9 @@ def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -
     )
 
 
-def _ratios(scoring: Scoring) -> Sequence[float]:
-    return (scoring.start.at, *(piece.to or 0.0 for piece in scoring.pieces))
-
-
-def _pieces(scoring: Scoring, at: Sequence[float]) -> tuple[base.Piece, ...]:
+def _pieces(scoring: Scoring, at: Sequence[float] = ()) -> tuple[base.Piece, ...]:
+    """at: where they begin and end, if these are no ratios."""
+    at = at or (scoring.start.at, *(piece.to or 0.0 for piece in scoring.pieces))
     points = (scoring.start.points, *(piece.points for piece in scoring.pieces))
     return tuple(
         base.Piece(
@@ -222,19 +219,15 @@ def _rung_ratio(
     here = [each for each in alike if each.gpu and each.gpu.name == gpu]
     if not here:
         known = ", ".join(dict.fromkeys(each.gpu.name for each in alike if each.gpu))
-        missing = (
-            phrase(
-                "scoring.rung: no ladder was measured on {gpu}, only on {known}; measure one there "
-                "with: grade ladder",
-                known=known,
-            )
-            if known
-            else phrase(
-                "scoring.rung: no ladder was measured on {gpu}; measure one there with: grade "
-                "ladder"
-            )
+        missing = phrase(
+            "scoring.rung: no ladder was measured on {gpu}; measure one there with: grade ladder"
         )
-        raise base.LabError(missing.given(gpu=gpu))
+        if known:
+            missing = phrase(
+                "scoring.rung: no ladder was measured on {gpu}, only on {known}; measure one there "
+                "with: grade ladder"
+            )
+        raise base.LabError(missing.given(gpu=gpu, known=known))
     steps = [step for ladder in here for step in ladder.steps if step.rung.name == rung]
     if not steps:
         names = [step.rung.name for step in here[0].steps]

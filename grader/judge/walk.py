@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 import msgspec
 
 from grader import base
-from grader.judge.launches import kernels_launched, refused_calls, with_refused_calls
+from grader.judge.launches import refused_calls, with_refused_calls
 from grader.judge.program import Program
 from grader.judge.rulings import Ruling, from_failure, reduced, rule
 from grader.judge.scoring import Yardsticks
@@ -30,9 +30,7 @@ class Group(Record):
 
     program: Program
     cases: tuple[Case, ...]  # in increasing order: one that takes too long costs only larger ones
-    plans: tuple[
-        Plan | base.Rejected, ...
-    ]  # of the cases; fewer after an endless loop in host code
+    plans: tuple[Plan | base.Rejected, ...]  # fewer after an endless loop in host code
     larger: tuple[tuple[Size, Plan | base.Rejected], ...]  # sizes that only a GPU runs
     notes: tuple[base.Finding, ...]  # on library kernels
     located: bool  # whether source lines are noted
@@ -75,14 +73,12 @@ def record_group(
     """
     ordered = tuple(sorted(cases, key=lambda case: program.context.lab.problem.amount(case.size)))
     sizes = [case.size for case in (*ordered, *larger)]
-    progress(
-        phrase("recording the launches"),
-        counted(
-            "recording the launches for {count} size",
-            "recording the launches for {count} sizes",
-            len(sizes),
-        ),
+    words = counted(
+        "recording the launches for {count} size",
+        "recording the launches for {count} sizes",
+        len(sizes),
     )
+    progress(phrase("recording the launches"), words)
     plans = program.record(sizes, located=located)
     count = len(ordered)
     return Group(
@@ -107,21 +103,24 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
     outcomes = with_refused_calls((*group.refusals, *outcomes), group.plans, lab.architectures)
     notes = (*notes, *group.notes, *_warn_of_larger(group, outcomes))
     ruling = rule(group.cases, outcomes, lab, notes)
-    fault = None
-    if ruling.verdict is base.Verdict.AC:
-        fault = _first_unlaunchable(group) or _first_overrun(group, simulator, progress)
-    if fault is not None:
+    if ruling.verdict is base.Verdict.AC and (
+        fault := _first_unlaunchable(group) or _first_overrun(group, simulator, progress)
+    ):
         verdict, findings = fault.verdict, (*fault.findings, *ruling.findings)
         ruling = msgspec.structs.replace(
             ruling, verdict=verdict, error=fault.message, findings=findings
         )
-    kernels = {each.size: kernels_launched(each) for each in group.plans if isinstance(each, Plan)}
+    kernels = {  # copies and memsets are none
+        each.size: sum(isinstance(operation, Launch) for operation in each.operations)
+        for each in group.plans
+        if isinstance(each, Plan)
+    }
     cases = tuple(
         msgspec.structs.replace(case, kernels=kernels.get(Size(dims=case.size)))
         for case in ruling.cases
     )
     return msgspec.structs.replace(
-        ruling, build=group.program.info, cases=cases, launches=_launches(group)
+        ruling, build=group.program.built.info, cases=cases, launches=_launches(group)
     )
 
 
@@ -130,9 +129,9 @@ def _launches(group: Group) -> tuple[base.KernelLaunch, ...]:
     plans, problem = (case.plan for case in group.planned), group.program.context.lab.problem
     largest = max(plans, key=lambda plan: problem.amount(plan.size), default=None)
     shapes = Counter(
-        (operation.kernel, operation.grid, operation.block, operation.shared_bytes)
-        for operation in (largest.operations if largest else ())
-        if isinstance(operation, Launch)
+        (o.kernel, o.grid, o.block, o.shared_bytes)
+        for o in (largest.operations if largest else ())
+        if isinstance(o, Launch)
     )
     return tuple(
         base.KernelLaunch(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)

@@ -240,10 +240,8 @@ def climb(ladder: Ladder, language: Language) -> Markup:
         parts += columns.curve(ladder, i, lambda speed: y(speed.rate))
         if rate := ladder.baseline(size):
             parts.append(drawing.dot(columns.baseline, y(rate), _series(i), 3))
-    unit, words = (
-        ladder.problem.unit,
-        phrase("{unit} of every rung at every size, and of {baseline}"),
-    )
+    unit = ladder.problem.unit
+    words = phrase("{unit} of every rung at every size, and of {baseline}")
     title = language(words.given(unit=unit, baseline=ladder.problem.baseline))
     described = _ends(ladder, lambda speed: f"{speed.rate:.3g} {unit}")
     return drawing.svg(_BOTTOM + 46, parts, title, described)

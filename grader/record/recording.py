@@ -76,7 +76,7 @@ def record_plans(
     figures = {
         name: base.KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
         for name in declared.entries
-    } | {kernel.name: kernel for kernel in build.kernels}
+    } | {kernel.name: kernel for kernel in build.info.kernels}
     target = target or base.standing_for(build.arch)
     known = Known(declared=declared, figures=figures, target=target)
     given = [Given(size=size, operands=problem.operands(size)) for size in sizes]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from grader import base
 from grader.results import store
 from grader.results.rungs import Rung
@@ -17,6 +19,7 @@ from ptxsim.records import Record, Size
 SCHEMA = "sgemm-grader/ladder"
 SCHEMA_VERSION = 3
 FOLDER = "ladder"  # below the results
+_FACTS = base.StandingRung.__struct_fields__
 
 
 class Speed(Record):
@@ -267,12 +270,6 @@ def _place(ladder: Ladder, size: base.Dims, timing: base.Timing) -> base.Standin
 
 
 def _rung(step: LadderStep, speed: Speed | None) -> base.StandingRung:
-    return base.StandingRung(
-        number=step.rung.number,
-        name=step.rung.name,
-        title=step.rung.title,
-        trap=step.rung.trap,
-        changed=step.rung.changed,
-        speed=speed.rate if speed else None,
-        ratio=speed.ratio if speed else None,
-    )
+    figures = {"speed": speed.rate if speed else None, "ratio": speed.ratio if speed else None}
+    facts = msgspec.structs.asdict(step.rung) | figures
+    return base.convert({name: facts[name] for name in _FACTS}, base.StandingRung)

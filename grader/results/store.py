@@ -123,36 +123,25 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
         raise StoreError(phrase("{file}: a folder; name a file in it").given(file=str(path)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_atomically(path, content, mode, lasting)
+        # Ctrl-C too must not leave a partial file.
+        with tempfile.TemporaryDirectory(prefix=".", suffix=".tmp", dir=path.parent) as scratch:
+            ready = Path(scratch) / path.name
+            with os.fdopen(os.open(ready, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:
+                file.write(content)
+                if lasting:
+                    file.flush()
+                    os.fsync(file.fileno())
+            ready.replace(path)
+        if lasting:
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     except OSError as error:
         failed = phrase("{folder}: cannot be written: {why}; name another folder with --out")
         why = str(error.strerror)
         raise StoreError(failed.given(folder=one_line(path.parent), why=why)) from None
-
-
-def _write_atomically(path: Path, content: bytes, mode: int, lasting: bool) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            mask = os.umask(0o077)
-            os.umask(mask)
-            os.fchmod(file.fileno(), mode & ~mask)
-            if lasting:
-                os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:  # Ctrl-C too must not leave a partial file
-        with contextlib.suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
-    if not lasting:
-        return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def stored(out: Path) -> Iterator[Path]:

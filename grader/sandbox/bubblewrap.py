@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from grader.base import answer_of
 from grader.sandbox import seccomp
 
 _TMP_BYTES = 512 << 20
@@ -77,20 +78,13 @@ def complaint(command: Sequence[str], handed: Sequence[int] = ()) -> str | None:
     """Return the last line that a program complains with; None if it succeeds. ``handed`` are
     descriptors that it inherits and that are closed here."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
-            pass_fds=handed,
-        )
+        done = answer_of(command, timeout=10, pass_fds=handed)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     finally:
         for fd in handed:
             os.close(fd)
-    words = done.stderr.decode(errors="replace").strip().splitlines()
+    words = done.stderr.strip().splitlines()
     return None if done.returncode == 0 else (words or [f"status {done.returncode}"])[-1]
 
 
@@ -108,7 +102,7 @@ _UNFILTERED = (
     "host code can open what the compiler can, and leave word for later runs: the kernel cannot "
     "filter system calls"
 )
-_EXPOSED: dict[SandboxKind, tuple[str, ...]] = {
+_EXPOSED: dict[SandboxKind, tuple[str, ...]] = {  # one sentence for each threat that stays
     "bubblewrap": (),
     "landlock": (
         "a submission can ask the compiler whether a file exists",
@@ -122,5 +116,4 @@ _EXPOSED: dict[SandboxKind, tuple[str, ...]] = {
 
 
 def exposed(kind: SandboxKind, *, filtered: bool) -> tuple[str, ...]:
-    """One sentence for each threat that stays."""
     return _EXPOSED[kind] if filtered else (*_EXPOSED[kind], _UNFILTERED)

@@ -16,7 +16,7 @@ import selectors
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -53,12 +53,7 @@ class Meter:
         self._limit = limit_s
         self._started = self._looked = time.monotonic()
         self._cpu, _ = _use(session)
-        self._charged = self._slept = 0.0
-
-    @property
-    def charged(self) -> float:
-        """Seconds, as of the last look."""
-        return self._charged
+        self._slept = self.charged = 0.0  # seconds, as of the last look
 
     def pause(self) -> float:
         """Look, and return after how many seconds to look again. Raises TookTooLong or Starved."""
@@ -68,15 +63,15 @@ class Meter:
             # A process that was collected between two reads is missing once.
             spent = max(0.0, cpu - self._cpu)
             slept = 0.0 if wanting else max(0.0, now - self._looked - spent)
-            self._charged += spent + slept
+            self.charged += spent + slept
             self._slept += slept
             self._cpu, self._looked = max(cpu, self._cpu), now
-        if self._charged > self._limit:
-            raise FellAsleep if self._slept > self._charged / 2 else TookTooLong
+        if self.charged > self._limit:
+            raise FellAsleep if self._slept > self.charged / 2 else TookTooLong
         left = PATIENCE * self._limit - (now - self._started)
         if left <= 0:
             raise Starved
-        soonest = (self._limit - self._charged) / (os.cpu_count() or 1)
+        soonest = (self._limit - self.charged) / (os.cpu_count() or 1)
         return min(left, max(_LEAST_PAUSE_S, min(_MOST_PAUSE_S, soonest)))
 
 
@@ -120,39 +115,24 @@ class Sink:
 def drain(process: subprocess.Popen[bytes], sinks: Mapping[int, Sink], meter: Meter) -> None:
     """Read every pipe until the program ends. Raises what ``meter`` raises. A pipe can outlive the
     program in a grandchild's hands, so its end is not waited for."""
-    with selectors.DefaultSelector() as selector, closing(_EndWatch(process)) as ended:
+    with selectors.DefaultSelector() as selector, ExitStack() as closing:
         for fd in sinks:
             selector.register(fd, selectors.EVENT_READ)
-        if ended.fd >= 0:
-            selector.register(ended.fd, selectors.EVENT_READ)
+        most = 0.01  # seconds between two looks at a child whose end does not wake us
+        with suppress(OSError):  # a kernel or a container without pidfd_open
+            ended = os.pidfd_open(process.pid)
+            closing.callback(os.close, ended)
+            selector.register(ended, selectors.EVENT_READ)
+            most = 3600.0
         while True:
-            ready = selector.select(min(meter.pause(), ended.interval))
-            for key, _ in ready:
-                if key.fd == ended.fd:
-                    continue
-                chunk = os.read(key.fd, _CHUNK)
-                sinks[key.fd].take(chunk)
+            ready = {key.fd for key, _ in selector.select(min(meter.pause(), most))} & sinks.keys()
+            for fd in ready:
+                chunk = os.read(fd, _CHUNK)
+                sinks[fd].take(chunk)
                 if not chunk:
-                    selector.unregister(key.fd)
-            quiet = all(key.fd == ended.fd for key, _ in ready)
-            if quiet and process.poll() is not None:
+                    selector.unregister(fd)
+            if not ready and process.poll() is not None:
                 return
-
-
-class _EndWatch:
-    """Wakes the reader when the child ends: by pidfd, else by looking every 10 ms."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        try:
-            self.fd = os.pidfd_open(process.pid)
-            self.interval = 3600.0
-        except OSError:  # a kernel or a container without pidfd_open
-            self.fd = -1
-            self.interval = 0.01
-
-    def close(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
 
 
 # --- causes ------------------------------------------------------------------------------------

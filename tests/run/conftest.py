@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.records import Build
+from grader.base.result import Build, BuildInfo
 
 
 @pytest.fixture
@@ -16,9 +16,6 @@ def build(tmp_path: Path) -> Build:
         ptx=ptx,
         cubin=ptx,
         host_library=ptx,
-        kernels=(),
-        command="",
-        log="",
-        seconds=0,
+        info=BuildInfo(ok=True, command="", log="", seconds=0, kernels=()),
         cached=True,
     )

@@ -16,7 +16,8 @@ import msgspec
 import pytest
 
 from grader.base.errors import MachineError, Rejected
-from grader.base.records import Build, Verdict
+from grader.base.records import Verdict
+from grader.base.result import Build
 from grader.build.toolchain import find_toolchain
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext

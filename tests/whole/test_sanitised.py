@@ -16,7 +16,8 @@ import pytest
 
 from grader.base.errors import MachineError, Rejected
 from grader.base.native import Native
-from grader.base.records import Build, Submission, Verdict
+from grader.base.records import Submission, Verdict
+from grader.base.result import Build
 from grader.judge.program import compile_for
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission

@@ -197,7 +197,7 @@ class CpuDevice:
             memory_mb=limits.memory_mb,
             threads=min(2, os.cpu_count() or 1),
             capacities=tuple(
-                capacities(case.plan, build.kernels, lab.architectures) for case in cases
+                capacities(case.plan, build.info.kernels, lab.architectures) for case in cases
             ),
         )
         outcomes: dict[str, CaseOutcome] = {}
