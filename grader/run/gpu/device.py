@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from enum import Enum
@@ -188,8 +188,13 @@ class GpuDevice:
         """Add what came out of a job's cases. Returns whether the worker can do another job."""
         by_id = {case.id: case for case in job.cases}
         running = job.cases[0]
+        lines = self._worker.ask(
+            msgspec.json.encode(job),
+            seconds=deadline - time.monotonic(),
+            patience=lambda: lab.limits.launch_s + (_CHECKING_S if self._ready else _STARTING_S),
+        )
         try:
-            for reply in self._ask(job, deadline, lab):
+            for reply in decoded(phrase("the GPU worker"), lines, _DECODER):
                 match reply:
                     case messages.Ready(gpu=gpu):
                         self._ready = True
@@ -220,21 +225,11 @@ class GpuDevice:
                 ) from None
             words = phrase("a launch did not end within {seconds:g} s", seconds=lab.limits.launch_s)
             if silence.at_all:
-                words = phrase(
-                    "the {seconds:g} s for all sizes together are used up",
-                    seconds=lab.limits.total_s,
-                )
+                words = phrase("the {seconds:g} s for all sizes together are used up")
+                words = words.given(seconds=lab.limits.total_s)
             host.end(running, "time", words)
             return False
         raise self._worker.ended(phrase("the GPU worker"))
-
-    def _ask(self, job: messages.GpuJob, deadline: float, lab: Lab) -> Iterator[messages.Reply]:
-        lines = self._worker.ask(
-            msgspec.json.encode(job),
-            seconds=deadline - time.monotonic(),
-            patience=lambda: lab.limits.launch_s + (_CHECKING_S if self._ready else _STARTING_S),
-        )
-        return decoded(phrase("the GPU worker"), lines, _DECODER)
 
 
 class _Host:

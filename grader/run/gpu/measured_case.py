@@ -146,12 +146,11 @@ class MeasuredCase:
         """Raises MachineError unless the reference is right, checked in another way."""
         excess = self._bench.on_gpu.prove(self.size, self.inputs, self._reference)
         if not (excess <= 1):
-            raise MachineError.saying(
+            words = phrase(
                 "the reference itself is wrong at {size} ({excess:.3g} times what rounding "
-                "explains): the GPU or its libraries are faulty",
-                size=str(self.size),
-                excess=excess,
+                "explains): the GPU or its libraries are faulty"
             )
+            raise MachineError(words.given(size=str(self.size), excess=excess))
 
     def sample(self, keys: Keys) -> Taken:
         """Elements of the outputs for the host to check. Call it right after the launch: no kernel
@@ -202,18 +201,14 @@ class MeasuredCase:
     def _modified(self, keys: Keys) -> list[Finding]:
         operands = self._operands[: len(keys)]
         names = enumerated(verbatim(each.name) for each in operands)
-        found = []
+        words = phrase(
+            "{count} elements of {operand} were overwritten, the first at index "
+            "{first}; {names} must not change"
+        )
+        own, found = (Kind.INPUT_MODIFIED, Severity.ERROR), []
         seen = self._bench.kernels.changed(operands, self.inputs, keys)
         for operand, (count, first) in zip(operands, seen, strict=True):
             if count:
-                message = phrase(
-                    "{count} elements of {operand} were overwritten, the first at index "
-                    "{first}; {names} must not change",
-                    count=count,
-                    operand=operand.name,
-                    first=first,
-                    names=names,
-                )
-                kind, error = Kind.INPUT_MODIFIED, Severity.ERROR
-                found.append(Finding(kind=kind, severity=error, message=message, count=count))
+                message = words.given(count=count, operand=operand.name, first=first, names=names)
+                found.append(Finding.at(None, *own, message, count=count))
         return found

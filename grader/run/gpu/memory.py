@@ -216,9 +216,8 @@ class Kernels:
     def fill(self, out: Any, key: bytes, values: Values = EXPOSING) -> None:
         """The elements that ``inputs.values`` gives for this key."""
         target = out if out.dtype.name in _FORMATS else cupy.empty(out.size, cupy.float32)
-        threads = -(-out.size // _WORDS)
-        kind = (*_kind(values), _format(target))
-        self._over("fill", threads, target, np.uint64(out.size), *_words(key), *kind)
+        arguments = (target, np.uint64(out.size), *_source(key, values, target))
+        self._over("fill", -(-out.size // _WORDS), *arguments)
         if target is not out:
             out[:] = target.astype(out.dtype)
 
@@ -238,10 +237,9 @@ class Kernels:
             results = cupy.array([[0, _NONE]] * len(keys), dtype=cupy.uint64)
             for operand, array, key, result in zip(operands, arrays, keys, results, strict=True):
                 if array.dtype.name in _FORMATS:
-                    kind = (*_kind(operand.values), _format(array))
-                    arguments = (*_words(key), *kind, result)
-                    threads = -(-array.size // _WORDS)
-                    self._over("changed", threads, array, np.uint64(array.size), *arguments)
+                    source = _source(key, operand.values, array)
+                    arguments = (array, np.uint64(array.size), *source, result)
+                    self._over("changed", -(-array.size // _WORDS), *arguments)
                     continue
                 original, bits = cupy.empty_like(array), f"u{array.itemsize}"
                 self.fill(original, key, operand.values)
@@ -250,12 +248,11 @@ class Kernels:
                 result[1] = cupy.where(differs.any(), differs.argmax(), _NONE)
             return [(int(count), int(first)) for count, first in results.get()]
 
-    def differs(self, words: Any, bits: int) -> tuple[int, int]:
+    def differs(self, words: Any, bits: int) -> bool:
         with self.stream:
             result = cupy.array([0, _NONE], dtype=cupy.uint64)
             self._over("differs", words.size, words, np.uint64(words.size), np.uint32(bits), result)
-            count, first = (int(v) for v in result.get())
-        return count, first
+            return bool(result.get()[0])
 
     def head_start(self, microseconds: float) -> None:
         """Keep the GPU busy for this long, so that the host gets ahead of it."""
@@ -263,23 +260,12 @@ class Kernels:
         self._functions["head_start"]((1,), (1,), (time,), stream=self.stream)
 
 
-def _format(array: Any) -> np.uint32:
-    return np.uint32(_FORMATS[array.dtype.name])
-
-
-def _kind(values: Values) -> tuple[Any, ...]:
-    """Return the fields of ``Kind`` in checks.cu, without the format."""
-    if isinstance(values, Exposing):
-        return np.uint32(0), np.uint32(0), np.uint32(0), np.float32(0), np.uint32(0)
-    return (
-        np.uint32(1),
-        np.uint32((1 << values.bits) - 1),
-        np.uint32(values.least),
-        np.float32(2.0**values.exponent),
-        np.uint32(values.signed),
-    )
-
-
-def _words(key: bytes) -> tuple[np.uint64, ...]:
-    """A key in the form that ``fill`` and ``changed`` take."""
-    return tuple(np.frombuffer(key, np.uint64))
+def _source(key: bytes, values: Values, array: Any) -> tuple[Any, ...]:
+    """The arguments of ``fill`` and ``changed`` behind the length: the key, and ``Kind``."""
+    numbers, unit, signed = (0, 0, 0), 0.0, False
+    if not isinstance(values, Exposing):
+        numbers = (1, (1 << values.bits) - 1, values.least)
+        unit, signed = 2.0**values.exponent, values.signed
+    last = (signed, _FORMATS[array.dtype.name])
+    words, kind = np.frombuffer(key, np.uint64), map(np.uint32, numbers)
+    return (*words, *kind, np.float32(unit), *map(np.uint32, last))
