@@ -64,8 +64,6 @@ Fill = Callable[[Path], None]  # writes the inputs of a step into an empty folde
 
 
 class BuildSettings(Record):
-    """Settings that every step of a build uses."""
-
     toolchain: Toolchain
     sandbox: Sandbox
     arch: str  # "sm_80"
@@ -74,8 +72,6 @@ class BuildSettings(Record):
 
 
 class Made(Record):
-    """Files that a step made."""
-
     files: dict[str, bytes]
     output: str
     seconds: float

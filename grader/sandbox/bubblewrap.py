@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from grader.base import answer_of
 from grader.sandbox import seccomp
 
@@ -98,22 +100,8 @@ ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.c
 
 SandboxKind = Literal["bubblewrap", "landlock", "rlimits"]
 
-_UNFILTERED = (
-    "host code can open what the compiler can, and leave word for later runs: the kernel cannot "
-    "filter system calls"
-)
-_EXPOSED: dict[SandboxKind, tuple[str, ...]] = {  # one sentence for each threat that stays
-    "bubblewrap": (),
-    "landlock": (
-        "a submission can ask the compiler whether a file exists",
-        "files of a compilation lie on the disk: each is limited in size, all together are not",
-    ),
-    "rlimits": (
-        "the compiler can read and write what the user who grades can",
-        "command lines of other processes can be read",
-    ),
-}
+_EXPOSED = msgspec.toml.decode(Path(__file__).with_name("exposed.toml").read_bytes())
 
 
 def exposed(kind: SandboxKind, *, filtered: bool) -> tuple[str, ...]:
-    return _EXPOSED[kind] if filtered else (*_EXPOSED[kind], _UNFILTERED)
+    return (*_EXPOSED[kind], *(() if filtered else _EXPOSED["unfiltered"]))

@@ -79,16 +79,11 @@ def _use(session: int) -> tuple[float, bool]:
     """CPU seconds of a session's processes and their dead children; whether any wants more."""
     ticks, wanting = 0, False
     for folder in Path("/proc").iterdir():
-        try:
-            if not folder.name.isdigit() or os.getsid(int(folder.name)) != session:
-                continue
-            ticks += sum(map(int, _stat(folder)[_FIRST_TIME:_LAST_TIME]))
-            wanting = wanting or any(
-                _stat(each)[_STATE] in _WANTS_TO_GO_ON
-                for each in (folder, *(folder / "task").iterdir())
-            )
-        except OSError:  # ended meanwhile
-            continue
+        with suppress(OSError):  # ended meanwhile
+            if folder.name.isdigit() and os.getsid(int(folder.name)) == session:
+                ticks += sum(map(int, _stat(folder)[_FIRST_TIME:_LAST_TIME]))
+                tasks = (folder, *(folder / "task").iterdir())
+                wanting = wanting or any(_stat(each)[_STATE] in _WANTS_TO_GO_ON for each in tasks)
     return ticks / _TICKS, wanting
 
 
@@ -149,8 +144,6 @@ _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
 class Obstacle(Record):
-    """An obstacle to a sandbox, and its remedy."""
-
     what: Message
     remedy: Message
 

@@ -45,8 +45,6 @@ class ProcessLimits(Record):
 
 
 class Completed(Record):
-    """How a run ended."""
-
     returncode: int | None  # null when a signal ended it
     signal: int | None
     stdout: str
