@@ -54,8 +54,6 @@ class Multiprocessor(Record):
 
 
 class Memory(Record):
-    """A device's own figures of its memory."""
-
     bytes: int
     clock_mhz: int
     bus_bits: int
@@ -63,8 +61,6 @@ class Memory(Record):
 
 
 class Gpu(Record):
-    """One model of GPU."""
-
     name: str
     matches: str  # every word of it is a word of the driver's name of the device
     capability: int  # 90 means 9.0
@@ -273,10 +269,7 @@ def with_peaks(cuda: GpuInfo, *, cores: int | None, shared_dram_gb_s: float | No
 def least_ms(operations: float, bytes_read: float, gpu: GpuInfo, arithmetic: str = "f32") -> float:
     """A lower bound on the time of so many operations of an arithmetic ("f32", "f16.f32") and
     bytes from DRAM (the L2 was flushed); 0 when the GPU is not known."""
-    times = [0.0]
     peak = gpu.peak_tflops(arithmetic)
-    if peak:
-        times.append(operations / (peak * 1e12) * 1e3)
-    if gpu.dram_gb_s:
-        times.append(bytes_read / (gpu.dram_gb_s * 1e9) * 1e3)
-    return max(times)
+    computing = operations / (peak * 1e12) if peak else 0.0
+    reading = bytes_read / (gpu.dram_gb_s * 1e9) if gpu.dram_gb_s else 0.0
+    return 1e3 * max(computing, reading)

@@ -70,7 +70,6 @@ class ProfiledSide(Record):
 
     @property
     def ffma_share(self) -> float | None:
-        """Return the share of FFMA in the warp instructions."""
         threads = self.total("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum")
         issued = self.total("smsp__inst_executed.sum")
         return threads / _LANES / issued if threads is not None and issued else None
@@ -98,7 +97,6 @@ class ProfiledSide(Record):
 
     @property
     def wavefronts(self) -> float | None:
-        """Return the wavefronts of shared loads."""
         return self.total("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum")
 
 

@@ -16,8 +16,6 @@ from ptxsim.records import Record, Size
 
 
 class Verdict(str, Enum):
-    """The verdict on a case or a submission."""
-
     AC = "AC"  # accepted
     WA = "WA"  # wrong answer
     CE = "CE"  # compile error

@@ -122,7 +122,6 @@ class Program(Record):
     def explain_at(
         self, plan: Plan, code: Code, simulator: CpuDevice, card: base.Gpu | None
     ) -> base.Explanation:
-        """Explain the speed at the plan's size."""
         problem = self.context.lab.problem
         return explain_speed(self.built, self.root, plan, problem, code, simulator, gpu=card)
 

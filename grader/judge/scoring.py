@@ -27,7 +27,6 @@ from ptxsim.records import Record
 
 
 def points_at(pieces: Sequence[base.Piece], position: float) -> float:
-    """The points of a position."""
     for piece in pieces:
         along = (position - piece.start) / (piece.end - piece.start)
         if along < 0:

@@ -48,7 +48,6 @@ def run_host(reference: Path) -> HostRun | None:
 
 
 def _cpu() -> str:
-    """The processor's name."""
     for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

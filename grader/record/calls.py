@@ -231,7 +231,6 @@ _NAME = 4096  # characters of a name that are read: a forged one may have millio
 
 
 def _without(data: bytes, pointers: Pointers) -> bytes:
-    """``data`` without its pointers."""
     blank = bytearray(data)
     for slot in pointers:
         if 0 <= slot.offset < len(blank):

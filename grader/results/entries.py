@@ -124,7 +124,6 @@ class Index(NamedTuple):
 
 
 def read_index(out: Path) -> Index:
-    """Read the results below ``out``."""
     documents: list[Stored] = []
     complaints: list[str] = []
     # The collector would look at all entries again for every few new ones: most of the time.

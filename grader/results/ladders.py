@@ -43,8 +43,6 @@ class Ceiling(Record):
 
 
 class LadderStep(Record):
-    """A rung and its result."""
-
     rung: Rung
     sha256: str | None  # of its source; null when it has not been graded
     verdict: base.Verdict | None  # null: not graded

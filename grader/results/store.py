@@ -39,8 +39,6 @@ _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
 
 
 class _Replaced(msgspec.Struct):
-    """The part that counts of a document that is about to be replaced."""
-
     lab: LabRef
 
 
@@ -52,13 +50,11 @@ class _Header(msgspec.Struct):
 
 
 def result_path(out: Path, result: Result) -> Path:
-    """The path of this result."""
     who = result.submission
     return document_path(out, result.lab.id, who.student, who.sha256, result.environment.device)
 
 
 def document_path(out: Path, lab: str, student: str, sha256: str, device: str) -> Path:
-    """The path of the result of this source on this device."""
     return out / folder_name(lab) / folder_name(student) / f"{sha256[:12]}-{device}.json"
 
 

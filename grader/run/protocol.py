@@ -54,8 +54,6 @@ class CaseOutcome(Record):
 
 
 class Finished(Record, tag="finished"):
-    """A worker's reply about one case."""
-
     outcome: CaseOutcome
 
 

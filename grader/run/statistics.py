@@ -71,7 +71,6 @@ def find_fastest(runs: Sequence[Sequence[Repetition]]) -> int:
 
 
 def pair_with(runs: Sequence[Sequence[Repetition]], variant: int) -> list[list[Pair]]:
-    """The runs with this variant as the baseline."""
     return [
         [Pair(bench_ms=each.bench_ms, baseline_ms=each.baselines_ms[variant]) for each in run]
         for run in runs

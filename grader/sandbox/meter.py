@@ -157,7 +157,6 @@ def _obstacle(name: str, **args: str | Message) -> Obstacle:
 
 
 def without_bubblewrap() -> Obstacle:
-    """Why bubblewrap does not work here."""
     program = next(bubblewrap.programs(), None)
     if program is None:
         return _obstacle("no-bubblewrap")
@@ -177,7 +176,6 @@ def without_bubblewrap() -> Obstacle:
 
 
 def without_landlock() -> Obstacle:
-    """Why Landlock does not work here."""
     if landlock.version() > 0:
         return _obstacle("no-filter")
     release = platform.release()

@@ -98,7 +98,6 @@ class Sandbox(Record):
 
     @property
     def exposed(self) -> tuple[str, ...]:
-        """Return the resources that the sandbox leaves open."""
         return exposed(self.kind, filtered=self.filtered)
 
     def run(

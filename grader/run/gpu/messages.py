@@ -47,8 +47,6 @@ class Beat(Record, tag="beat"):
 
 
 class Elements(Record):
-    """Some elements of one output, as bytes."""
-
     places: bytes  # int64: where in the output's memory they were
     got: bytes  # as stored there
 

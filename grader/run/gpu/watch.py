@@ -100,8 +100,6 @@ _DISTURBING = {
 
 
 class GpuSnapshot(Record):
-    """The GPU at one moment."""
-
     clock_mhz: int | None  # None: NVML does not tell
     slowed: tuple[Message, ...]  # why the clock is not higher
     disturbance: Message | None  # why a repetition must be dropped, in words
