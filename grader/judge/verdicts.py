@@ -53,24 +53,33 @@ def judge_cases(
     late: Message | None = None  # why no later case counts
     crash: Message | None = None  # why no later case could run
     for case in cases:
-        outcome = by_id.get(case.id)
+        outcome, size = by_id.get(case.id), str(case.size)
+        ruling: tuple[Verdict | None, Message]
         if late:
-            results.append(_result(case, problem, None, late))
+            ruling, outcome = (None, late), None
         elif outcome:
             ruling = judge_case(outcome, rules, problem.arithmetic)
-            results.append(_result(case, problem, *ruling, outcome))
             if outcome.stopped == "time" or outcome.refused is Verdict.TLE:
-                late = phrase("not run: {size} did not end in time", size=str(case.size))
+                late = phrase("not run: {size} did not end in time", size=size)
             if outcome.stopped == "crash":
-                crash = phrase("not run: {size} ended with a runtime error", size=str(case.size))
+                crash = phrase("not run: {size} ended with a runtime error", size=size)
         elif crash:
-            results.append(_result(case, problem, None, crash))
+            ruling = None, crash
         else:
-            late = phrase(
-                "not run: at {size} the time for all sizes was used up", size=str(case.size)
+            late = phrase("not run: at {size} the time for all sizes was used up", size=size)
+            ruling = Verdict.TLE, phrase("the time for all sizes is used up")
+        results.append(
+            CaseResult(
+                id=case.id,
+                size=case.size.dims,
+                amount=problem.amount(case.size),
+                verdict=ruling[0],
+                message=ruling[1],
+                seconds=outcome.seconds if outcome else None,
+                error=outcome.error if outcome else None,
+                timing=outcome.timing if outcome else None,
             )
-            words = phrase("the time for all sizes is used up")
-            results.append(_result(case, problem, Verdict.TLE, words))
+        )
     return tuple(results)
 
 
@@ -187,27 +196,6 @@ def line_counts(outcomes: Sequence[CaseOutcome], problem: Problem) -> tuple[Line
     complete = (outcome for outcome in outcomes if outcome.error)
     largest = max(complete, key=lambda outcome: problem.amount(outcome.size), default=None)
     return largest.lines if largest else ()
-
-
-def _result(
-    case: Case,
-    problem: Problem,
-    verdict: Verdict | None,
-    message: Message,
-    outcome: CaseOutcome | None = None,
-) -> CaseResult:
-    """outcome: None if the case was not run."""
-    outcome = outcome or CaseOutcome(id=case.id, size=case.size)
-    return CaseResult(
-        id=case.id,
-        size=case.size.dims,
-        amount=problem.amount(case.size),
-        verdict=verdict,
-        message=message,
-        seconds=outcome.seconds,
-        error=outcome.error,
-        timing=outcome.timing,
-    )
 
 
 def _place(finding: Finding) -> Message:

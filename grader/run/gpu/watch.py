@@ -181,11 +181,9 @@ class DisturbanceLog:
     def seen(self) -> Watched | None:
         if not self._snapshots:
             return None
-        clocks = [
-            snapshot.clock_mhz for snapshot in self._snapshots if snapshot.clock_mhz is not None
-        ]
-        slowed = dict.fromkeys(reason for snapshot in self._snapshots for reason in snapshot.slowed)
-        unseen = dict.fromkeys(what for snapshot in self._snapshots for what in snapshot.unseen)
+        clocks = [each.clock_mhz for each in self._snapshots if each.clock_mhz is not None]
+        slowed = dict.fromkeys(reason for each in self._snapshots for reason in each.slowed)
+        unseen = dict.fromkeys(what for each in self._snapshots for what in each.unseen)
         return Watched(
             sm_clock_mhz=(min(clocks), max(clocks)) if clocks else None,
             slowed=tuple(slowed),
