@@ -156,7 +156,6 @@ class Build(Record):
     cubin: Path
     host_library: Path  # the host function, linked against no CUDA runtime
     info: BuildInfo
-    cached: bool  # an identical build was found and used
 
 
 class LabRef(Record):

@@ -71,7 +71,7 @@ def compile_submission(
             "the cache folder {folder} loses files: is the disk full?",
             folder=str(folder.parent),
         )
-    return msgspec.structs.replace(found, cached=False)
+    return found
 
 
 def _made_by(
@@ -186,4 +186,4 @@ def _load(folder: Path, arch: str) -> base.Build | None:
     except msgspec.DecodeError:
         return None
     ptx, cubin, library = (folder / name for name in _FILES)
-    return base.Build(arch=arch, ptx=ptx, cubin=cubin, host_library=library, info=info, cached=True)
+    return base.Build(arch=arch, ptx=ptx, cubin=cubin, host_library=library, info=info)

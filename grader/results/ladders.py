@@ -103,8 +103,7 @@ class Ladder(Record):
     @property
     def untimed(self) -> tuple[str, ...]:
         """GPUs for which there are ceilings only."""
-        found = {ceiling.gpu: None for step in self.steps for ceiling in step.ceilings}
-        return tuple(found)
+        return tuple(dict.fromkeys(each.gpu for step in self.steps for each in step.ceilings))
 
     def baseline(self, size: base.Dims) -> float | None:
         """The baseline's speed at a size: the median over the rungs timed with it."""

@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -21,18 +21,7 @@ from grader.labs import NotAFileError, read
 from ptxsim.message import phrase
 from ptxsim.records import Record
 
-
-class Versioned(Protocol):
-    """Any document: all say their schema."""
-
-    @property
-    def schema(self) -> str: ...
-
-    @property
-    def version(self) -> int: ...
-
-
-_Document = TypeVar("_Document", bound=Versioned)
+_T = TypeVar("_T")
 _OLDEST = 7  # it lacks only fields of today's that may be missing
 FORMER = ".former"  # folder: <lab file's sha256, 12>/<name of the document>
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
@@ -170,14 +159,14 @@ def load(path: Path) -> Result:
     return load_as(path, Result)
 
 
-def load_as(path: Path, kind: type[_Document]) -> _Document:
+def load_as(path: Path, kind: type[_T]) -> _T:
     """``load`` into a record that names only some of the fields, for reading many documents."""
     return load_document(path, kind, SCHEMA, SCHEMA_VERSION, _OLDEST)
 
 
 def load_document(
-    path: Path, kind: type[_Document], schema: str, newest: int, oldest: int | None = None
-) -> _Document:
+    path: Path, kind: type[_T], schema: str, newest: int, oldest: int | None = None
+) -> _T:
     """Read any document that begins with ``schema`` and a version that is read: ``newest`` alone,
     or all from ``oldest`` on. Raises StoreError that names the file and what is wrong with it."""
     name, versions = one_line(path), range(newest if oldest is None else oldest, newest + 1)
@@ -186,15 +175,12 @@ def load_document(
     except OSError as error:
         why = error.why if isinstance(error, NotAFileError) else str(error.strerror)
         raise StoreError.saying("{place}: cannot be read: {why}", place=name, why=why) from None
+    _check_version(name, content, schema, versions)
     try:
-        document = decode(content, kind)
+        return decode(content, kind)
     except (msgspec.MsgspecError, ValueError) as error:
-        _check_version(name, content, schema, versions)  # the header says more, if it can be read
         damaged = phrase("{file}: damaged result document: {why}", file=name, why=_line(error))
         raise StoreError(damaged) from None
-    if document.schema != schema or document.version not in versions:
-        _check_version(name, content, schema, versions)
-    return document
 
 
 def _check_version(name: str, content: bytes, schema: str, versions: range) -> None:

@@ -42,16 +42,7 @@ def find_driver() -> ctypes.CDLL | None:
 
 
 def gpu_names() -> tuple[str, ...]:
-    """The GPUs that the driver shows this process; () without a driver or without a GPU."""
-    driver, count = find_driver(), ctypes.c_int(0)
-    if driver is None or driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return ()
-    names = []
-    for index in range(count.value):
-        buffer = ctypes.create_string_buffer(_NAME_BYTES)
-        driver.cuDeviceGetName(buffer, _NAME_BYTES, index)
-        names.append(buffer.value.decode(errors="replace"))
-    return tuple(names)
+    return tuple(gpu.name for gpu in visible_gpus())
 
 
 def first_gpu_uuid() -> str | None:
@@ -79,11 +70,16 @@ def admits_one_process() -> bool:
 
 
 def visible_gpus() -> tuple[VisibleGpu, ...]:
-    """The same GPUs as ``gpu_names``; those without a UUID are left out."""
+    """The GPUs that the driver shows this process and gives a UUID; () without a driver."""
+    driver, count = find_driver(), ctypes.c_int(0)
+    if driver is None or driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return ()
     found = []
-    for index, name in enumerate(gpu_names()):
-        raw = (ctypes.c_ubyte * 16)()
-        if ctypes.CDLL(_DRIVER).cuDeviceGetUuid_v2(raw, index) == 0:
+    for index in range(count.value):
+        buffer, raw = ctypes.create_string_buffer(_NAME_BYTES), (ctypes.c_ubyte * 16)()
+        driver.cuDeviceGetName(buffer, _NAME_BYTES, index)
+        if driver.cuDeviceGetUuid_v2(raw, index) == 0:
+            name = buffer.value.decode(errors="replace")
             major, minor = (_attribute(each, index) for each in _CAPABILITY)
             uuid, arch = gpu_uuid(bytes(raw), name), f"sm_{major}{minor}"
             found.append(VisibleGpu(index=index, name=name, uuid=uuid, arch=arch))

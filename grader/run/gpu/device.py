@@ -41,8 +41,6 @@ class GpuDevice:
     ``stand_by`` starts the worker before all that: it loads its libraries, and takes nothing yet.
     """
 
-    name = "gpu"
-
     def __init__(
         self, problem: ProblemRef, run_seconds: float = 1.0, command: Sequence[str] = _WORKER
     ) -> None:

@@ -74,8 +74,6 @@ class CpuDevice:
     the worker starts when that is done.
     """
 
-    name = "cpu"
-
     def __init__(
         self,
         sandbox: Sandbox,
@@ -129,8 +127,7 @@ class CpuDevice:
         if self._worker is not None:
             return self._worker
         if self._compiling is not None:
-            once = phrase("compiling the simulator (only the first time on a machine)")
-            progress(once, NOTHING)
+            progress(phrase("compiling the simulator (only the first time on a machine)"), NOTHING)
             self._compiling.wait()
         return self._start(self._engine.compiled())  # raises with the reason if that failed
 
