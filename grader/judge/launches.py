@@ -46,13 +46,10 @@ def too_many_kernels(plan: Plan, rules: Rules) -> Rejected | None:
 
 
 def with_refused_calls(
-    outcomes: Iterable[CaseOutcome],
-    plans: Iterable[Plan | Rejected],
-    architectures: Sequence[str],
+    outcomes: Iterable[CaseOutcome], plans: Iterable[Plan], architectures: Sequence[str]
 ) -> list[CaseOutcome]:
     """The outcomes with a warning for each call that CUDA refuses at their size."""
-    known = (plan for plan in plans if isinstance(plan, Plan))
-    warned = {plan.size: refused_calls(plan, architectures) for plan in known}
+    warned = {plan.size: refused_calls(plan, architectures) for plan in plans}
     return [
         msgspec.structs.replace(each, findings=(*each.findings, *warned.get(each.size, ())))
         for each in outcomes

@@ -233,7 +233,8 @@ def grade_on_gpu(
 
         def explain(info: base.GpuInfo) -> None:
             """Begin beside the measurement, before anyone knows whether the submission is right."""
-            work = Explaining(program, group.plans, base.gpus.of(info), code.result)
+            plans = (case.plan for case in group.planned)
+            work = Explaining(program, plans, base.gpus.of(info), code.result)
             explanations.append(pool.submit(ending.enter_context(work).result, reader, quietly))
 
         on_gpu = partial(_run, gpu=gpu, reader=reader, code=code.result)

@@ -14,9 +14,9 @@ those of the end.
 from __future__ import annotations
 
 import difflib
-import itertools
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from grader import base
 from grader.labs import Case, Lab, Scoring
@@ -112,18 +112,8 @@ def _pieces(scoring: Scoring, at: Sequence[float] = ()) -> tuple[base.Piece, ...
     """at: where they begin and end, if these are no ratios."""
     at = at or (scoring.start.at, *(piece.to or 0.0 for piece in scoring.pieces))
     points = (scoring.start.points, *(piece.points for piece in scoring.pieces))
-    return tuple(
-        base.Piece(
-            name=piece.name,
-            shape=piece.shape,
-            rate=piece.rate or 0.0,
-            start=at[i],
-            end=at[i + 1],
-            low=points[i],
-            high=points[i + 1],
-        )
-        for i, piece in enumerate(scoring.pieces)
-    )
+    kinds = [(each.name, each.shape, each.rate or 0.0) for each in scoring.pieces]
+    return _between(list(zip(at, points, strict=False)), kinds)
 
 
 def _short_form(scoring: Scoring) -> tuple[base.Piece, ...]:
@@ -133,18 +123,20 @@ def _short_form(scoring: Scoring) -> tuple[base.Piece, ...]:
     else:
         marks = sorted((each.ratio, each.score) for each in scoring.checkpoints)
     log = scoring.policy == "log"
+    # ln(x / start) / ln(end / start), written over u
+    rates = [end / start - 1 if log else 0.0 for (start, _), (end, _) in pairwise(marks)]
+    return _between(marks, [("", "log" if log else "linear", rate) for rate in rates])
+
+
+def _between(
+    marks: Sequence[tuple[float, float]], kinds: Sequence[tuple[str, base.Shape, float]]
+) -> tuple[base.Piece, ...]:
+    """marks: position and points. kinds: name, shape and rate of the piece between two of them."""
     return tuple(
-        base.Piece(
-            name="",
-            shape="log" if log else "linear",
-            # ln(x / start) / ln(end / start), written over u
-            rate=end / start - 1 if log else 0.0,
-            start=start,
-            end=end,
-            low=low,
-            high=high,
+        base.Piece(name=name, shape=shape, rate=rate, start=start, end=end, low=low, high=high)
+        for (name, shape, rate), ((start, low), (end, high)) in zip(
+            kinds, pairwise(marks), strict=True
         )
-        for (start, low), (end, high) in itertools.pairwise(marks)
     )
 
 

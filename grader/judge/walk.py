@@ -30,28 +30,11 @@ class Group(Record):
 
     program: Program
     cases: tuple[Case, ...]  # in increasing order: one that takes too long costs only larger ones
-    plans: tuple[Plan | base.Rejected, ...]  # fewer after an endless loop in host code
+    planned: tuple[PlannedCase, ...]  # those that can run
+    refusals: tuple[CaseOutcome, ...]  # of those that the recorder or the lab's rules rejected
     larger: tuple[tuple[Size, Plan | base.Rejected], ...]  # sizes that only a GPU runs
     notes: tuple[base.Finding, ...]  # on library kernels
     located: bool  # whether source lines are noted
-
-    @property
-    def planned(self) -> tuple[PlannedCase, ...]:
-        """The cases that can run."""
-        return tuple(
-            PlannedCase(id=case.id, plan=plan)
-            for case, plan in zip(self.cases, self.plans, strict=False)
-            if isinstance(plan, Plan)
-        )
-
-    @property
-    def refusals(self) -> tuple[CaseOutcome, ...]:
-        """The outcomes of the cases that the recorder or the lab's rules rejected."""
-        return tuple(
-            refused(case.id, case.size, plan)
-            for case, plan in zip(self.cases, self.plans, strict=False)
-            if isinstance(plan, base.Rejected)
-        )
 
 
 Ran = tuple[Sequence[CaseOutcome], Sequence[base.Finding]]  # of what is planned; notes on its code
@@ -80,11 +63,13 @@ def record_group(
     )
     progress(phrase("recording the launches"), words)
     plans = program.record(sizes, located=located)
-    count = len(ordered)
+    # There are fewer after an endless loop in host code.
+    own, count = list(zip(ordered, plans, strict=False)), len(ordered)
     return Group(
         program=program,
         cases=ordered,
-        plans=plans[:count],
+        planned=tuple(PlannedCase(id=c.id, plan=p) for c, p in own if isinstance(p, Plan)),
+        refusals=tuple(refused(c.id, c.size, p) for c, p in own if isinstance(p, base.Rejected)),
         larger=tuple(zip(sizes[count:], plans[count:], strict=False)),
         notes=program.note_libraries(plans),
         located=located,
@@ -100,7 +85,8 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
     """
     lab = group.program.context.lab
     outcomes, notes = run(group, progress)
-    outcomes = with_refused_calls((*group.refusals, *outcomes), group.plans, lab.architectures)
+    plans = [case.plan for case in group.planned]
+    outcomes = with_refused_calls((*group.refusals, *outcomes), plans, lab.architectures)
     notes = (*notes, *group.notes, *_warn_of_larger(group, outcomes))
     ruling = rule(group.cases, outcomes, lab, notes)
     if ruling.verdict is base.Verdict.AC and (
@@ -112,8 +98,7 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
         )
     kernels = {  # copies and memsets are none
         each.size: sum(isinstance(operation, Launch) for operation in each.operations)
-        for each in group.plans
-        if isinstance(each, Plan)
+        for each in plans
     }
     cases = tuple(
         msgspec.structs.replace(case, kernels=kernels.get(Size(dims=case.size)))

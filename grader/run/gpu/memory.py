@@ -106,7 +106,8 @@ class Arena:
 
 
 def _mapped(allocations: Sequence[Allocation], undo: ExitStack) -> list[Buffer | None]:
-    """The buffers at their recorded addresses. Raises _AddressTakenError and MemoryError."""
+    """The buffers at their recorded addresses, until ``undo`` closes. Raises _AddressTakenError and
+    MemoryError."""
     location = _Location(_ON_DEVICE, cupy.cuda.Device().id)
     properties, found = _Properties(type=_PINNED, location=location), ctypes.c_size_t()
     minimum = ctypes.c_int(0)
@@ -119,7 +120,14 @@ def _mapped(allocations: Sequence[Allocation], undo: ExitStack) -> list[Buffer |
             continue
         start = allocation.address - RED_ZONE
         size = -(-(allocation.size + 2 * RED_ZONE) // granule) * granule
-        _map(start, size, location, undo)
+        at, room, no_flags = ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.c_uint64(0)
+        handle = ctypes.c_uint64()
+        _do("cuMemCreate", ctypes.byref(handle), room, ctypes.byref(properties), no_flags)
+        undo.callback(cuda_driver().cuMemRelease, handle)
+        _do("cuMemMap", at, room, ctypes.c_size_t(0), handle, no_flags)
+        undo.callback(cuda_driver().cuMemUnmap, at, room)
+        access = _Access(location, _READ_WRITE)
+        _do("cuMemSetAccess", at, room, ctypes.byref(access), ctypes.c_size_t(1))
         memory = cupy.cuda.UnownedMemory(start, size, None, location.id)
         pointer = cupy.cuda.MemoryPointer(memory, 0)
         buffers.append(Buffer(allocation.size, cupy.ndarray(size // 4, cupy.uint32, pointer)))
@@ -152,18 +160,6 @@ class _Access(ctypes.Structure):
     """CUmemAccessDesc."""
 
     _fields_ = (("location", _Location), ("flags", ctypes.c_int))
-
-
-def _map(start: int, size: int, location: _Location, undo: ExitStack) -> None:
-    """Device memory at [start, start + size) of the arena, until ``undo`` closes."""
-    at, room, no_flags = ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.c_uint64(0)
-    properties, handle = _Properties(type=_PINNED, location=location), ctypes.c_uint64()
-    _do("cuMemCreate", ctypes.byref(handle), room, ctypes.byref(properties), no_flags)
-    undo.callback(cuda_driver().cuMemRelease, handle)
-    _do("cuMemMap", at, room, ctypes.c_size_t(0), handle, no_flags)
-    undo.callback(cuda_driver().cuMemUnmap, at, room)
-    access = _Access(location, _READ_WRITE)
-    _do("cuMemSetAccess", at, room, ctypes.byref(access), ctypes.c_size_t(1))
 
 
 def _do(function: str, *arguments: Any) -> None:
