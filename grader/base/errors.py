@@ -70,11 +70,8 @@ class MachineError(GraderError):
     def of(error: OSError) -> MachineError:
         """The system's error in one line."""
         where = f"{one_line(error.filename)}: " if error.filename else ""
-        return MachineError.saying(
-            "{where}{why}; fix that and try again",
-            where=where,
-            why=error.strerror or str(error),
-        )
+        why = error.strerror or str(error)
+        return MachineError.saying("{where}{why}; fix that and try again", where=where, why=why)
 
 
 class ToolchainError(MachineError):

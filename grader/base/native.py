@@ -126,9 +126,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         raise MachineError.saying(
-            "{path}: cannot be a lock: {why}; remove it",
-            path=str(path),
-            why=str(error.strerror),
+            "{path}: cannot be a lock: {why}; remove it", path=str(path), why=str(error.strerror)
         ) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -182,7 +180,9 @@ class Native(Record):
 
     def _name_by(self, words: Sequence[str]) -> str:
         digest = hashlib.sha256("\0".join((*words, str(self.shared))).encode())
-        for path in _everything_read(self.sources):
+        # What the sources may include: all that lies in their folders and below.
+        near = (path for source in self.sources for path in source.parent.rglob("*"))
+        for path in sorted({*self.sources, *(p for p in near if p.suffix in _INCLUDED)}):
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
         return f"{self.name}-{digest.hexdigest()[:16]}{'.so' if self.shared else ''}"
 
@@ -221,13 +221,6 @@ def answer_of(command: Sequence[str | Path], **more: Any) -> subprocess.Complete
 @functools.cache
 def _version(compiler: Path) -> str:
     return answer_of([compiler, "--version"]).stdout
-
-
-def _everything_read(sources: Sequence[Path]) -> list[Path]:
-    """The sources, and all that they may include: what lies in their folders and below."""
-    folders = {source.parent for source in sources}
-    found = {path for folder in folders for path in folder.rglob("*") if path.suffix in _INCLUDED}
-    return sorted({*sources, *found})
 
 
 def _cpu() -> str:

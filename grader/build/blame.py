@@ -50,11 +50,8 @@ def refusal(
             seconds=seconds,
         )
     if failure.done.timed_out:
-        message = phrase(
-            "compiling took longer than {seconds:g} s of CPU time and was stopped",
-            seconds=seconds,
-        )
-        return Rejected(Verdict.CE, message, build=info)
+        words = phrase("compiling took longer than {seconds:g} s of CPU time and was stopped")
+        return Rejected(Verdict.CE, words.given(seconds=seconds), build=info)
     if failure.killed:
         return ToolchainError.saying("the compiler was killed twice; is there enough memory?")
     if failure.full:
@@ -63,16 +60,11 @@ def refusal(
         )
     complaint = first_error(info.log)
     if complaint is not None and complaint.missing and _includes(submission, complaint):
-        where = phrase(
-            "{place} includes <{header}>",
-            place=f"{complaint.file}:{complaint.line}",
-            header=complaint.missing,
-        )
+        line = f"{complaint.file}:{complaint.line}"
+        where = phrase("{place} includes <{header}>", place=line, header=complaint.missing)
         if (library := vendor_library(complaint.missing)) is not None:
-            message = phrase(
-                "{where}: a submission may not call {library}", where=where, library=library
-            )
-            return Rejected(Verdict.FE, message, build=info)
+            words = phrase("{where}: a submission may not call {library}", library=library)
+            return Rejected(Verdict.FE, words.given(where=where), build=info)
         cute = complaint.missing.startswith(("cute/", "cutlass/"))
         if cute and settings.toolchain.cutlass_include is None:
             return ToolchainError.saying(
@@ -82,12 +74,10 @@ def refusal(
             )
     place = complaint.file if complaint else None
     if place and place.startswith(_OURS) and _compiles_alone(settings, submission):
-        message = phrase(
-            "{found} in the way that {header} declares it",
-            found=not_defined(settings.interface),
-            header=settings.interface.header,
-        )
-        return Rejected(Verdict.FE, with_hint(message, submission), build=info)
+        words = phrase("{found} in the way that {header} declares it")
+        found, header = not_defined(settings.interface), settings.interface.header
+        words = with_hint(words.given(found=found, header=header), submission)
+        return Rejected(Verdict.FE, words, build=info)
     words = _words(failure, info.log)
     if place not in submission.contents:
         if (trouble := _trouble(settings)) is not None:
@@ -106,9 +96,8 @@ def _words(failure: steps.StepFailed, log: str) -> Message:
     complaint = first_error(log)
     if complaint is not None:
         if _NESTED in complaint.text:
-            return phrase(
-                "{error}; kernels that launch kernels are not supported", error=complaint.message
-            )
+            words = phrase("{error}; kernels that launch kernels are not supported")
+            return words.given(error=complaint.message)
         return complaint.message
     if lines:
         return phrase("the compiler failed: {line}", line=lines[-1])

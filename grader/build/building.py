@@ -67,10 +67,8 @@ def compile_submission(
     cache.tidy(folder.parent, limit)
     found = _load(folder, arch)
     if found is None:
-        raise base.ToolchainError.saying(
-            "the cache folder {folder} loses files: is the disk full?",
-            folder=str(folder.parent),
-        )
+        lost = phrase("the cache folder {folder} loses files: is the disk full?")
+        raise base.ToolchainError(lost.given(folder=str(folder.parent)))
     return found
 
 

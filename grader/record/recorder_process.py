@@ -107,10 +107,7 @@ def _split(data: bytes, count: int) -> list[Ended]:
     """The recorder's frames; fewer than ``count`` when it stopped early."""
     frames: list[Ended] = []
     at = 0
-    while len(frames) < count:
-        head = _HEAD.match(data, at)
-        if head is None:
-            break
+    while len(frames) < count and (head := _HEAD.match(data, at)):
         at = head.end() + int(head[3])
         late, status, reply = head[1], int(head[2]), data[head.end() : at]
         frames.append(

@@ -115,11 +115,8 @@ class Index(NamedTuple):
 
     def of(self, student: str, lab: str | None = None) -> tuple[Stored, ...]:
         """Return the results of one student, the oldest grading first. lab: its id."""
-        found = [
-            each
-            for each in self.documents
-            if each.entry.submission.student == student and lab in (None, each.entry.lab.id)
-        ]
+        own = (each for each in self.documents if each.entry.submission.student == student)
+        found = (each for each in own if lab in (None, each.entry.lab.id))
         return tuple(sorted(found, key=lambda each: each.entry.created))
 
 

@@ -63,10 +63,8 @@ class Clocked(Record):
 
 def find_fastest(runs: Sequence[Sequence[Repetition]]) -> int:
     """The place of the variant of the baseline whose median is the least."""
-    medians = [
-        statistics.median(times)
-        for times in zip(*(each.baselines_ms for run in runs for each in run), strict=True)
-    ]
+    times = zip(*(each.baselines_ms for run in runs for each in run), strict=True)
+    medians = list(map(statistics.median, times))
     return medians.index(min(medians))
 
 
@@ -149,6 +147,7 @@ def summarise(
     ratios = [pair.ratio for pair in pairs]
     ratio = statistics.median(ratios)
     deviation = statistics.median(abs(r - ratio) for r in ratios)
+    took = statistics.median(pair.bench_ms for pair in pairs)
     return Timing(
         runs=tuple(
             Run(
@@ -168,9 +167,7 @@ def summarise(
         watched=watched,
         modes=find_modes(runs, speed),
         device_ms=device_ms,
-        host_ms=None
-        if device_ms is None
-        else max(0.0, statistics.median(p.bench_ms for p in pairs) - device_ms),
+        host_ms=None if device_ms is None else max(0.0, took - device_ms),
     )
 
 
@@ -231,25 +228,19 @@ def _split_of_repetitions(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
 
 def _split_of_runs(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
     """The runs that are slower than the fastest, if the intervals of their medians are apart."""
-
-    def interval(run: Sequence[Pair], measure: Callable[[Pair], float]) -> tuple[float, float]:
-        return median_interval([measure(pair) for pair in run])
-
     fastest = min(runs, key=lambda run: statistics.median(map(_slowness, run)))
-    slower = [
-        all(
-            interval(run, measure)[0] - interval(fastest, measure)[1] >= math.log1p(MODES_APART)
+    parts: tuple[list[Sequence[Pair]], list[Sequence[Pair]]] = [], []  # the others, the slower
+    for run in runs:
+        gaps = (
+            median_interval(list(map(measure, run)))[0]
+            - median_interval(list(map(measure, fastest)))[1]
             for measure in (_slowness, lambda pair: math.log(pair.bench_ms))
         )
-        for run in runs
-    ]
-    if not any(slower):
+        parts[min(gaps) >= math.log1p(MODES_APART)].append(run)
+    if not parts[1]:
         return None
-    fast, slow = (
-        _equal_say([run for run, is_slow in zip(runs, slower, strict=True) if is_slow is wanted])
-        for wanted in (False, True)
-    )
-    return (fast, slow, 1 - sum(slower) / len(runs)) if _tells(fast, slow) else None
+    fast, slow = map(_equal_say, parts)
+    return (fast, slow, 1 - len(parts[1]) / len(runs)) if _tells(fast, slow) else None
 
 
 def _tells(fast: Sequence[Pair], slow: Sequence[Pair]) -> bool:
