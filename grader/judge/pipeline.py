@@ -23,7 +23,7 @@ from grader import base
 from grader.explain import sass, with_host_calls
 from grader.judge import rulings
 from grader.judge.launches import held_to_the_clock
-from grader.judge.program import Code, Explaining, GradingContext, Program, build_program
+from grader.judge.program import Code, Explaining, GradingContext, build_program
 from grader.judge.scoring import measures
 from grader.judge.verdicts import DECIDING, broken_rule
 from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
@@ -227,7 +227,9 @@ def grade_on_gpu(
         program = build_program(
             submission, context, lab.arch_on(context.gpu_arch), reader, progress
         )
-        code = pool.submit(_disassemble, program)
+        # No code without nvdisasm; ``grade doctor`` says how to install it.
+        there = context.toolchain.nvdisasm is not None
+        code = pool.submit(lambda: program.disassemble() if there else ())
         group = record_group(program, (*lab.correctness, *lab.performance), progress)
         explanations: list[Future[base.Explanation | None]] = []
 
@@ -331,8 +333,3 @@ def _simulate(
         return grade_in_simulator(submission, quiet, device, quietly)
     except rulings.FATAL as failure:
         return rulings.from_failure(failure)
-
-
-def _disassemble(program: Program) -> tuple[sass.SassFunction, ...]:
-    """Return () without nvdisasm; ``grade doctor`` says how to install it."""
-    return () if program.context.toolchain.nvdisasm is None else program.disassemble()

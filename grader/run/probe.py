@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 
 import grader
-from grader.base import decode
+from grader.base import answer_of, decode
 from ptxsim.records import Record
 
 _NAME_BYTES = 256
@@ -98,20 +97,12 @@ def gpus_of_host() -> tuple[VisibleGpu, ...]:
     named = [word.strip() for word in os.environ.get(VISIBLE, "").split(",")]
     if len(named) < 2 or not all(word.startswith("MIG-") for word in named):
         return visible_gpus()
-    found = [gpu for word in named for gpu in _seen_alone(word)]
+    found: list[VisibleGpu] = []
+    for word in named:
+        environment = {**os.environ, VISIBLE: word}
+        done = answer_of([sys.executable, "-m", "grader.run.probe"], cwd=CODE, env=environment)
+        found += decode(done.stdout or "[]", tuple[VisibleGpu, ...])
     return tuple(msgspec.structs.replace(gpu, index=index) for index, gpu in enumerate(found))
-
-
-def _seen_alone(uuid: str) -> tuple[VisibleGpu, ...]:
-    done = subprocess.run(
-        [sys.executable, "-m", "grader.run.probe"],
-        cwd=CODE,
-        env={**os.environ, VISIBLE: uuid},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    return decode(done.stdout or b"[]", tuple[VisibleGpu, ...])
 
 
 if __name__ == "__main__":

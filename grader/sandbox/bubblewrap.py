@@ -66,14 +66,10 @@ def working() -> tuple[Path, bool] | None:
     """The first that works, tried for real, and whether it can filter system calls here."""
     for candidate in programs():
         for filter_fd in (seccomp.open_filter(), None):
-            if _runs(candidate, filter_fd):
+            trial = [*command(candidate, (), (), Path("/"), filter_fd), "true"]
+            if complaint(trial, () if filter_fd is None else (filter_fd,)) is None:
                 return candidate, filter_fd is not None
     return None
-
-
-def _runs(bwrap: Path, filter_fd: int | None) -> bool:
-    trial = [*command(bwrap, (), (), Path("/"), filter_fd), "true"]
-    return complaint(trial, () if filter_fd is None else (filter_fd,)) is None
 
 
 def complaint(command: Sequence[str], handed: Sequence[int] = ()) -> str | None:
