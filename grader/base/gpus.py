@@ -231,10 +231,10 @@ def occupancy(
         "registers": by_registers // warps if fits else 0,
         "shared memory": sm.shared_kib * 1024 // shared if shared_bytes else sm.blocks,
     }
-    limit = min(limits, key=lambda name: limits[name])
-    if not limits[limit]:
-        return None
+    limit = min(limits, key=limits.__getitem__)
     blocks = limits[limit]
+    if not blocks:
+        return None
     return Occupancy(blocks=blocks, warps=blocks * warps, of_warps=sm.warps, limited_by=limit)
 
 

@@ -88,11 +88,8 @@ def cache_limit() -> int:
         if not 0 <= limit < math.inf:
             raise ValueError
     except ValueError:
-        raise ToolchainError.saying(
-            "{setting}: not a size; give gigabytes, such as {usual:g}",
-            setting=f"{LIMIT_VARIABLE}={named}",
-            usual=_LIMIT_GB,
-        ) from None
+        wrong = phrase("{setting}: not a size; give gigabytes, such as {usual:g}", usual=_LIMIT_GB)
+        raise ToolchainError(wrong.given(setting=f"{LIMIT_VARIABLE}={named}")) from None
     return int(limit * 1e9)
 
 
@@ -125,14 +122,12 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
-        raise MachineError.saying(
-            "{path}: cannot be a lock: {why}; remove it", path=str(path), why=str(error.strerror)
-        ) from None
+        unfit = phrase("{path}: cannot be a lock: {why}; remove it", why=str(error.strerror))
+        raise MachineError(unfit.given(path=str(path))) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise MachineError.saying(
-                "{path}: not a plain file, so it cannot be a lock; remove it", path=str(path)
-            )
+            odd = phrase("{path}: not a plain file, so it cannot be a lock; remove it")
+            raise MachineError(odd.given(path=str(path)))
         held = True
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -70,9 +70,8 @@ def find_toolchain(arch: str = "sm_80") -> Toolchain:
     host_compiler = find_host_compiler()
     forced = os.environ.get(ORIGIN_VARIABLE)
     if forced and forced not in _ORIGINS:
-        setting, names = f"{ORIGIN_VARIABLE}={forced}", ", ".join(_ORIGINS)
-        words = phrase("{setting}: must be one of {names}", setting=setting, names=names)
-        raise ToolchainError(words)
+        words = phrase("{setting}: must be one of {names}", names=", ".join(_ORIGINS))
+        raise ToolchainError(words.given(setting=f"{ORIGIN_VARIABLE}={forced}"))
     passed_over: list[Message] = []
     for origin, nvcc in _candidates():
         if forced and origin != _ORIGINS[forced]:
@@ -94,12 +93,11 @@ def find_toolchain(arch: str = "sm_80") -> Toolchain:
                 passed_over=tuple(passed_over),
             )
             _must_serve(toolchain, arch)
+            return toolchain
         except ToolchainError as error:
             if origin == "CUDA_HOME":
                 raise
             passed_over.append(error.message)
-            continue
-        return toolchain
     where = phrase("CUDA_HOME, PATH or the PyPI wheels")
     if forced:
         where = verbatim(f"{ORIGIN_VARIABLE}={forced}")
@@ -137,16 +135,14 @@ def _must_serve(toolchain: Toolchain, arch: str) -> None:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    home = os.environ.get("CUDA_HOME")
-    if home:
+    if home := os.environ.get("CUDA_HOME"):
         nvcc = Path(home) / "bin" / "nvcc"
         if not os.access(nvcc, os.X_OK):
             raise ToolchainError.saying(
                 "CUDA_HOME={folder} holds no bin/nvcc: unset it or correct it", folder=home
             )
         yield "CUDA_HOME", nvcc
-    found = shutil.which("nvcc")
-    if found:
+    if found := shutil.which("nvcc"):
         yield "PATH", Path(found)
     for folder in wheel_folders():
         nvcc = folder / "bin" / "nvcc"

@@ -93,12 +93,14 @@ def assembled(
     first, second, third = recorded.calls
     calls = _Comparison(recorded, entries)
     calls_differ = calls.difference(1)
+    made = {o.allocation for o in first if isinstance(o, records.Allocate)}
+    freed = {o.allocation for o in first if isinstance(o, records.Free)}
     operations, setup = first, Operations()
     end = _first_made(second)  # of the allocations that the plan needs
     if calls_differ:
         wait = (records.Synchronise(),) if any(each.after is not None for each in second) else ()
         operations, setup, end = third, (*first, *wait, *second), None
-    elif variables or _left(first) or calls.difference(0):
+    elif variables or made - freed or calls.difference(0):
         operations, setup, end = second, first, _first_made(third)
     return records.Plan(
         size=given.size,
@@ -115,12 +117,6 @@ def assembled(
 
 def _first_made(operations: Operations) -> int | None:
     return next((max(o.allocation, 0) for o in operations if isinstance(o, records.Allocate)), None)
-
-
-def _left(operations: Operations) -> set[int]:
-    """The allocations that a call makes and does not free."""
-    made = {o.allocation for o in operations if isinstance(o, records.Allocate)}
-    return made - {o.allocation for o in operations if isinstance(o, records.Free)}
 
 
 class _Comparison:

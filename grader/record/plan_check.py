@@ -59,13 +59,8 @@ def _memory_flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | 
     end = calls.FIRST_ADDRESS + calls.ARENA_BYTES - calls.STRIDE
     if not all(a.size <= end - a.address for a in memory[-1:]):
         return "an allocation lies beyond the last address"
-    return _names_flaw(plan, given, known)
-
-
-def _names_flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | None:
-    """Whether the allocations are the operands, numbered workspaces and variables of the build."""
-    count = len(given.operands)
-    first, others = plan.allocations[:count], plan.allocations[count:]
+    # They are the operands, numbered workspaces and variables of the build.
+    first, others = memory[: len(given.operands)], memory[len(given.operands) :]
     operands = [(each.name, each.bytes, None) for each in given.operands]
     if [(a.name, a.size, a.symbol) for a in first] != operands:
         return "the operands are not as they were given"

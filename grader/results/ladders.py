@@ -6,6 +6,7 @@ standing need, so it can be shipped, stored and rendered without the rungs' sour
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -238,12 +239,10 @@ def standing(
         return None
     right = [case for case in cases if case.verdict is base.Verdict.AC]
     right.sort(key=lambda case: -case.amount)
-    for ladder in ladders:
-        if ladder.gpu is None or ladder.gpu.name != gpu.name:
-            continue
-        for case in right:
-            if case.timing and case.timing.runs and case.size in ladder.sizes:
-                return _place(ladder, case.size, case.timing)
+    alike = (each for each in ladders if each.gpu and each.gpu.name == gpu.name)
+    for ladder, case in itertools.product(alike, right):
+        if case.timing and case.timing.runs and case.size in ladder.sizes:
+            return _place(ladder, case.size, case.timing)
     return None
 
 

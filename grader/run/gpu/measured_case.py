@@ -182,8 +182,7 @@ class MeasuredCase:
             words = phrase("something was written just outside {name}", name=name)
             found.append(Finding(kind=Kind.CANARY, severity=Severity.ERROR, message=words))
         stats = self._bench.on_gpu.compare(self.size, self.inputs, self.outputs, self._reference)
-        message = wrong_elements(stats.wrong, math.prod(stats.shape))
-        problem = self._bench.problem
+        message, problem = wrong_elements(stats.wrong, math.prod(stats.shape)), self._bench.problem
         if stats.wrong and not modified and problem.work(self.size) <= _EXPLAINED:
             inputs, outputs = ([each.get() for each in e] for e in (self.inputs, self.outputs))
             message = check(problem, self.size, inputs, outputs).message or message
