@@ -96,8 +96,4 @@ ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.c
 
 SandboxKind = Literal["bubblewrap", "landlock", "rlimits"]
 
-_EXPOSED = msgspec.toml.decode(Path(__file__).with_name("exposed.toml").read_bytes())
-
-
-def exposed(kind: SandboxKind, *, filtered: bool) -> tuple[str, ...]:
-    return (*_EXPOSED[kind], *(() if filtered else _EXPOSED["unfiltered"]))
+EXPOSED = msgspec.toml.decode(Path(__file__).with_name("exposed.toml").read_bytes())

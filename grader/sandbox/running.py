@@ -23,7 +23,7 @@ from typing import IO, Literal
 
 from grader.base import SandboxError
 from grader.sandbox import bubblewrap, landlock, meter, seccomp
-from grader.sandbox.bubblewrap import SandboxKind, exposed
+from grader.sandbox.bubblewrap import SandboxKind
 from ptxsim.message import clauses, phrase
 from ptxsim.records import Record
 
@@ -94,11 +94,12 @@ class Sandbox(Record):
             words = phrase("{what}: {reason}")
             why = clauses(words.given(what=each.what, reason=each.remedy) for each in asked)
             raise SandboxError.saying("--sandbox {mode}: {why}", mode=mode, why=why)
-        return Sandbox(kind="rlimits", prlimit=prlimit, filtered=landlock.filtering())
+        return Sandbox(kind="rlimits", prlimit=prlimit, filtered=landlock.filters())
 
     @property
     def exposed(self) -> tuple[str, ...]:
-        return exposed(self.kind, filtered=self.filtered)
+        unfiltered = () if self.filtered else bubblewrap.EXPOSED["unfiltered"]
+        return (*bubblewrap.EXPOSED[self.kind], *unfiltered)
 
     def run(
         self,

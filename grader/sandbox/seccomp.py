@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import ctypes
 import errno
-import functools
 import mmap
 import os
 import platform
@@ -26,16 +25,13 @@ from ptxsim.message import verbatim
 # --- system calls --------------------------------------------------------------------------------
 
 
-@functools.cache
-def _table() -> tuple[dict[str, str], ...]:
-    """Read system_calls.csv: names, numbers on each machine, "" where it has no such call, and the
-    list below that a call is on."""
-    with Path(__file__).with_name("system_calls.csv").open(encoding="utf-8") as table:
-        return tuple(csv.DictReader(table))
+# Names, numbers on each machine ("": it has no such call), and the list below that a call is on.
+_CALLS = Path(__file__).with_name("system_calls.csv").read_text().splitlines()
+_TABLE = tuple(csv.DictReader(_CALLS))
 
 
 def _listed(use: str) -> tuple[str, ...]:
-    return tuple(row["name"] for row in _table() if row["use"] == use)
+    return tuple(row["name"] for row in _TABLE if row["use"] == use)
 
 
 _DENIED, _SIGNALLING = _listed("denied"), _listed("signalling")
@@ -140,7 +136,7 @@ def _packed(calls: _Calls, otherwise: int, *, newer: bool = True) -> bytes | Non
     machine = platform.machine()
     if machine not in _MACHINES:
         return None
-    audit, numbers = _MACHINES[machine], {row["name"]: row[machine] for row in _table()}
+    audit, numbers = _MACHINES[machine], {row["name"]: row[machine] for row in _TABLE}
     # Whoever calls as another architecture would is ended.
     lines: list[_Line] = [(_LOAD, 0, 0, _MACHINE), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, _KILL)]
     lines.append((_LOAD, 0, 0, _NUMBER))
