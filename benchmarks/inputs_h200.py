@@ -31,10 +31,9 @@ from grader.problems.gemm.gemm import Gemm
 from grader.problems.inputs import fresh_key
 from grader.problems.operands import Operand
 from grader.run.gpu.measure import time_case, verify_case
-from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
-from grader.run.gpu.session import GpuSession, LoadedAhead
+from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from ptxsim.records import Plan, Size
 from tests.support.corpus import Fixture, cheats

@@ -125,8 +125,8 @@ def compared(bench: GpuSession, each: Made, sizes: Sequence[int]) -> list[Row]:
 
 
 def one(bench: GpuSession, each: Made, native: subprocess.Popen[str], n: int) -> Row:
-    from grader.run.gpu.measured_case import MeasuredCase
     from grader.run.gpu.plan_replay import load_module
+    from grader.run.gpu.session import MeasuredCase
 
     assert native.stdin and native.stdout
     plan = each.plans[n]

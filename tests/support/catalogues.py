@@ -18,7 +18,7 @@ from grader.base.finding import Kind
 from grader.base.language import Language, translated
 from grader.labs.yaml_file import known_words
 from grader.record.refusals import REFUSALS
-from grader.results.rungs import find_rungs
+from grader.results.ladders import find_rungs
 from ptxsim.findings.finding import Severity
 from tests.support.places import ROOT
 

@@ -14,7 +14,7 @@ import pytest
 
 from grader.base.native import cache_folder
 from grader.build.toolchain import find_toolchain
-from grader.record.recorder_process import recorder_program
+from grader.record.recording import recorder_program
 from grader.results import store
 from grader.run.simulator.device import engine_library
 from ptxsim.engine import load_engine

@@ -21,7 +21,7 @@ from grader.base.result import Build
 from grader.judge.program import compile_for
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
-from grader.record import recorder_process, recording
+from grader.record import recording
 from grader.run.simulator.device import engine_library
 from ptxsim.frontend.interface import Declarations, interface
 from ptxsim.frontend.module import read_module
@@ -154,7 +154,7 @@ def test_the_engine_and_the_issue_model(corpus: list[Made], tmp_path: Path) -> N
 
 def test_the_recorder(corpus: list[Made], monkeypatch: pytest.MonkeyPatch) -> None:
     """It records what the plain one does: a sanitiser's report would end the process first."""
-    plain = recorder_process.recorder_program(bench().toolchain)
+    plain = recording.recorder_program(bench().toolchain)
     sanitised = Native(
         name="recorder",
         sources=(*plain.sources, OPTIONS),

@@ -22,10 +22,9 @@ from grader.base import Finding, GraderError, Rejected, Verdict, decoder
 from grader.problems import FUNCTION, load_problem
 from grader.run.gpu import messages
 from grader.run.gpu.measure import time_case, verify_case
-from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.memory import CHECKS
 from grader.run.gpu.plan_replay import load_module
-from grader.run.gpu.session import GpuSession, LoadedAhead
+from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import Done, Failed, PlannedCase, Replies, refused, replying, requests
 from ptxsim.message import phrase

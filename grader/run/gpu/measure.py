@@ -97,8 +97,7 @@ def close_to_the_fastest(times: Mapping[str, list[float]]) -> tuple[str, ...]:
 # --- measure -----------------------------------------------------------------------------------
 
 if TYPE_CHECKING:  # they need CuPy; what is done with them does not
-    from grader.run.gpu.measured_case import Keys, MeasuredCase
-    from grader.run.gpu.session import GpuSession
+    from grader.run.gpu.session import GpuSession, Keys, MeasuredCase
 
 
 def verify_case(
