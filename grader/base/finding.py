@@ -63,9 +63,6 @@ class Finding(Remark):
         return self.kind, self.file, self.line
 
 
-# --- words -------------------------------------------------------------------------------------
-
-
 def wrong_elements(wrong: int, total: int) -> Message:
     if total == 1:
         return phrase("the one element is wrong")

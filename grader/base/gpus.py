@@ -238,9 +238,6 @@ def occupancy(
     return Occupancy(blocks=blocks, warps=blocks * warps, of_warps=sm.warps, limited_by=limit)
 
 
-# --- peaks -------------------------------------------------------------------------------------
-
-
 def with_peaks(cuda: GpuInfo, *, cores: int | None, shared_dram_gb_s: float | None) -> GpuInfo:
     """The GPU of a result, from what CUDA reports of it, or of a MIG slice of it.
 

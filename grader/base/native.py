@@ -224,9 +224,6 @@ def _cpu() -> str:
     return "".join(sorted({line for line in lines if line.startswith(("flags", "model name"))}))
 
 
-# --- host compiler -----------------------------------------------------------------------------
-
-
 @functools.cache
 def find_host_compiler() -> Path:
     """The C++ compiler that nvcc uses: NVCC_CCBIN, else g++ on PATH. Raises ToolchainError."""

@@ -65,16 +65,10 @@ def _built(kind: Any) -> msgspec.json.Decoder[Any]:
         return msgspec.json.Decoder(kind)
 
 
-# --- moments -----------------------------------------------------------------------------------
-
-
 def moment(text: str) -> datetime:
     """A time with its zone from ISO 8601; UTC if it names none. Raises ValueError."""
     value = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
-
-
-# --- work --------------------------------------------------------------------------------------
 
 
 class SourceFile(Record):

@@ -80,9 +80,6 @@ def _refused(call: RefusedCall, architectures: Sequence[str]) -> Message:
     )
 
 
-# --- libraries ---------------------------------------------------------------------------------
-
-
 def library_kernels(
     plans: Iterable[Plan], declared: Declarations, problem: Problem
 ) -> tuple[Finding, ...]:

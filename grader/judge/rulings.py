@@ -155,9 +155,6 @@ def _worth_telling(
     return tuple(finding for finding in findings if finding.kind is not idle)
 
 
-# --- bounds --------------------------------------------------------------------------------------
-
-
 def refute(
     why: base.Explanation,
     cases: Sequence[base.CaseResult],

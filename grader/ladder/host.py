@@ -54,8 +54,6 @@ def _cpu() -> str:
     return platform.processor() or platform.machine()
 
 
-# --- ceilings ----------------------------------------------------------------------------------
-
 _UNTIMED = ("A100 80GB PCIe", "RTX 2080 Ti")  # the lab's own; a course has one of them
 
 

@@ -228,8 +228,6 @@ def _rejected(
     return base.Rejected(verdict, words, (finding,))
 
 
-# --- source lines ------------------------------------------------------------------------------
-
 _LAST_ADDRESS = 2**48
 _MAX_FRAMES = 1024
 _PLACE = re.compile(r"^(?P<file>.+):(?P<line>\d+)(?: \(discriminator \d+\))?$")

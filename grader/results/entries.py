@@ -41,8 +41,6 @@ class _Case(msgspec.Struct, frozen=True):
 class ResultEntry(msgspec.Struct, frozen=True):
     """The fields of one document that many documents are read for; the rest is not decoded."""
 
-    schema: str
-    version: int
     created: str
     lab: base.LabRef
     problem: base.ProblemInfo
@@ -182,9 +180,6 @@ def _make_key(path: Path) -> None:
         os.fsync(file.fileno())
         with contextlib.suppress(FileExistsError):
             os.link(file.name, path)
-
-
-# --- profiles ----------------------------------------------------------------------------------
 
 
 def profile_path(document: Path) -> Path:

@@ -339,9 +339,6 @@ def shipped_ladders() -> list[Ladder]:
     return [load_ladder(path) for path in sorted(measured.glob("*.json"))]
 
 
-# --- standing ----------------------------------------------------------------------------------
-
-
 def standing(
     cases: Sequence[base.CaseResult], gpu: base.GpuInfo | None, ladders: Iterable[Ladder]
 ) -> base.Standing | None:

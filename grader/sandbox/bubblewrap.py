@@ -16,6 +16,10 @@ import msgspec
 from grader.base import answer_of
 from grader.sandbox import seccomp
 
+SandboxKind = Literal["bubblewrap", "landlock", "rlimits"]
+EXPOSED = msgspec.toml.decode(Path(__file__).with_name("exposed.toml").read_bytes())
+SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _TMP_BYTES = 512 << 20
 _SHM_BYTES = 64 << 20
 
@@ -84,16 +88,3 @@ def complaint(command: Sequence[str], handed: Sequence[int] = ()) -> str | None:
             os.close(fd)
     words = done.stderr.strip().splitlines()
     return None if done.returncode == 0 else (words or [f"status {done.returncode}"])[-1]
-
-
-# --- system files ------------------------------------------------------------------------------
-
-SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
-
-
-# --- exposure ----------------------------------------------------------------------------------
-
-SandboxKind = Literal["bubblewrap", "landlock", "rlimits"]
-
-EXPOSED = msgspec.toml.decode(Path(__file__).with_name("exposed.toml").read_bytes())

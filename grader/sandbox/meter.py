@@ -91,8 +91,6 @@ def _stat(folder: Path) -> list[str]:
     return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
-# --- draining ----------------------------------------------------------------------------------
-
 _CHUNK = 1 << 16
 
 

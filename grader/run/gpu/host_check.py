@@ -115,8 +115,6 @@ def _unreadable() -> MachineError:
     return MachineError.saying("the GPU worker's samples cannot be read")
 
 
-# --- host inputs -------------------------------------------------------------------------------
-
 KEY_STREAM = Native(
     name="key-stream",
     sources=(Path(__file__).with_name("key_stream.cpp"),),

@@ -174,8 +174,6 @@ def cuda_driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
-# --- kernels of ours -----------------------------------------------------------------------------
-
 _NAMES = ("fill", "changed", "head_start", "poison", "differs")
 _THREADS = 256
 CHECKS = Path(__file__).with_name("checks.cu")

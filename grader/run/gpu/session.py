@@ -59,8 +59,6 @@ def describe(nvml: Nvml) -> base.GpuInfo:
     )
 
 
-# --- bench -------------------------------------------------------------------------------------
-
 _FLUSH_FACTOR = 2  # the flush buffer against the L2
 # Submitting a launch takes the host tens of microseconds, more on a busy machine. If the GPU waited
 # for it, the time would include the wait, and a small size would have two speeds.

@@ -86,8 +86,6 @@ class Nvml:
             return None
 
 
-# --- watch -------------------------------------------------------------------------------------
-
 # Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h). Idleness and manually set
 # clocks are ignored. The power cap affects submission and baseline alike, so it is only reported.
 _TOLD = {0x4: phrase("power cap")}
@@ -145,8 +143,6 @@ class GpuWatch:
             clock_mhz=clock, slowed=(*told, *slow), disturbance=disturbance, unseen=unseen
         )
 
-
-# --- disturbances ------------------------------------------------------------------------------
 
 # This many repetitions may be disturbed, or as many as were not, whichever is more.
 _MAY_BE_DISTURBED = 10

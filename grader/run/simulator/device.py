@@ -275,9 +275,6 @@ class CpuDevice:
         return self._worker.ended(phrase("the simulator process"), when)
 
 
-# --- capacity ----------------------------------------------------------------------------------
-
-
 def capacities(
     plan: Plan, kernels: Sequence[base.KernelInfo], architectures: Sequence[str]
 ) -> tuple[messages.BlockCapacity, ...]:
