@@ -59,9 +59,6 @@ def _read(path: Path) -> gettext.GNUTranslations:
     return gettext.GNUTranslations(compiled)
 
 
-# --- choice ------------------------------------------------------------------------------------
-
-
 _LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 

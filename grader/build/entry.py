@@ -80,8 +80,6 @@ def _has(text: bytes, header: str) -> bool:
     return bool(found or own)
 
 
-# --- editor flags ------------------------------------------------------------------------------
-
 FILE = "compile_flags.txt"
 _EDITOR = _HERE / "editor"
 

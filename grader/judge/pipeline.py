@@ -162,9 +162,6 @@ def _variable(name: str) -> str | None:
     return None if value is None else base.one_line(value)
 
 
-# --- in the simulator --------------------------------------------------------------------------
-
-
 def grade_in_simulator(
     submission: base.Submission, context: GradingContext, device: CpuDevice, progress: Progress
 ) -> rulings.Ruling:
@@ -195,9 +192,6 @@ def grade_in_simulator(
             )
             ruling = rulings.conclude(public, lab, hidden=secret)
     return msgspec.structs.replace(ruling, explanation=explanation if ruling.explain else None)
-
-
-# --- on a GPU ----------------------------------------------------------------------------------
 
 
 def grade_on_gpu(

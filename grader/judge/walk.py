@@ -124,9 +124,6 @@ def _launches(group: Group) -> tuple[base.KernelLaunch, ...]:
     )
 
 
-# --- hidden sizes ------------------------------------------------------------------------------
-
-
 def grade_hidden(
     program: Program,
     cases: Sequence[Case],

@@ -107,9 +107,6 @@ def gflops(loop: HostLoop) -> str:
     return f"{loop.gflops:.3g} GFLOPS"
 
 
-# --- HTML -------------------------------------------------------------------------------------
-
-
 def html(ladder: Ladder, language: Language = ENGLISH) -> str:
     """A self-contained page that works without scripts."""
     largest = ladder.sizes[-1] if ladder.sizes else None

@@ -87,18 +87,17 @@ def record_plans(
     request = _request(build, known, given, limits.record_s)
     # Of each size the lengths of the vectors, and the other arguments.
     numbers = [(*(each.count for each in one.operands), *one.size.extents) for one in given]
-    ended = run_recorder(
-        recorder_program(toolchain).compiled(),
-        request,
-        [" ".join(map(str, each)) for each in numbers],
-        sandbox,
-        host_library=build.host_library,
-        limits=limits,
-    )
+    lines = [" ".join(map(str, each)) for each in numbers]
+    recorder, library = recorder_program(toolchain).compiled(), build.host_library
+    ended = _run_recorder(recorder, library, request, lines, sandbox, limits)
     outcomes = [
         _outcome(one, each, known, limits.record_s) for one, each in zip(ended, given, strict=False)
     ]
-    frames = {frame for one in outcomes for frame in _frames(one)}
+    traced = [
+        (*one.setup, *one.operations, *one.refused) if isinstance(one, Plan) else (one,)
+        for one in outcomes
+    ]
+    frames = {frame for own in traced for each in own for frame in each.frames}
     places = locate(frames, build, submission, sandbox) if located else {}
     return tuple(
         _completed(one, places, declared)
@@ -106,13 +105,6 @@ def record_plans(
         else _rejected(one, places, submission)
         for one in outcomes
     )
-
-
-def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
-    if isinstance(outcome, Plan):
-        traced = (*outcome.setup, *outcome.operations, *outcome.refused)
-        return [frame for each in traced for frame in each.frames]
-    return outcome.frames
 
 
 def _completed(plan: Plan, places: Mapping[int, Place], declared: Declarations) -> Plan:
@@ -297,17 +289,11 @@ def recorder_program(toolchain: Toolchain) -> base.Native:
     return base.Native(name="recorder", sources=(_SOURCE,), shared=False, flags=flags)
 
 
-def run_recorder(
-    recorder: Path,
-    request: str,
-    sizes: Sequence[str],
-    sandbox: Sandbox,
-    *,
-    host_library: Path,
-    limits: Limits,
+def _run_recorder(
+    recorder: Path, library: Path, request: str, sizes: list[str], sandbox: Sandbox, limits: Limits
 ) -> list[Ended]:
     """How the process of each of the ``sizes`` ended, up to one that never ended by itself. Raises
-    base.MachineError when the recorder itself fails."""
+    MachineError when the recorder itself fails."""
     count = len(sizes)
     with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
         scratch = Path(name).resolve()
@@ -324,7 +310,7 @@ def run_recorder(
                     memory_mb=limits.memory_mb,
                     result_bytes=(MAX_REPLY_BYTES + _HEAD_BYTES) * count,
                 ),
-                readable=[recorder, host_library, scratch],
+                readable=[recorder, library, scratch],
                 watches=True,
             )
             ended = _split(done.result, count)

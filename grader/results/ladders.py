@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -224,10 +225,9 @@ class Ladder(Record):
 
     def baseline(self, size: base.Dims) -> float | None:
         """The baseline's speed at a size: the median over the rungs timed with it."""
-        rates = sorted(
-            speed.baseline for step in self.steps for speed in step.speeds if speed.size == size
-        )
-        return rates[len(rates) // 2] if rates else None
+        speeds = (speed for step in self.steps if (speed := step.at(size)))
+        rates = [speed.baseline for speed in speeds]
+        return statistics.median_high(rates) if rates else None
 
 
 def make_ladder(

@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import msgspec
 
@@ -52,9 +53,7 @@ def first_gpu_uuid() -> str | None:
 
 def gpu_uuid(raw: bytes, name: str) -> str:
     """``GPU-8088e34f-2c18-…`` from the sixteen bytes that CUDA gives; ``MIG-…`` for a slice."""
-    text = raw[:16].hex()
-    kind = "MIG" if "MIG" in name.split() else "GPU"
-    return "-".join((kind, text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+    return f"{'MIG' if 'MIG' in name.split() else 'GPU'}-{UUID(bytes=raw[:16])}"
 
 
 def first_gpu_arch() -> str | None:

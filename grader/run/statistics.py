@@ -171,9 +171,6 @@ def summarise(
     )
 
 
-# --- modes ------------------------------------------------------------------------------------
-
-
 def find_modes(runs: Sequence[Sequence[Pair]], speed: Speed) -> Modes | None:
     """Two speeds of one size, or None if the repetitions agree within the noise.
 

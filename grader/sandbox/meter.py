@@ -94,22 +94,14 @@ def _stat(folder: Path) -> list[str]:
 _CHUNK = 1 << 16
 
 
-class Sink:
-    """Keeps the first ``limit`` bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.data = bytearray()
-
-    def take(self, chunk: bytes) -> None:
-        self.data += chunk[: self.limit - len(self.data)]
-
-
-def drain(process: subprocess.Popen[bytes], sinks: Mapping[int, Sink], meter: Meter) -> None:
-    """Read every pipe until the program ends. Raises what ``meter`` raises. A pipe can outlive the
-    program in a grandchild's hands, so its end is not waited for."""
+def drain(
+    process: subprocess.Popen[bytes], pipes: Mapping[int, tuple[int, bytearray]], meter: Meter
+) -> None:
+    """Read every pipe until the program ends, and keep as many bytes as it says. Raises what
+    ``meter`` raises. A pipe can outlive the program in a grandchild's hands, so its end is not
+    waited for."""
     with selectors.DefaultSelector() as selector, ExitStack() as closing:
-        for fd in sinks:
+        for fd in pipes:
             selector.register(fd, selectors.EVENT_READ)
         most = 0.01  # seconds between two looks at a child whose end does not wake us
         with suppress(OSError):  # a kernel or a container without pidfd_open
@@ -118,10 +110,10 @@ def drain(process: subprocess.Popen[bytes], sinks: Mapping[int, Sink], meter: Me
             selector.register(ended, selectors.EVENT_READ)
             most = 3600.0
         while True:
-            ready = {key.fd for key, _ in selector.select(min(meter.pause(), most))} & sinks.keys()
+            ready = {key.fd for key, _ in selector.select(min(meter.pause(), most))} & pipes.keys()
             for fd in ready:
-                chunk = os.read(fd, _CHUNK)
-                sinks[fd].take(chunk)
+                chunk, (limit, kept) = os.read(fd, _CHUNK), pipes[fd]
+                kept += chunk[: limit - len(kept)]
                 if not chunk:
                     selector.unregister(fd)
             if not ready and process.poll() is not None:

@@ -140,19 +140,19 @@ class Sandbox(Record):
                 )
             )
             assert process.stdout and process.stderr
-            pipes = (process.stdout.fileno(), process.stderr.fileno())
-            sinks = {pipe: meter.Sink(limits.output_bytes) for pipe in pipes}
+            outputs = (process.stdout.fileno(), process.stderr.fileno())
+            pipes = {pipe: (limits.output_bytes, bytearray()) for pipe in outputs}
             if result_fd >= 0:
-                sinks[result_fd] = meter.Sink(limits.result_bytes)
+                pipes[result_fd] = (limits.result_bytes, bytearray())
             charging = meter.Meter(process.pid, limits.cpu_s)
             late: Exception | None = None
             try:
-                meter.drain(process, sinks, charging)
+                meter.drain(process, pipes, charging)
             except (meter.TookTooLong, meter.Starved) as why:
                 late = why
                 end(process, supervised=self.bwrap is None)
             status = self.status(process.wait())
-            stdout, stderr, *rest = [bytes(sink.data) for sink in sinks.values()]
+            stdout, stderr, *rest = [bytes(kept) for _, kept in pipes.values()]
         return Completed(
             returncode=status if status >= 0 else None,
             signal=-status if status < 0 else None,

@@ -290,9 +290,6 @@ def _bytes(case: PlannedCase, allocations: int | None = None) -> int:
     return sum(each.size for each in case.plan.allocations[:allocations])
 
 
-# --- locks -------------------------------------------------------------------------------------
-
-
 class Right(Enum):
     """The locks, in the order in which they are taken. A worker that times has all of them, so no
     other makes a context, runs a kernel or ends meanwhile. There are three since a worker ends in
