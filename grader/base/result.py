@@ -185,7 +185,6 @@ class ProblemInfo(Record):
         return (self.name, self.title, self.baseline) == (other.name, other.title, other.baseline)
 
     def speed(self, amount: int, milliseconds: float) -> float:
-        """Return the speed in ``unit``."""
         return amount / (milliseconds * 1e-3) / self.scale
 
     def peak(self, gpu: GpuInfo) -> float | None:

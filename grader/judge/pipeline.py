@@ -1,8 +1,5 @@
-"""One submission through every stage: folder → ``Result``.
-
-A stage that rejects the student's work raises ``Rejected``; one that fails through the machine's
-fault raises ``MachineError``. Both become a result here, so every graded folder has one.
-"""
+"""One submission through every stage. Whatever a stage raises becomes a result here, too, so every
+graded folder has one."""
 
 from __future__ import annotations
 

@@ -287,9 +287,8 @@ def _rows(
             words = f"{speed.rate:.4g}, {100 * speed.ratio:.1f} %"
         yield drawing.Bar(name=name, value=speed.rate if speed else 0, words=words, kind="own")
     if base := ladder.baseline(size):
-        yield drawing.Bar(
-            name=ladder.problem.baseline, value=base, words=f"{base:.4g}", kind="base"
-        )
+        name = ladder.problem.baseline
+        yield drawing.Bar(name=name, value=base, words=f"{base:.4g}", kind="base")
     if peak:
         name = language(_PEAKS[ladder.problem.counts])
         yield drawing.Bar(name=name, value=peak, words=f"{peak:.4g}", kind="peak")

@@ -67,7 +67,6 @@ def folder_name(name: str) -> str:
 
 
 def encode(result: Result) -> bytes:
-    """The document as one line of JSON."""
     return msgspec.json.encode(result)
 
 

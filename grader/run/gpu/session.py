@@ -155,7 +155,6 @@ class GpuSession:
         return event
 
     def elapsed(self, first: Any, last: Any) -> float:
-        """Milliseconds between two events that have happened."""
         return float(cupy.cuda.get_elapsed_time(first, last))
 
 

@@ -43,7 +43,6 @@ class Nvml:
             self._card = self._ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", self._device)
 
     def clock_mhz(self) -> int | None:
-        """The current clock of the multiprocessors."""
         clock: int | None = self._ask("nvmlDeviceGetClockInfo", self._card, "NVML_CLOCK_SM")
         return clock
 

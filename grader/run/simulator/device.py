@@ -1,9 +1,7 @@
 """The simulator as a device: one worker process per grade, caged and watched from here.
 
-Only the worker reads a submission's PTX: it lists declared kernels and variables (``read``), finds
-tensor-core instructions (``tensor_cores``), simulates (``run``), and counts a few blocks of a large
-size (``sample``). Its answers come from an untrusted process: they are bounded, decoded strictly
-and checked.
+Only the worker reads a submission's PTX. Its answers come from an untrusted process: they are
+bounded, decoded strictly and checked.
 """
 
 from __future__ import annotations
