@@ -70,9 +70,8 @@ def test_two_at_once_after_a_build_that_was_killed(cache: Path, sources: list[Pa
     slow, seconds = sources[0].with_name("slow"), f"999.{os.getpid()}"
     slow.write_text(f"#!/bin/sh\n[ $1 != --version ] || exec g++ $1\nexec sleep {seconds}\n")
     slow.chmod(0o755)
-    build = "import sys, pathlib; from grader.base import Native\n"
-    build += "sources = tuple(map(pathlib.Path, sys.argv[1:]))\n"
-    build += "Native(name='p', sources=sources, shared=False).compiled()"
+    build = "import sys; from pathlib import Path; from grader.base import Native\n"
+    build += "Native(name='p', sources=(*map(Path, sys.argv[1:]),), shared=False).compiled()"
     environment = {**os.environ, "NVCC_CCBIN": str(slow)}
     with subprocess.Popen([sys.executable, "-c", build, *sources], env=environment) as killed:
         until(lambda: living("sleep", seconds))
