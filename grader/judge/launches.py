@@ -57,7 +57,6 @@ def with_refused_calls(
 
 
 def refused_calls(plan: Plan, architectures: Sequence[str]) -> tuple[Finding, ...]:
-    """architectures: the lab's."""
     return tuple(
         Finding.at(call.place, Kind.REFUSED_CALL, Severity.WARNING, _refused(call, architectures))
         for call in plan.refused

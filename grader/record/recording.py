@@ -261,8 +261,6 @@ _START_S = 5.0  # allowed on top of the sizes' own time
 
 
 class Ended(Record):
-    """How the process of one size ended."""
-
     timed_out: bool  # it used its time
     starved: bool  # the machine was too busy to give it its time
     status: int  # as from waitpid

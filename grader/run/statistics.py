@@ -7,12 +7,10 @@ readers.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
 
 from grader.base import Mode, Modes, Run, RunnerUp, Timing, Watched
 from ptxsim.records import Record
@@ -199,21 +197,19 @@ _Groups = tuple[Sequence[Pair], Sequence[Pair], float]  # fast, slow, share of t
 def _split_of_repetitions(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
     """The two groups that scatter least, if there is a gap between them."""
     pairs = sorted(_equal_say(runs), key=_slowness)
-    slowness = np.array([_slowness(pair) for pair in pairs])
+    slowness = [_slowness(pair) for pair in pairs]
     least = math.ceil(_SMALLEST_SHARE * len(pairs))
     cuts = range(least, len(pairs) - least + 1)
     if not cuts:
         return None
-
-    def distances(cut: int) -> NDArray[np.float64]:
-        """From the median of the own group."""
-        return np.concatenate([abs(g - np.median(g)) for g in np.split(slowness, [cut])])
-
-    cut = min(cuts, key=lambda at: float(distances(at).sum()))
+    sums = list(itertools.accumulate(slowness, initial=0.0))
+    cut = min(cuts, key=lambda at: _scatter(sums, 0, at) + _scatter(sums, at, len(pairs)))
+    parts = ((values, statistics.median(values)) for values in (slowness[:cut], slowness[cut:]))
+    within = statistics.median(abs(value - middle) for values, middle in parts for value in values)
     noise = max(
         math.log1p(MODES_APART),
         _OF_THE_BASELINE * _baseline_noise(runs),
-        min(_OF_ITS_OWN * _SIGMA * float(np.median(distances(cut))), math.log1p(_OWN_AT_MOST)),
+        min(_OF_ITS_OWN * _SIGMA * within, math.log1p(_OWN_AT_MOST)),
     )
     times = [math.log(pair.bench_ms) for pair in pairs]
     # From the slowest quarter of one group to the fastest of the other: outliers make no mode.
@@ -261,9 +257,15 @@ def _equal_say(runs: Sequence[Sequence[Pair]]) -> list[Pair]:
     return chosen
 
 
+def _scatter(sums: Sequence[float], start: int, end: int) -> float:
+    """Sum of the distances from the median of sorted values; ``sums`` are their running sums."""
+    half = (end - start) // 2
+    return (sums[end] - sums[end - half]) - (sums[start + half] - sums[start])
+
+
 def _baseline_noise(runs: Sequence[Sequence[Pair]]) -> float:
     """Standard deviation of the logarithm of one of the baseline's times. From neighbours in time,
     whose difference a slow change of the clock hardly affects."""
-    steps = [np.diff(np.log([pair.baseline_ms for pair in run])) for run in runs]
-    found = abs(np.concatenate(steps))
-    return _SIGMA * float(np.median(found)) / math.sqrt(2) if found.size else 0.0
+    logs = [[math.log(pair.baseline_ms) for pair in run] for run in runs]
+    steps = [abs(after - before) for run in logs for before, after in itertools.pairwise(run)]
+    return _SIGMA * statistics.median(steps) / math.sqrt(2) if steps else 0.0
