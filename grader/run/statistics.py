@@ -222,18 +222,19 @@ def _split_of_repetitions(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
 def _split_of_runs(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
     """The runs that are slower than the fastest, if the intervals of their medians are apart."""
     fastest = min(runs, key=lambda run: statistics.median(map(_slowness, run)))
-    parts: tuple[list[Sequence[Pair]], list[Sequence[Pair]]] = [], []  # the others, the slower
+    others: list[Sequence[Pair]] = []
+    slower: list[Sequence[Pair]] = []
     for run in runs:
         gaps = (
             median_interval(list(map(measure, run)))[0]
             - median_interval(list(map(measure, fastest)))[1]
             for measure in (_slowness, lambda pair: math.log(pair.bench_ms))
         )
-        parts[min(gaps) >= math.log1p(MODES_APART)].append(run)
-    if not parts[1]:
+        (slower if min(gaps) >= math.log1p(MODES_APART) else others).append(run)
+    if not slower:
         return None
-    fast, slow = map(_equal_say, parts)
-    return (fast, slow, 1 - len(parts[1]) / len(runs)) if _tells(fast, slow) else None
+    fast, slow = _equal_say(others), _equal_say(slower)
+    return (fast, slow, 1 - len(slower) / len(runs)) if _tells(fast, slow) else None
 
 
 def _tells(fast: Sequence[Pair], slow: Sequence[Pair]) -> bool:
