@@ -21,8 +21,7 @@ import msgspec
 
 from benchmarks.judge_h200 import Kernel, measured
 from benchmarks.measure import ALICE, MAIN, on_gpu
-from grader.base.records import Build
-from grader.base.result import Result
+from grader.base.result import Build, Result
 from grader.judge.launches import held_to_the_clock
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, prepare
@@ -32,10 +31,9 @@ from grader.problems.gemm.gemm import Gemm
 from grader.problems.inputs import fresh_key
 from grader.problems.operands import Operand
 from grader.run.gpu.measure import time_case, verify_case
-from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
-from grader.run.gpu.session import GpuSession, LoadedAhead
+from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from ptxsim.records import Plan, Size
 from tests.support.corpus import Fixture, cheats

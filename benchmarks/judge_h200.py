@@ -22,8 +22,8 @@ from typing import get_args
 import cupy
 
 from benchmarks.measure import ALICE, cubes, on_gpu
-from grader.base.records import Build, size_text
-from grader.base.result import Result, Timing
+from grader.base.records import size_text
+from grader.base.result import Build, Result, Timing
 from grader.judge import scoring
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext
@@ -31,10 +31,9 @@ from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Format
 from grader.problems.inputs import fresh_key
 from grader.run.gpu.measure import close_to_the_fastest, time_case, turns
-from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
-from grader.run.gpu.session import GpuSession, LoadedAhead
+from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.protocol import PlannedCase, quietly
 from ptxsim.records import Size
 

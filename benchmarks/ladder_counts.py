@@ -22,7 +22,7 @@ from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case, load_lab
 from grader.labs.submission import load_submission
-from grader.results.rungs import find_rungs
+from grader.results.ladders import find_rungs
 from grader.run.protocol import quietly
 from grader.sandbox.running import Sandbox
 from ptxsim.findings.finding import LineCount

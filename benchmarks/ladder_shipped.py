@@ -21,8 +21,7 @@ from benchmarks.measure import ROOT, table
 from grader.ladder.rendering import bound
 from grader.report import size_name
 from grader.results import store
-from grader.results.ladders import SCHEMA_VERSION, Ladder, LadderStep, load_ladder
-from grader.results.rungs import Rung, find_rungs
+from grader.results.ladders import SCHEMA_VERSION, Ladder, LadderStep, Rung, find_rungs, load_ladder
 
 REFERENCE = ROOT / "reference"
 SHIPPED = ROOT / "grader" / "results" / "ladders"

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measure import cubes, tools
 from grader.base.errors import Rejected
-from grader.base.records import Build
+from grader.base.result import Build
 from grader.build.entry import INCLUDE
 from grader.judge.program import GradingContext
 from grader.run.probe import first_gpu_arch
@@ -125,8 +125,8 @@ def compared(bench: GpuSession, each: Made, sizes: Sequence[int]) -> list[Row]:
 
 
 def one(bench: GpuSession, each: Made, native: subprocess.Popen[str], n: int) -> Row:
-    from grader.run.gpu.measured_case import MeasuredCase
     from grader.run.gpu.plan_replay import load_module
+    from grader.run.gpu.session import MeasuredCase
 
     assert native.stdin and native.stdout
     plan = each.plans[n]

@@ -64,7 +64,6 @@ from .native import Native as Native
 from .native import answer_of as answer_of
 from .native import cache_folder as cache_folder
 from .native import cache_limit as cache_limit
-from .native import compile_native as compile_native
 from .native import find_host_compiler as find_host_compiler
 from .native import lock_folder as lock_folder
 from .native import locked as locked
@@ -75,7 +74,6 @@ from .profile import Profile as Profile
 from .profile import ProfileDocument as ProfileDocument
 from .profile import ProfiledSide as ProfiledSide
 from .profile import ProfiledSize as ProfiledSize
-from .records import Build as Build
 from .records import Dims as Dims
 from .records import KernelInfo as KernelInfo
 from .records import SourceFile as SourceFile
@@ -88,6 +86,7 @@ from .records import moment as moment
 from .records import size_text as size_text
 from .result import SCHEMA as SCHEMA
 from .result import SCHEMA_VERSION as SCHEMA_VERSION
+from .result import Build as Build
 from .result import BuildInfo as BuildInfo
 from .result import CaseResult as CaseResult
 from .result import Environment as Environment

@@ -1,18 +1,15 @@
 """Everything the grader raises on purpose.
 
-    GraderError                 caught once, in cli/entry.py
-    ├── UsageError              exit 2: the command line or a path is wrong
-    │   ├── LabError            exit 2: lab.yaml is wrong; names file and field
-    │   └── SubmissionError     exit 2: there is no folder to grade
-    ├── OutOfTime               exit 3: the job's time limit is near; verdict TLE while grading
-    ├── MachineError            exit 3: the machine lacks something or broke; verdict IE
-    │   ├── ToolchainError      nvcc, the host compiler or a header cannot be found
-    │   ├── SandboxError        the sandbox asked for cannot be had
-    │   └── StoreError          a result cannot be written or read
-    └── Rejected                the student's work ends here; becomes a verdict, never an exit
-
-``Rejected`` carries the verdict (FE, CE, RE, TLE, RF), so every stage stops a submission in the
-same way.
+GraderError                 caught once, in cli/entry.py
+├── UsageError              exit 2: the command line or a path is wrong
+│   ├── LabError            exit 2: lab.yaml is wrong; names file and field
+│   └── SubmissionError     exit 2: there is no folder to grade
+├── OutOfTime               exit 3: the job's time limit is near; verdict TLE while grading
+├── MachineError            exit 3: the machine lacks something or broke; verdict IE
+│   ├── ToolchainError      nvcc, the host compiler or a header cannot be found
+│   ├── SandboxError        the sandbox asked for cannot be had
+│   └── StoreError          a result cannot be written or read
+└── Rejected                a stage ends the student's work; becomes a verdict, never an exit
 """
 
 from __future__ import annotations
@@ -70,11 +67,8 @@ class MachineError(GraderError):
     def of(error: OSError) -> MachineError:
         """The system's error in one line."""
         where = f"{one_line(error.filename)}: " if error.filename else ""
-        return MachineError.saying(
-            "{where}{why}; fix that and try again",
-            where=where,
-            why=error.strerror or str(error),
-        )
+        why = error.strerror or str(error)
+        return MachineError.saying("{where}{why}; fix that and try again", where=where, why=why)
 
 
 class ToolchainError(MachineError):
@@ -92,7 +86,7 @@ class StoreError(MachineError):
 class Rejected(GraderError):  # noqa: N818 - a verdict on the work, not a fault of ours
     """A stage rejects the student's work.
 
-    verdict: what the student gets. findings: evidence with source lines, if any. build: the
+    verdict: FE, CE, RE, TLE or RF. findings: evidence with source lines, if any. build: the
     compiler's output, if the compiler rejects it.
     """
 

@@ -63,11 +63,7 @@ class Finding(Remark):
         return self.kind, self.file, self.line
 
 
-# --- words -------------------------------------------------------------------------------------
-
-
 def wrong_elements(wrong: int, total: int) -> Message:
-    """How much of an output is wrong."""
     if total == 1:
         return phrase("the one element is wrong")
     return phrase("{wrong} of {total} elements are wrong", wrong=wrong, total=total)

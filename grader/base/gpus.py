@@ -30,11 +30,6 @@ class TensorCores(Record):
     tf32: int = 0
     by_warps: float = 1.0  # the share that mma.sync can reach; wgmma reaches all
 
-    def rate(self, kind: str, *, by_warps: bool) -> float:
-        """Return the rate for inputs of ``kind``: "f16", "bf16", "tf32"."""
-        full = {"f16": self.f16, "bf16": self.bf16, "tf32": self.tf32}[kind]
-        return full * self.by_warps if by_warps else full
-
 
 class Multiprocessor(Record):
     """Capacity and throughput per cycle of one SM of a compute capability."""
@@ -59,8 +54,6 @@ class Multiprocessor(Record):
 
 
 class Memory(Record):
-    """A device's own figures of its memory."""
-
     bytes: int
     clock_mhz: int
     bus_bits: int
@@ -68,8 +61,6 @@ class Memory(Record):
 
 
 class Gpu(Record):
-    """One model of GPU."""
-
     name: str
     matches: str  # every word of it is a word of the driver's name of the device
     capability: int  # 90 means 9.0
@@ -96,8 +87,9 @@ class Gpu(Record):
         cores = self.tensor or self.multiprocessor.tensor
         if cores is None:
             return 0.0
-        rate = cores.rate(kind, by_warps=by_warps)
-        return rate / 2 if self.half_rate_sums and sums == "f32" else rate
+        rate = {"f16": cores.f16, "bf16": cores.bf16, "tf32": cores.tf32}[kind]
+        slower = 2 if self.half_rate_sums and sums == "f32" else 1
+        return rate * (cores.by_warps if by_warps else 1) / slower
 
     def peak_tflops(self, arithmetic: str) -> float:
         """Return the peak of an arithmetic as problems name it: "f32", "f16.f32". Without tensor
@@ -237,14 +229,11 @@ def occupancy(
         "registers": by_registers // warps if fits else 0,
         "shared memory": sm.shared_kib * 1024 // shared if shared_bytes else sm.blocks,
     }
-    limit = min(limits, key=lambda name: limits[name])
-    if not limits[limit]:
-        return None
+    limit = min(limits, key=limits.__getitem__)
     blocks = limits[limit]
+    if not blocks:
+        return None
     return Occupancy(blocks=blocks, warps=blocks * warps, of_warps=sm.warps, limited_by=limit)
-
-
-# --- peaks -------------------------------------------------------------------------------------
 
 
 def with_peaks(cuda: GpuInfo, *, cores: int | None, shared_dram_gb_s: float | None) -> GpuInfo:
@@ -275,10 +264,7 @@ def with_peaks(cuda: GpuInfo, *, cores: int | None, shared_dram_gb_s: float | No
 def least_ms(operations: float, bytes_read: float, gpu: GpuInfo, arithmetic: str = "f32") -> float:
     """A lower bound on the time of so many operations of an arithmetic ("f32", "f16.f32") and
     bytes from DRAM (the L2 was flushed); 0 when the GPU is not known."""
-    times = [0.0]
     peak = gpu.peak_tflops(arithmetic)
-    if peak:
-        times.append(operations / (peak * 1e12) * 1e3)
-    if gpu.dram_gb_s:
-        times.append(bytes_read / (gpu.dram_gb_s * 1e9) * 1e3)
-    return max(times)
+    computing = operations / (peak * 1e12) if peak else 0.0
+    reading = bytes_read / (gpu.dram_gb_s * 1e9) if gpu.dram_gb_s else 0.0
+    return 1e3 * max(computing, reading)

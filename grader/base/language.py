@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from grader.base.errors import UsageError
-from ptxsim.message import Message, rendered
+from ptxsim.message import Message, phrase, rendered
 
 FOLDER = Path(__file__).parent / "catalogues"
 
@@ -59,9 +59,6 @@ def _read(path: Path) -> gettext.GNUTranslations:
     return gettext.GNUTranslations(compiled)
 
 
-# --- choice ------------------------------------------------------------------------------------
-
-
 _LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 
@@ -70,14 +67,10 @@ def choose_language(
 ) -> Language:
     """option: ``--language``. lab: of the lab file. Raises UsageError for an unknown option."""
     if option is not None:
-        code = named(option)
-        if code is None:
-            raise UsageError.saying(
-                "--language {option}: no such language; known are {known}",
-                option=option,
-                known=", ".join(known_languages()),
-            )
-        return language(code)
+        if code := named(option):
+            return language(code)
+        unknown = phrase("--language {option}: no such language; known are {known}", option=option)
+        raise UsageError(unknown.given(known=", ".join(known_languages())))
     names = (environment[each] for each in _LOCALES if environment.get(each))
     locale, wanted = next(names, ""), [lab or ""]
     if locale.split(".")[0] not in ("", "C", "POSIX"):

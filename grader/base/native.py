@@ -32,6 +32,7 @@ LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"
 _LIMIT_GB = 4.0
 _INCLUDED = (".h", ".hpp", ".inc", ".cpp")
 _SHIPPED = Path(__file__).parents[1] / "built"  # what the wheel brought
+_ANOTHERS = phrase("it is another user's")
 _ALWAYS = ("-std=c++17", "-fPIC", "-Wall", "-Wextra")
 
 
@@ -51,10 +52,10 @@ def cache_folder() -> Path:
         raise ToolchainError(_useless(folder, str(error.strerror), remedy)) from None
     except RuntimeError:  # no home folder
         raise ToolchainError.saying("no place for the cache: {remedy}", remedy=remedy) from None
-    if state.st_uid != os.getuid() or state.st_mode & stat.S_IWOTH:
-        others = state.st_uid != os.getuid()
-        why = phrase("it is another user's") if others else phrase("it can be written by all")
-        raise ToolchainError(_useless(folder, why, remedy))
+    if state.st_uid != os.getuid():
+        raise ToolchainError(_useless(folder, _ANOTHERS, remedy))
+    if state.st_mode & stat.S_IWOTH:
+        raise ToolchainError(_useless(folder, phrase("it can be written by all"), remedy))
     return folder.absolute()
 
 
@@ -69,7 +70,7 @@ def prepared(name: str) -> Path | None:
     trusted = {os.getuid(), 0, Path(__file__).stat().st_uid}  # whoever installed the grader
     if state.st_uid not in trusted or state.st_mode & stat.S_IWOTH:
         remedy = phrase("unset {variable}", variable=PREPARED_VARIABLE)
-        raise ToolchainError(_useless(folder, phrase("it is another user's"), remedy))
+        raise ToolchainError(_useless(folder, _ANOTHERS, remedy))
     return file
 
 
@@ -87,11 +88,8 @@ def cache_limit() -> int:
         if not 0 <= limit < math.inf:
             raise ValueError
     except ValueError:
-        raise ToolchainError.saying(
-            "{setting}: not a size; give gigabytes, such as {usual:g}",
-            setting=f"{LIMIT_VARIABLE}={named}",
-            usual=_LIMIT_GB,
-        ) from None
+        wrong = phrase("{setting}: not a size; give gigabytes, such as {usual:g}", usual=_LIMIT_GB)
+        raise ToolchainError(wrong.given(setting=f"{LIMIT_VARIABLE}={named}")) from None
     return int(limit * 1e9)
 
 
@@ -124,16 +122,12 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
-        raise MachineError.saying(
-            "{path}: cannot be a lock: {why}; remove it",
-            path=str(path),
-            why=str(error.strerror),
-        ) from None
+        unfit = phrase("{path}: cannot be a lock: {why}; remove it", why=str(error.strerror))
+        raise MachineError(unfit.given(path=str(path))) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise MachineError.saying(
-                "{path}: not a plain file, so it cannot be a lock; remove it", path=str(path)
-            )
+            odd = phrase("{path}: not a plain file, so it cannot be a lock; remove it")
+            raise MachineError(odd.given(path=str(path)))
         held = True
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -181,7 +175,9 @@ class Native(Record):
 
     def _name_by(self, words: Sequence[str]) -> str:
         digest = hashlib.sha256("\0".join((*words, str(self.shared))).encode())
-        for path in _everything_read(self.sources):
+        # What the sources may include: all that lies in their folders and below.
+        near = (path for source in self.sources for path in source.parent.rglob("*"))
+        for path in sorted({*self.sources, *(p for p in near if p.suffix in _INCLUDED)}):
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
         return f"{self.name}-{digest.hexdigest()[:16]}{'.so' if self.shared else ''}"
 
@@ -195,11 +191,8 @@ class Native(Record):
         try:
             build_native(compiler, self.sources, self.every_flag, target, shared=self.shared)
         except (EngineError, OSError) as error:
-            raise ToolchainError.saying(
-                "{compiler} cannot compile the grader's own code: {error}",
-                compiler=compiler,
-                error=str(error),
-            ) from None
+            failed = phrase("{compiler} cannot compile the grader's own code: {error}")
+            raise ToolchainError(failed.given(compiler=compiler, error=str(error))) from None
         return target
 
     @property
@@ -220,23 +213,9 @@ def answer_of(command: Sequence[str | Path], **more: Any) -> subprocess.Complete
     )
 
 
-def compile_native(
-    name: str, sources: Sequence[Path], *, shared: bool, flags: Sequence[str] = ()
-) -> Path:
-    """``Native.compiled`` in one call."""
-    return Native(name=name, sources=tuple(sources), shared=shared, flags=tuple(flags)).compiled()
-
-
 @functools.cache
 def _version(compiler: Path) -> str:
     return answer_of([compiler, "--version"]).stdout
-
-
-def _everything_read(sources: Sequence[Path]) -> list[Path]:
-    """The sources, and all that they may include: what lies in their folders and below."""
-    folders = {source.parent for source in sources}
-    found = {path for folder in folders for path in folder.rglob("*") if path.suffix in _INCLUDED}
-    return sorted({*sources, *found})
 
 
 def _cpu() -> str:
@@ -245,24 +224,17 @@ def _cpu() -> str:
     return "".join(sorted({line for line in lines if line.startswith(("flags", "model name"))}))
 
 
-# --- host compiler -----------------------------------------------------------------------------
-
-
 @functools.cache
 def find_host_compiler() -> Path:
     """The C++ compiler that nvcc uses: NVCC_CCBIN, else g++ on PATH. Raises ToolchainError."""
     named = os.environ.get("NVCC_CCBIN")
-    if named:
-        path = Path(named)
-        found = shutil.which(str(path / "g++" if path.is_dir() else path))
-        if found is None:
-            raise ToolchainError.saying(
-                "NVCC_CCBIN={named} is no C++ compiler: unset it or correct it", named=named
-            )
+    path = Path(named or "g++")
+    if found := shutil.which(str(path / "g++" if named and path.is_dir() else path)):
         return Path(found).absolute()
-    found = shutil.which("g++")
-    if found is None:
+    if named:
         raise ToolchainError.saying(
-            "no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)"
+            "NVCC_CCBIN={named} is no C++ compiler: unset it or correct it", named=named
         )
-    return Path(found).absolute()
+    raise ToolchainError.saying(
+        "no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)"
+    )

@@ -45,10 +45,9 @@ class ProfiledSide(Record):
             return None
         return weighted_mean((time, value or 0.0) for time, value in pairs)
 
-    def _bytes(self, *metrics: str) -> float | None:
-        found = [self.total(metric) for metric in metrics]
-        known = [value for value in found if value is not None]
-        return _SECTOR * sum(known) if len(known) == len(found) else None
+    def _bytes(self, sectors: str) -> float | None:
+        found = self.total(sectors)
+        return None if found is None else _SECTOR * found
 
     @property
     def milliseconds(self) -> float | None:
@@ -71,7 +70,6 @@ class ProfiledSide(Record):
 
     @property
     def ffma_share(self) -> float | None:
-        """Return the share of FFMA in the warp instructions."""
         threads = self.total("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum")
         issued = self.total("smsp__inst_executed.sum")
         return threads / _LANES / issued if threads is not None and issued else None
@@ -99,7 +97,6 @@ class ProfiledSide(Record):
 
     @property
     def wavefronts(self) -> float | None:
-        """Return the wavefronts of shared loads."""
         return self.total("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum")
 
 

@@ -16,8 +16,6 @@ from ptxsim.records import Record, Size
 
 
 class Verdict(str, Enum):
-    """The verdict on a case or a submission."""
-
     AC = "AC"  # accepted
     WA = "WA"  # wrong answer
     CE = "CE"  # compile error
@@ -67,16 +65,10 @@ def _built(kind: Any) -> msgspec.json.Decoder[Any]:
         return msgspec.json.Decoder(kind)
 
 
-# --- moments -----------------------------------------------------------------------------------
-
-
 def moment(text: str) -> datetime:
     """A time with its zone from ISO 8601; UTC if it names none. Raises ValueError."""
     value = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
-
-
-# --- work --------------------------------------------------------------------------------------
 
 
 class SourceFile(Record):
@@ -104,17 +96,3 @@ class KernelInfo(Record):
     registers: int  # per thread
     shared_bytes: int  # static, per block
     spill_bytes: int  # stores plus loads, per thread
-
-
-class Build(Record):
-    """Output of nvcc for one submission."""
-
-    arch: str  # e.g. "sm_80"
-    ptx: Path  # with line info
-    cubin: Path
-    host_library: Path  # the host function, linked against no CUDA runtime
-    kernels: tuple[KernelInfo, ...]
-    command: str  # the command lines of the compilers, for the report
-    log: str  # what the compilers printed, cut to a readable length
-    seconds: float  # wall
-    cached: bool  # an identical build was found and used

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from grader.base.explanation import Explanation, Score, SizeGroup
@@ -140,11 +141,21 @@ class KernelLaunch(Record):
 
 class BuildInfo(Record):
     ok: bool
-    command: str
-    log: str
-    seconds: float
+    command: str  # the command lines of the compilers
+    log: str  # what the compilers printed, cut to a readable length
+    seconds: float  # wall
     kernels: tuple[KernelInfo, ...]
     arch: str | None = None  # what the kernels' figures are for, e.g. "sm_90"
+
+
+class Build(Record):
+    """Output of nvcc for one submission, which no document has."""
+
+    arch: str  # e.g. "sm_80"
+    ptx: Path  # with line info
+    cubin: Path
+    host_library: Path  # the host function, linked against no CUDA runtime
+    info: BuildInfo
 
 
 class LabRef(Record):
@@ -174,7 +185,6 @@ class ProblemInfo(Record):
         return (self.name, self.title, self.baseline) == (other.name, other.title, other.baseline)
 
     def speed(self, amount: int, milliseconds: float) -> float:
-        """Return the speed in ``unit``."""
         return amount / (milliseconds * 1e-3) / self.scale
 
     def peak(self, gpu: GpuInfo) -> float | None:

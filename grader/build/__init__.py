@@ -1,7 +1,4 @@
-"""Files → PTX, cubin and host library, in three sandboxed steps; which nvcc and g++ serve.
-
-nvcc makes PTX and a host object, ptxas a cubin, g++ a host library without a CUDA runtime.
-"""
+"""Files → PTX, cubin and host library, in three sandboxed steps; which nvcc and g++ serve."""
 
 import lazy_loader
 

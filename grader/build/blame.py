@@ -45,17 +45,13 @@ def refusal(
     """The exception to raise. ``info`` holds the log."""
     seconds = settings.limits.cpu_s
     if failure.done.starved:
-        message = phrase(
+        return ToolchainError.saying(
             "the machine was too busy to give the compiler its {seconds:g} s of CPU time",
             seconds=seconds,
         )
-        return ToolchainError(message)
     if failure.done.timed_out:
-        message = phrase(
-            "compiling took longer than {seconds:g} s of CPU time and was stopped",
-            seconds=seconds,
-        )
-        return Rejected(Verdict.CE, message, build=info)
+        words = phrase("compiling took longer than {seconds:g} s of CPU time and was stopped")
+        return Rejected(Verdict.CE, words.given(seconds=seconds), build=info)
     if failure.killed:
         return ToolchainError.saying("the compiler was killed twice; is there enough memory?")
     if failure.full:
@@ -64,37 +60,30 @@ def refusal(
         )
     complaint = first_error(info.log)
     if complaint is not None and complaint.missing and _includes(submission, complaint):
-        where = phrase(
-            "{place} includes <{header}>",
-            place=f"{complaint.file}:{complaint.line}",
-            header=complaint.missing,
-        )
+        line = f"{complaint.file}:{complaint.line}"
+        where = phrase("{place} includes <{header}>", place=line, header=complaint.missing)
         if (library := vendor_library(complaint.missing)) is not None:
-            message = phrase(
-                "{where}: a submission may not call {library}", where=where, library=library
-            )
-            return Rejected(Verdict.FE, message, build=info)
+            words = phrase("{where}: a submission may not call {library}", library=library)
+            return Rejected(Verdict.FE, words.given(where=where), build=info)
         cute = complaint.missing.startswith(("cute/", "cutlass/"))
         if cute and settings.toolchain.cutlass_include is None:
-            message = phrase(
+            return ToolchainError.saying(
                 "{where}, and the CuTe headers are not installed: {command}",
                 where=where,
                 command="pip install 'sgemm-grader[cutlass]'",
             )
-            return ToolchainError(message)
     place = complaint.file if complaint else None
     if place and place.startswith(_OURS) and _compiles_alone(settings, submission):
-        message = phrase(
-            "{found} in the way that {header} declares it",
-            found=not_defined(settings.interface),
-            header=settings.interface.header,
-        )
-        return Rejected(Verdict.FE, with_hint(message, submission), build=info)
-    if place not in submission.contents and (trouble := _trouble(settings)) is not None:
-        return ToolchainError(trouble)
+        words = phrase("{found} in the way that {header} declares it")
+        found, header = not_defined(settings.interface), settings.interface.header
+        words = with_hint(words.given(found=found, header=header), submission)
+        return Rejected(Verdict.FE, words, build=info)
     words = _words(failure, info.log)
-    if place not in submission.contents and (use := used_at(info.log, submission.contents)):
-        words = phrase("{place}: {what}", place=use, what=words)
+    if place not in submission.contents:
+        if (trouble := _trouble(settings)) is not None:
+            return ToolchainError(trouble)
+        if use := used_at(info.log, submission.contents):
+            words = phrase("{place}: {what}", place=use, what=words)
     if _UNDEFINED.search(str(words)):
         words = with_hint(words, submission)
     return Rejected(Verdict.CE, words, build=info)
@@ -107,9 +96,8 @@ def _words(failure: steps.StepFailed, log: str) -> Message:
     complaint = first_error(log)
     if complaint is not None:
         if _NESTED in complaint.text:
-            return phrase(
-                "{error}; kernels that launch kernels are not supported", error=complaint.message
-            )
+            words = phrase("{error}; kernels that launch kernels are not supported")
+            return words.given(error=complaint.message)
         return complaint.message
     if lines:
         return phrase("the compiler failed: {line}", line=lines[-1])
@@ -147,12 +135,8 @@ def _trouble(settings: steps.BuildSettings) -> Message | None:
         steps.assemble(settings, translated.files[steps.PTX])
         steps.link(settings, translated.files[steps.OBJECT])
     except steps.StepFailed as failure:
-        words = _words(failure, readable(failure.output))
-        return phrase(
-            "{step} cannot build the grader's own trial program: {words}",
-            step=failure.step,
-            words=words,
-        )
+        what = phrase("{step} cannot build the grader's own trial program: {words}")
+        return what.given(step=failure.step, words=_words(failure, readable(failure.output)))
     return None
 
 

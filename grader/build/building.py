@@ -23,7 +23,7 @@ from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import readable
 from grader.build.entry import INCLUDE, entry_source, with_brought_headers
 from grader.build.toolchain import Toolchain
-from grader.labs import copy_sources, with_hint
+from grader.labs import Limits, copy_sources, with_hint
 from grader.problems import Interface
 from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim.frontend.module import LIBRARY_CALLS
@@ -41,12 +41,11 @@ def compile_submission(
     sandbox: Sandbox,
     *,
     arch: str,
-    compile_s: float,
-    memory_mb: int,
+    limits: Limits,
 ) -> base.Build:
     """Compile ``submission`` for ``arch`` ("sm_80"), or find the identical build in the cache.
 
-    ``compile_s`` holds for each step. Raises Rejected with CE (compiler's words in ``build``) or FE
+    ``limits`` hold for each step. Raises Rejected with CE (compiler's words in ``build``) or FE
     (the interface is missing, or a library that the lab forbids is included), and ToolchainError
     when the machine lacks something the submission may use.
     """
@@ -59,7 +58,7 @@ def compile_submission(
         toolchain=toolchain,
         sandbox=sandbox,
         arch=arch,
-        limits=ProcessLimits(cpu_s=compile_s, memory_mb=memory_mb),
+        limits=ProcessLimits(cpu_s=limits.compile_s, memory_mb=limits.memory_mb),
         interface=interface,
     )
     sources = b"\n".join(submission.contents.values())
@@ -68,11 +67,9 @@ def compile_submission(
     cache.tidy(folder.parent, limit)
     found = _load(folder, arch)
     if found is None:
-        raise base.ToolchainError.saying(
-            "the cache folder {folder} loses files: is the disk full?",
-            folder=str(folder.parent),
-        )
-    return msgspec.structs.replace(found, cached=False)
+        lost = phrase("the cache folder {folder} loses files: is the disk full?")
+        raise base.ToolchainError(lost.given(folder=str(folder.parent)))
+    return found
 
 
 def _made_by(
@@ -93,7 +90,8 @@ def _made(
     submission: base.Submission, settings: steps.BuildSettings
 ) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build from scratch: what is said of it, and its files."""
-    command = " && ".join(map(shlex.join, steps.commands(settings.toolchain, settings.arch)))
+    commands = steps.commands(settings.toolchain, settings.arch)
+    command = " && ".join(map(shlex.join, commands.values()))
     info = base.BuildInfo(ok=False, command=command, log="", seconds=0.0, kernels=())
     source = entry_source(settings.interface, submission.defines)
     entry = with_brought_headers(source, submission, settings.toolchain)
@@ -114,11 +112,11 @@ def _made(
         info = _after(info, failure.output, failure.done.seconds)
         raise refusal(failure, settings, submission, info) from None
     except steps.TooLarge as error:
-        raise base.Rejected(
-            base.Verdict.CE, error.message, build=_after(info, error.output, 0.0)
-        ) from None
+        info = _after(info, error.output, 0.0)
+        raise base.Rejected(base.Verdict.CE, error.message, build=info) from None
     # The linker's messages about a successful link do not concern the student.
-    info = msgspec.structs.replace(info, ok=True, seconds=info.seconds + library.seconds)
+    seconds = info.seconds + library.seconds
+    info = msgspec.structs.replace(info, ok=True, seconds=seconds, arch=settings.arch)
     files = translated.files | assembled.files | library.files
     return info, {name: files[name] for name in _FILES}
 
@@ -166,14 +164,12 @@ def _with_kernels(info: base.BuildInfo, cubin: bytes) -> base.BuildInfo:
 def _key(submission: base.Submission, interface: Interface, toolchain: Toolchain, arch: str) -> str:
     """Hash everything that goes into a build."""
     compiler = toolchain.host_compiler.stat()
-    digest = hashlib.sha256(submission.sha256.encode())
-    about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns]
-    digest.update(msgspec.json.encode([about, arch, interface, steps.commands(toolchain, arch)]))
-    digest.update(msgspec.json.encode(submission.defines) if submission.defines else b"")
+    about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns, arch, interface]
+    about += [submission.sha256, submission.defines, steps.commands(toolchain, arch)]
+    digest = hashlib.sha256(msgspec.json.encode(about))
     if toolchain.cutlass_include is not None:
         digest.update((toolchain.cutlass_include / "cutlass" / "version.h").read_bytes())
-    ours = [*INCLUDE.rglob("*"), *Path(__file__).parent.glob("*.*")]
-    for path in sorted(ours):
+    for path in sorted([*INCLUDE.rglob("*"), *Path(__file__).parent.glob("*.*")]):
         if path.is_file():
             digest.update(f"{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:24]
@@ -187,14 +183,5 @@ def _load(folder: Path, arch: str) -> base.Build | None:
         info = base.decode(found, base.BuildInfo)
     except msgspec.DecodeError:
         return None
-    return base.Build(
-        arch=arch,
-        ptx=folder / steps.PTX,
-        cubin=folder / steps.CUBIN,
-        host_library=folder / steps.LIBRARY,
-        kernels=info.kernels,
-        command=info.command,
-        log=info.log,
-        seconds=info.seconds,
-        cached=True,
-    )
+    ptx, cubin, library = (folder / name for name in _FILES)
+    return base.Build(arch=arch, ptx=ptx, cubin=cubin, host_library=library, info=info)

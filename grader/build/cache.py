@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -51,36 +51,29 @@ def keep(folder: Path, card: bytes, files: Mapping[str, bytes]) -> None:
         ready.mkdir()
         for each, content in files.items():
             (ready / each).write_bytes(content)
-        hashes = {each: hashlib.sha256(content).hexdigest() for each, content in files.items()}
-        contents = _Contents(sha256=hashes, card=msgspec.Raw(card))
+        contents = _Contents(sha256=_hashes(files), card=msgspec.Raw(card))
         (ready / _CARD).write_bytes(msgspec.json.encode(contents))
         with suppress(OSError):  # another grader was faster; its build is the same
             ready.rename(folder)
+
+
+def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
 
 def find(folder: Path, names: Iterable[str]) -> bytes | None:
     """The card of the build in ``folder``, which counts as used from now on; None if there is none.
     A build whose files have changed is removed."""
     touch(folder)
-    try:
+    if not os.path.lexists(folder):
+        return None
+    with suppress(OSError, msgspec.DecodeError), ExitStack() as closing:
         descriptor = open_folder(folder)
-    except FileNotFoundError:
-        return None
-    except OSError:
-        _discard(folder)
-        return None
-    try:
+        closing.callback(os.close, descriptor)
         contents = decode(read(_CARD, _LARGEST, descriptor), _Contents)
-        for name in names:
-            content = read(name, _LARGEST, descriptor)
-            if hashlib.sha256(content).hexdigest() != contents.sha256.get(name):
-                break
-        else:
+        files = {name: read(name, _LARGEST, descriptor) for name in names}
+        if _hashes(files).items() <= contents.sha256.items():
             return bytes(contents.card)
-    except (OSError, msgspec.DecodeError):
-        pass
-    finally:
-        os.close(descriptor)
     _discard(folder)
     return None
 

@@ -48,8 +48,7 @@ class Elf:
         self._data = memoryview(data)
         if len(data) < _HEADER.size or not data.startswith(_MAGIC):
             raise Damaged("not a 64-bit ELF file")
-        *_, size, count, names = _HEADER.unpack_from(data)
-        start = _HEADER.unpack_from(data)[6]
+        *_, start, _, _, _, _, size, count, names = _HEADER.unpack_from(data)
         if count and size != _SECTION.size:
             raise Damaged(f"section headers of {size} bytes")
         headers = list(_SECTION.iter_unpack(self._cut(start, count * _SECTION.size)))
@@ -124,14 +123,11 @@ def kernels(cubin: bytes) -> tuple[KernelInfo, ...]:
         if index not in registers or symbol.section >= len(elf.sections):
             raise Damaged(f"no registers for {symbol.name}")
         shared = sections.get(f".nv.shared.{symbol.name}")
-        info, code = sections.get(f".nv.info.{symbol.name}"), elf.sections[symbol.section]
+        static = max(shared.size - reserved, 0) if shared else 0
+        spilled = _spilled(sections.get(f".nv.info.{symbol.name}"), elf.sections[symbol.section])
+        name, used = symbol.name, registers[index]
         found.append(
-            KernelInfo(
-                name=symbol.name,
-                registers=registers[index],
-                shared_bytes=max(shared.size - reserved, 0) if shared else 0,
-                spill_bytes=_spilled(info, code),
-            )
+            KernelInfo(name=name, registers=used, shared_bytes=static, spill_bytes=spilled)
         )
     return tuple(found)
 

@@ -34,8 +34,6 @@ _PLAIN = "\x1b[0m"
 
 
 class Complaint(Record):
-    """An error in a log."""
-
     text: str  # the whole line
     more: int  # further lines with errors, if it is the first
     file: str | None  # as the compiler names it
@@ -46,12 +44,10 @@ class Complaint(Record):
     def message(self) -> Message:
         if not self.more:
             return verbatim(self.text)
-        return counted(
-            "{error} (and {count} more error)",
-            "{error} (and {count} more errors)",
-            self.more,
-            error=self.text,
+        words = counted(
+            "{error} (and {count} more error)", "{error} (and {count} more errors)", self.more
         )
+        return words.given(error=self.text)
 
 
 def readable(output: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from string import Template
 
 import msgspec
 
@@ -12,8 +13,10 @@ from grader.base import Submission
 from grader.build.toolchain import Toolchain
 from grader.problems import Interface
 
-INCLUDE = Path(__file__).parent / "include"
-WRAPPER = Path(__file__).parent / "gcc_wrapper.sh"
+_HERE = Path(__file__).parent
+INCLUDE = _HERE / "include"
+WRAPPER = _HERE / "gcc_wrapper.sh"
+_ENTRY, _TRIAL = (Template((_HERE / f"{name}.cu.in").read_text()) for name in ("entry", "trial"))
 ENTRY = "sgemm_grader_entry.cu"  # what nvcc is called with
 
 
@@ -37,34 +40,21 @@ def entry_source(interface: Interface, defines: Sequence[str] = ()) -> str:
         *(f"sgemm_grader_v{i}" for i in range(len(interface.vectors))),
         *(f"sgemm_grader_dims[{i}]" for i in range(interface.dims)),
     ]
-    return f"""{alone(interface, defines)}\
-extern "C" void sgemm_grader_entry(void* const* sgemm_grader_at,
-                                   const std::size_t* sgemm_grader_counts,
-                                   const int* sgemm_grader_dims) {{
-  const ::thrust::sgemm_grader::view sgemm_grader_view;
-{vectors}\
-  {interface.symbol}({", ".join(arguments)});
-}}
-"""
+    words = {"symbol": interface.symbol, "arguments": ", ".join(arguments)}
+    return _ENTRY.substitute(student=alone(interface, defines), vectors=vectors, **words)
 
 
 def trial(interface: Interface) -> str:
     """A submission that does nothing, and compiles."""
     parameters = [f"thrust::device_vector<{element.name}>&" for element in interface.vectors]
     parameters += ["const int"] * interface.dims
-    return f"""\
-#include "{interface.header}"
-__global__ void trial() {{}}
-template <>
-void {interface.symbol}({", ".join(parameters)}) {{
-  trial<<<1, 1>>>();
-}}
-"""
+    words = {"symbol": interface.symbol, "parameters": ", ".join(parameters)}
+    return _TRIAL.substitute(header=interface.header, **words)
 
 
 # --- brought headers ---------------------------------------------------------------------------
 
-_TABLE = msgspec.toml.decode(Path(__file__).with_name("brought_headers.toml").read_bytes())
+_TABLE = msgspec.toml.decode((_HERE / "brought_headers.toml").read_bytes())
 _NEEDED = {name: re.compile(rf"\b(?:{words})(?!\w)".encode()) for name, words in _TABLE.items()}
 
 
@@ -90,10 +80,8 @@ def _has(text: bytes, header: str) -> bool:
     return bool(found or own)
 
 
-# --- editor flags ------------------------------------------------------------------------------
-
 FILE = "compile_flags.txt"
-_EDITOR = Path(__file__).parent / "editor"
+_EDITOR = _HERE / "editor"
 
 
 def editor_flags(toolchain: Toolchain) -> str:

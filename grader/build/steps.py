@@ -16,7 +16,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -64,8 +64,6 @@ Fill = Callable[[Path], None]  # writes the inputs of a step into an empty folde
 
 
 class BuildSettings(Record):
-    """Settings that every step of a build uses."""
-
     toolchain: Toolchain
     sandbox: Sandbox
     arch: str  # "sm_80"
@@ -74,8 +72,6 @@ class BuildSettings(Record):
 
 
 class Made(Record):
-    """Files that a step made."""
-
     files: dict[str, bytes]
     output: str
     seconds: float
@@ -97,18 +93,14 @@ class TooLarge(Exception):  # noqa: N818 - the submission's doing
     """A step made a file too large for later steps."""
 
     def __init__(self, name: str, output: str) -> None:
-        size = _LARGEST[name] >> 20
         super().__init__()
-        self.message = phrase(
-            "what the compiler makes of this ({name}) is larger than {size} MiB",
-            name=name,
-            size=size,
-        )
+        words = phrase("what the compiler makes of this ({name}) is larger than {size} MiB")
+        self.message = words.given(name=name, size=_LARGEST[name] >> 20)
         self.output = output
 
 
-def commands(toolchain: Toolchain, arch: str) -> tuple[list[str], list[str], list[str]]:
-    """The command lines of the three steps, each to be run in the folder of its inputs."""
+def commands(toolchain: Toolchain, arch: str) -> dict[str, list[str]]:
+    """The command line of each step, to be run in the folder of its inputs."""
     includes = [INCLUDE, _OURS, Path(), *toolchain.cutlass_folders]
     translate = [
         str(toolchain.nvcc),
@@ -122,15 +114,14 @@ def commands(toolchain: Toolchain, arch: str) -> tuple[list[str], list[str], lis
     assemble = [str(toolchain.ptxas), f"-arch={arch}", "-m64", "--generate-line-info"]
     assemble += [PTX, "-o", f"../out/{CUBIN}"]
     link = [str(toolchain.host_compiler), *_LINK, _UNRESOLVED, OBJECT, "-o", f"../out/{LIBRARY}"]
-    return translate, assemble, link
+    return {"nvcc": translate, "ptxas": assemble, "g++": link}
 
 
 def translate(settings: BuildSettings, fill: Fill, entry: str) -> Made:
     """PTX and host object of the sources that ``fill`` writes, compiled through our file ``entry``.
     Raises StepFailed."""
-    command, _, _ = commands(settings.toolchain, settings.arch)
     kept = f"{ENTRY.removesuffix('.cu')}.ptx"
-    made, source = _step("nvcc", settings, command, fill, (kept, OBJECT), entry)
+    made, source = _step("nvcc", settings, fill, (kept, OBJECT), entry)
     ptx = made.files[kept]
     # .file "/scratch/source/./sgemm.cu" becomes "sgemm.cu". Names in full are not the student's.
     for place, name in ((source, b'"'), (INCLUDE, b'"/grader/'), (_OURS, b'"/grader/')):
@@ -142,30 +133,20 @@ def translate(settings: BuildSettings, fill: Fill, entry: str) -> Made:
 
 def assemble(settings: BuildSettings, ptx: bytes) -> Made:
     """PTX → cubin. Raises StepFailed."""
-    _, command, _ = commands(settings.toolchain, settings.arch)
-    fill = partial(_write, {PTX: ptx})
-    return _step("ptxas", settings, command, fill, (CUBIN,))[0]
+    return _step("ptxas", settings, partial(_write, PTX, ptx), (CUBIN,))[0]
 
 
 def link(settings: BuildSettings, host_object: bytes) -> Made:
     """Host object → host library. Raises StepFailed."""
-    _, _, command = commands(settings.toolchain, settings.arch)
-    fill = partial(_write, {OBJECT: host_object})
-    return _step("g++", settings, command, fill, (LIBRARY,))[0]
+    return _step("g++", settings, partial(_write, OBJECT, host_object), (LIBRARY,))[0]
 
 
-def _write(files: Mapping[str, bytes], folder: Path) -> None:
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
+def _write(name: str, content: bytes, folder: Path) -> None:
+    (folder / name).write_bytes(content)
 
 
 def _step(
-    step: str,
-    settings: BuildSettings,
-    command: Sequence[str],
-    fill: Fill,
-    wanted: Sequence[str],
-    entry: str = "",
+    step: str, settings: BuildSettings, fill: Fill, wanted: Sequence[str], entry: str = ""
 ) -> tuple[Made, Path]:
     """The files ``wanted``, and the folder that it ran in. Only ../out can be written to there."""
     compiler = settings.toolchain.host_compiler.resolve()
@@ -185,7 +166,7 @@ def _step(
         try:
             for _ in range(_ATTEMPTS):
                 done = settings.sandbox.run(
-                    command,
+                    commands(settings.toolchain, settings.arch)[step],
                     cwd=source,
                     limits=settings.limits,
                     readable=[*shown, source, ours],

@@ -70,9 +70,8 @@ def find_toolchain(arch: str = "sm_80") -> Toolchain:
     host_compiler = find_host_compiler()
     forced = os.environ.get(ORIGIN_VARIABLE)
     if forced and forced not in _ORIGINS:
-        setting, names = f"{ORIGIN_VARIABLE}={forced}", ", ".join(_ORIGINS)
-        words = phrase("{setting}: must be one of {names}", setting=setting, names=names)
-        raise ToolchainError(words)
+        words = phrase("{setting}: must be one of {names}", names=", ".join(_ORIGINS))
+        raise ToolchainError(words.given(setting=f"{ORIGIN_VARIABLE}={forced}"))
     passed_over: list[Message] = []
     for origin, nvcc in _candidates():
         if forced and origin != _ORIGINS[forced]:
@@ -94,17 +93,14 @@ def find_toolchain(arch: str = "sm_80") -> Toolchain:
                 passed_over=tuple(passed_over),
             )
             _must_serve(toolchain, arch)
+            return toolchain
         except ToolchainError as error:
             if origin == "CUDA_HOME":
                 raise
             passed_over.append(error.message)
-            continue
-        return toolchain
-    where = (
-        verbatim(f"{ORIGIN_VARIABLE}={forced}")
-        if forced
-        else phrase("CUDA_HOME, PATH or the PyPI wheels")
-    )
+    where = phrase("CUDA_HOME, PATH or the PyPI wheels")
+    if forced:
+        where = verbatim(f"{ORIGIN_VARIABLE}={forced}")
     if passed_over:
         raise ToolchainError.saying(
             "no usable nvcc in {place}: {reasons}: {remedy}",
@@ -139,16 +135,14 @@ def _must_serve(toolchain: Toolchain, arch: str) -> None:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    home = os.environ.get("CUDA_HOME")
-    if home:
+    if home := os.environ.get("CUDA_HOME"):
         nvcc = Path(home) / "bin" / "nvcc"
         if not os.access(nvcc, os.X_OK):
             raise ToolchainError.saying(
                 "CUDA_HOME={folder} holds no bin/nvcc: unset it or correct it", folder=home
             )
         yield "CUDA_HOME", nvcc
-    found = shutil.which("nvcc")
-    if found:
+    if found := shutil.which("nvcc"):
         yield "PATH", Path(found)
     for folder in wheel_folders():
         nvcc = folder / "bin" / "nvcc"
@@ -201,13 +195,7 @@ def _cutlass_include() -> Path | None:
 
 # --- trial -------------------------------------------------------------------------------------
 
-_PROGRAM = """\
-#include <cstddef>
-#include <vector>
-#include <cuda_runtime.h>
-__global__ void kernel(float* x) { *x = 1; }
-void launch(const std::vector<float*>& x) { kernel<<<1, 1>>>(x[0]); }
-"""
+_PROGRAM = Path(__file__).with_name("trial.cu")
 _TIME_S = 120.0  # wall; it takes a second or two
 _WORDS = 110  # characters of its complaint
 _WORKS = "works"
@@ -233,11 +221,9 @@ def to_ptx(arch: str) -> str:
 def refusal(nvcc: Path, host_compiler: Path, arch: str) -> str:
     """Why the two do not compile a small program together; "" if they do. The answer is kept in the
     cache folder until one of them changes."""
-    state = [
-        (path.resolve(), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in (nvcc, host_compiler)
-    ]
-    key = hashlib.sha256(f"{state} {_PROGRAM}".encode()).hexdigest()[:16]
+    stats = ((path.resolve(), path.stat()) for path in (nvcc, host_compiler))
+    state = [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+    key = hashlib.sha256(f"{state} {_PROGRAM.read_text()}".encode()).hexdigest()[:16]
     known = cache_folder() / "toolkits" / key
     if known.exists():
         return known.read_text().removeprefix(_WORKS)
@@ -251,12 +237,10 @@ def refusal(nvcc: Path, host_compiler: Path, arch: str) -> str:
 
 def _compile(nvcc: Path, host_compiler: Path, arch: str) -> str:
     with tempfile.TemporaryDirectory() as scratch:
-        source = Path(scratch) / "trial.cu"
-        source.write_text(_PROGRAM)
-        output = f"-o={source.with_suffix('.o')}"
+        output = f"-o={scratch}/trial.o"
         command = [str(nvcc), f"-ccbin={host_compiler}", to_ptx(arch), "-std=c++17", "-c", output]
         try:
-            done = _run([*command, str(source)], _TIME_S)
+            done = _run([*command, str(_PROGRAM)], _TIME_S)
         except (OSError, subprocess.TimeoutExpired):
             return "it does not end"
     if done.returncode == 0:

@@ -15,7 +15,7 @@ from grader.build import Toolchain, find_toolchain
 from grader.cli.console import say
 from grader.labs import Lab
 from grader.problems import ProblemRef
-from grader.run import GpuDevice, VisibleGpu, first_gpu_arch, gpu_names, gpus_of_host, has_driver
+from grader.run import GpuDevice, VisibleGpu, find_driver, first_gpu_arch, gpu_names, gpus_of_host
 from ptxsim.message import Message, phrase, verbatim
 
 
@@ -50,7 +50,7 @@ def _has_cupy() -> bool:
 @contextmanager
 def standby(wanted: str, problem: ProblemRef) -> Iterator[GpuDevice | None]:
     """A GPU whose worker loads its libraries while the command gets ready; None without one."""
-    if wanted == "cpu" or not has_driver() or not _has_cupy():
+    if wanted == "cpu" or not find_driver() or not _has_cupy():
         yield None
         return
     gpu = GpuDevice(problem)

@@ -27,7 +27,7 @@ from grader.cli.new_command import find_starter
 from grader.explain import model_library
 from grader.judge import GradingContext, grade
 from grader.labs import Case, load_lab
-from grader.record import prepare_recorder
+from grader.record import recorder_program
 from grader.report import measurements, sentence
 from grader.run import (
     CALLING,
@@ -119,7 +119,9 @@ def _checks() -> Iterator[MachineCheck]:
     )
     yield _attempt(verbatim("nvcc"), _nvcc, phrase("{command} (installs nvcc)", command=install()))
     yield _attempt(phrase("cache folder"), _cache, phrase("set SGEMM_GRADER_CACHE"))
-    yield _attempt(phrase("recorder"), lambda: _made(prepare_recorder(find_toolchain())), _AGAIN)
+    yield _attempt(
+        phrase("recorder"), lambda: _made(recorder_program(find_toolchain()).compiled()), _AGAIN
+    )
     yield _attempt(
         phrase("simulator"), lambda: _made(load_engine(engine_library().compiled())), _AGAIN
     )

@@ -92,7 +92,7 @@ def explain_speed(
         except base.GraderError as error:
             missing = error.message
     shown = [gpu] if gpu else [each for each in base.gpus.known() if each.name in base.gpus.SHOWN]
-    kernels = {each.name: each for each in build.kernels}
+    kernels = {each.name: each for each in build.info.kernels}
     bounds = (bound(counts, kernels, work, each, loops) for each in shown)
     found = msgspec.structs.replace(
         unexplained(build, work, missing),
@@ -208,7 +208,7 @@ def explanation_key(
     digest = hashlib.sha256()
     tool = toolchain.nvdisasm.stat() if toolchain.nvdisasm else None
     stamp = (tool.st_size, tool.st_mtime_ns) if tool else None
-    digest.update(msgspec.json.encode([build.arch, build.kernels, plan, gpu, stamp]))
+    digest.update(msgspec.json.encode([build.arch, build.info.kernels, plan, gpu, stamp]))
     digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
     ours = (
         path

@@ -22,11 +22,6 @@ from ptxsim.records import Launch, Plan, RefusedCall, Size
 _NAMES, _LONGEST = 5, 80  # kernels that the message names, and characters of each
 
 
-def kernels_launched(plan: Plan) -> int:
-    """Launches of one call; copies and memsets are not kernels."""
-    return sum(isinstance(operation, Launch) for operation in plan.operations)
-
-
 def too_many_kernels(plan: Plan, rules: Rules) -> Rejected | None:
     """RF for a call that launches several kernels where the lab asks for one."""
     kernels = [each.kernel for each in plan.operations if isinstance(each, Launch)]
@@ -37,30 +32,24 @@ def too_many_kernels(plan: Plan, rules: Rules) -> Rejected | None:
         phrase("{name} {times} times", name=name, times=n) if n > 1 else verbatim(name)
         for name, n in times.items()
     ]
-    more = [verbatim("…")] if len(names) > _NAMES else []
-    return Rejected(
-        Verdict.RF,
-        phrase(
-            "one call launches {count} kernels ({names}); this lab asks for one kernel per call "
-            "(rules.kernels)",
-            count=len(kernels),
-            names=listed([*names[:_NAMES], *more]),
-        ),
+    names[_NAMES:] = [verbatim("…")] if len(names) > _NAMES else []
+    words = phrase(
+        "one call launches {count} kernels ({names}); this lab asks for one kernel per call "
+        "(rules.kernels)",
+        count=len(kernels),
+        names=listed(names),
     )
+    return Rejected(Verdict.RF, words)
 
 
 # --- what CUDA refuses ------------------------------------------------------------------------
 
 
 def with_refused_calls(
-    outcomes: Iterable[CaseOutcome],
-    plans: Iterable[Plan | Rejected],
-    architectures: Sequence[str],
+    outcomes: Iterable[CaseOutcome], plans: Iterable[Plan], architectures: Sequence[str]
 ) -> list[CaseOutcome]:
     """The outcomes with a warning for each call that CUDA refuses at their size."""
-    warned = {
-        plan.size: refused_calls(plan, architectures) for plan in plans if isinstance(plan, Plan)
-    }
+    warned = {plan.size: refused_calls(plan, architectures) for plan in plans}
     return [
         msgspec.structs.replace(each, findings=(*each.findings, *warned.get(each.size, ())))
         for each in outcomes
@@ -68,7 +57,6 @@ def with_refused_calls(
 
 
 def refused_calls(plan: Plan, architectures: Sequence[str]) -> tuple[Finding, ...]:
-    """architectures: the lab's."""
     return tuple(
         Finding.at(call.place, Kind.REFUSED_CALL, Severity.WARNING, _refused(call, architectures))
         for call in plan.refused
@@ -91,9 +79,6 @@ def _refused(call: RefusedCall, architectures: Sequence[str]) -> Message:
     )
 
 
-# --- libraries ---------------------------------------------------------------------------------
-
-
 def library_kernels(
     plans: Iterable[Plan], declared: Declarations, problem: Problem
 ) -> tuple[Finding, ...]:
@@ -103,14 +88,10 @@ def library_kernels(
     found = []
     for kernel in sorted(launched):
         origins = declared.origins.get(kernel, ())
-        evidence = problem.from_a_library(identifiers(kernel), origins)
-        if evidence is not None:
-            message = phrase(
-                "{kernel} is a library's kernel: {evidence}",
-                kernel=kernel_name(kernel),
-                evidence=evidence,
-            )
-            found.append(Finding(kind=Kind.LIBRARY, severity=Severity.NOTE, message=message))
+        if (evidence := problem.from_a_library(identifiers(kernel), origins)) is not None:
+            words = phrase("{kernel} is a library's kernel: {evidence}", evidence=evidence)
+            words = words.given(kernel=kernel_name(kernel))
+            found.append(Finding(kind=Kind.LIBRARY, severity=Severity.NOTE, message=words))
     return tuple(found)
 
 
@@ -143,31 +124,21 @@ def _without_impossible(outcome: CaseOutcome, problem: Problem, gpu: GpuInfo) ->
     """Drop a timing that is faster than the GPU can be, or than the host's clock says."""
     messages = []
     least = least_ms(*problem.least(outcome.size), gpu, problem.arithmetic)
-    too_fast = [own.gpu_ms for own, _ in outcome.clocks if not (own.gpu_ms >= least)]
-    if too_fast:
-        messages.append(
-            phrase(
-                "a repetition took {took:.4g} ms; nothing of this size takes less than "
-                "{least:.4g} ms on this GPU",
-                took=too_fast[0],
-                least=least,
-            )
+    if too_fast := [own.gpu_ms for own, _ in outcome.clocks if not (own.gpu_ms >= least)]:
+        words = phrase(
+            "a repetition took {took:.4g} ms; nothing of this size takes less than "
+            "{least:.4g} ms on this GPU"
         )
+        messages.append(words.given(took=too_fast[0], least=least))
     if (unseen := unseen_ms(outcome.clocks)) > 0:
-        messages.append(
-            phrase(
-                "by the host's clock a repetition took {unseen:.4g} ms more than the GPU's events "
-                "say; {baseline}'s repetitions beside it did not",
-                unseen=unseen,
-                baseline=problem.baseline,
-            )
+        words = phrase(
+            "by the host's clock a repetition took {unseen:.4g} ms more than the GPU's events "
+            "say; {baseline}'s repetitions beside it did not"
         )
+        messages.append(words.given(unseen=unseen, baseline=problem.baseline))
     if not messages:
         return outcome
-    found = (
-        Finding(kind=Kind.IMPOSSIBLE_TIME, severity=Severity.ERROR, message=each)
-        for each in messages
-    )
+    found = (Finding.at(None, Kind.IMPOSSIBLE_TIME, Severity.ERROR, each) for each in messages)
     return msgspec.structs.replace(outcome, timing=None, findings=(*outcome.findings, *found))
 
 

@@ -1,8 +1,5 @@
-"""One submission through every stage: folder → ``Result``.
-
-A stage that rejects the student's work raises ``Rejected``; one that fails through the machine's
-fault raises ``MachineError``. Both become a result here, so every graded folder has one.
-"""
+"""One submission through every stage. Whatever a stage raises becomes a result here, too, so every
+graded folder has one."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from grader import base
 from grader.explain import sass, with_host_calls
 from grader.judge import rulings
 from grader.judge.launches import held_to_the_clock
-from grader.judge.program import Code, Explaining, GradingContext, Program, build_program
+from grader.judge.program import Code, Explaining, GradingContext, build_program
 from grader.judge.scoring import measures
 from grader.judge.verdicts import DECIDING, broken_rule
 from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
@@ -76,7 +73,13 @@ def grade(
     with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
-            submission = _load(work, student, context.lab.problem.interface.main)
+            main = context.lab.problem.interface.main
+            if isinstance(work, base.Submission):
+                submission = work
+            elif student is None:
+                submission = load_submission(work, main)
+            else:
+                submission = load_listed(work, student, main)
             contents = submission.contents
             reference = msgspec.structs.replace(
                 reference, sha256=submission.sha256, files=submission.files
@@ -90,12 +93,6 @@ def grade(
             made = rulings.from_failure(failure)
     result = _result(reference, context, made, slurm)
     return Graded(result=result, contents=contents, printed=made.printed)
-
-
-def _load(work: Path | base.Submission, student: str | None, main: str) -> base.Submission:
-    if isinstance(work, base.Submission):
-        return work
-    return load_submission(work, main) if student is None else load_listed(work, student, main)
 
 
 def _result(
@@ -145,9 +142,8 @@ def slurm_job() -> base.SlurmInfo | None:
         return None
     restarts = _variable("SLURM_RESTART_COUNT") or "0"
     if not (restarts.isascii() and restarts.isdecimal()):
-        raise base.MachineError.saying(
-            "SLURM_RESTART_COUNT={restarts}: not a number; unset it", restarts=restarts
-        )
+        words = phrase("SLURM_RESTART_COUNT={restarts}: not a number; unset it")
+        raise base.MachineError(words.given(restarts=restarts))
     return base.SlurmInfo(
         job=job,
         node=_variable("SLURMD_NODENAME") or base.one_line(platform.node()),
@@ -161,9 +157,6 @@ def _variable(name: str) -> str | None:
     """A variable of the environment as UTF-8, which is all that a document can hold."""
     value = os.environ.get(name)
     return None if value is None else base.one_line(value)
-
-
-# --- in the simulator --------------------------------------------------------------------------
 
 
 def grade_in_simulator(
@@ -198,9 +191,6 @@ def grade_in_simulator(
     return msgspec.structs.replace(ruling, explanation=explanation if ruling.explain else None)
 
 
-# --- on a GPU ----------------------------------------------------------------------------------
-
-
 def grade_on_gpu(
     submission: base.Submission,
     context: GradingContext,
@@ -228,13 +218,16 @@ def grade_on_gpu(
         program = build_program(
             submission, context, lab.arch_on(context.gpu_arch), reader, progress
         )
-        code = pool.submit(_disassemble, program)
+        # No code without nvdisasm; ``grade doctor`` says how to install it.
+        there = context.toolchain.nvdisasm is not None
+        code = pool.submit(lambda: program.disassemble() if there else ())
         group = record_group(program, (*lab.correctness, *lab.performance), progress)
         explanations: list[Future[base.Explanation | None]] = []
 
         def explain(info: base.GpuInfo) -> None:
             """Begin beside the measurement, before anyone knows whether the submission is right."""
-            work = Explaining(program, group.plans, base.gpus.of(info), code.result)
+            plans = (case.plan for case in group.planned)
+            work = Explaining(program, plans, base.gpus.of(info), code.result)
             explanations.append(pool.submit(ending.enter_context(work).result, reader, quietly))
 
         on_gpu = partial(_run, gpu=gpu, reader=reader, code=code.result)
@@ -246,9 +239,8 @@ def grade_on_gpu(
         @contextmanager
         def another_worker() -> Iterator[Run]:
             with gpu.successor() as other:
-                progress(
-                    phrase("running on the GPU"), phrase("running the hidden sizes on the GPU")
-                )
+                words = phrase("running the hidden sizes on the GPU")
+                progress(phrase("running on the GPU"), words)
                 yield partial(on_gpu, gpu=other, pace=public.outcomes)
 
         # Two programs that run at the same time can signal to each other through the machine's
@@ -300,7 +292,7 @@ def _run(
 
     def permitted(notes: tuple[base.Finding, ...]) -> tuple[base.Finding, ...]:
         if broken := broken_rule(notes, lab.rules, lab.problem.arithmetic):
-            raise base.Rejected(base.Verdict.RF, broken, notes, program.info)
+            raise base.Rejected(base.Verdict.RF, broken, notes, program.built.info)
         return notes
 
     notes = permitted(reader.tensor_cores(plans))
@@ -332,8 +324,3 @@ def _simulate(
         return grade_in_simulator(submission, quiet, device, quietly)
     except rulings.FATAL as failure:
         return rulings.from_failure(failure)
-
-
-def _disassemble(program: Program) -> tuple[sass.SassFunction, ...]:
-    """Return () without nvdisasm; ``grade doctor`` says how to install it."""
-    return () if program.context.toolchain.nvdisasm is None else program.disassemble()

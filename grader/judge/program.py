@@ -53,8 +53,7 @@ def compile_for(submission: base.Submission, context: GradingContext, arch: str)
         context.toolchain,
         context.sandbox,
         arch=arch,
-        compile_s=context.lab.limits.compile_s,
-        memory_mb=context.lab.limits.memory_mb,
+        limits=context.lab.limits,
     )
 
 
@@ -71,19 +70,6 @@ class Program(Record):
     def root(self) -> str:
         """The folder that source lines refer to."""
         return str(self.submission.folder)
-
-    @property
-    def info(self) -> base.BuildInfo:
-        """The build's part of the result document."""
-        built = self.built
-        return base.BuildInfo(
-            ok=True,
-            command=built.command,
-            log=built.log,
-            seconds=built.seconds,
-            kernels=built.kernels,
-            arch=built.arch,
-        )
 
     def record(
         self, sizes: Sequence[Size], arch: str | None = None, *, located: bool = True
@@ -103,8 +89,7 @@ class Program(Record):
             self.context.toolchain,
             self.context.sandbox,
             declared=self.declared,
-            record_s=lab.limits.record_s,
-            memory_mb=lab.limits.memory_mb,
+            limits=lab.limits,
             target=base.standing_for(arch) if arch else None,
             located=located,
         )
@@ -121,7 +106,7 @@ class Program(Record):
         lab = self.context.lab
         launched = (plan for plan in plans if isinstance(plan, Plan))
         notes = library_kernels(launched, self.declared, lab.problem)
-        if refused := refusal(notes, lab.rules, self.info):
+        if refused := refusal(notes, lab.rules, self.built.info):
             raise refused
         return notes
 
@@ -137,7 +122,6 @@ class Program(Record):
     def explain_at(
         self, plan: Plan, code: Code, simulator: CpuDevice, card: base.Gpu | None
     ) -> base.Explanation:
-        """Explain the speed at the plan's size."""
         problem = self.context.lab.problem
         return explain_speed(self.built, self.root, plan, problem, code, simulator, gpu=card)
 

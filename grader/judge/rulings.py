@@ -94,9 +94,7 @@ def conclude(
     times; None in the simulator.
     """
     own, rules, findings = public.verdict, lab.rules, public.findings
-    every = (
-        own if hidden is None or hidden.verdict is None else verdicts.worst([own, hidden.verdict])
-    )
+    every = verdicts.worst([own, hidden.verdict]) if hidden and hidden.verdict else own
     verdict, against = every, False
     if simulated is not None:
         against = simulated.verdict not in _NOTHING_AGAINST
@@ -157,9 +155,6 @@ def _worth_telling(
     return tuple(finding for finding in findings if finding.kind is not idle)
 
 
-# --- bounds --------------------------------------------------------------------------------------
-
-
 def refute(
     why: base.Explanation,
     cases: Sequence[base.CaseResult],
@@ -174,9 +169,8 @@ def refute(
         if case.size == why.size and case.timing and case.timing.runs
     ]
     for bound in why.bounds:
-        if not bound.most or not card or bound.gpu != card.name:
-            continue
-        if all(speed <= bound.most.speed for speed in speeds):
+        beyond = [speed for speed in speeds if bound.most and not (speed <= bound.most.speed)]
+        if not bound.most or not card or bound.gpu != card.name or not beyond:
             continue
         words = phrase(
             "{speed:.4g} {unit} were measured at {size}, and the model's bound says at most "

@@ -14,9 +14,9 @@ those of the end.
 from __future__ import annotations
 
 import difflib
-import itertools
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from grader import base
 from grader.labs import Case, Lab, Scoring
@@ -27,7 +27,6 @@ from ptxsim.records import Record
 
 
 def points_at(pieces: Sequence[base.Piece], position: float) -> float:
-    """The points of a position."""
     for piece in pieces:
         along = (position - piece.start) / (piece.end - piece.start)
         if along < 0:
@@ -76,7 +75,7 @@ def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
     if scoring.measure == "ms":
         return {case.id: _in_milliseconds(scoring, case, lab.problem, gpu) for case in lab.timed}
     assert scoring.rung is not None
-    pieces = _pieces(scoring, _ratios(scoring))
+    pieces = _pieces(scoring)
     return {
         case.id: Yardstick(
             pieces=pieces,
@@ -90,9 +89,8 @@ def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
 
 def beside_the_baseline(scoring: Scoring) -> Yardstick:
     """That of the ratio to the baseline, which is the same at every size and on every GPU."""
-    if scoring.policy == "curve":
-        return Yardstick(pieces=_pieces(scoring, _ratios(scoring)))
-    return Yardstick(pieces=_short_form(scoring))
+    curve = scoring.policy == "curve"
+    return Yardstick(pieces=_pieces(scoring) if curve else _short_form(scoring))
 
 
 def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -> Yardstick:
@@ -110,24 +108,12 @@ def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -
     )
 
 
-def _ratios(scoring: Scoring) -> Sequence[float]:
-    return (scoring.start.at, *(piece.to or 0.0 for piece in scoring.pieces))
-
-
-def _pieces(scoring: Scoring, at: Sequence[float]) -> tuple[base.Piece, ...]:
+def _pieces(scoring: Scoring, at: Sequence[float] = ()) -> tuple[base.Piece, ...]:
+    """at: where they begin and end, if these are no ratios."""
+    at = at or (scoring.start.at, *(piece.to or 0.0 for piece in scoring.pieces))
     points = (scoring.start.points, *(piece.points for piece in scoring.pieces))
-    return tuple(
-        base.Piece(
-            name=piece.name,
-            shape=piece.shape,
-            rate=piece.rate or 0.0,
-            start=at[i],
-            end=at[i + 1],
-            low=points[i],
-            high=points[i + 1],
-        )
-        for i, piece in enumerate(scoring.pieces)
-    )
+    kinds = [(each.name, each.shape, each.rate or 0.0) for each in scoring.pieces]
+    return _between(list(zip(at, points, strict=False)), kinds)
 
 
 def _short_form(scoring: Scoring) -> tuple[base.Piece, ...]:
@@ -137,18 +123,20 @@ def _short_form(scoring: Scoring) -> tuple[base.Piece, ...]:
     else:
         marks = sorted((each.ratio, each.score) for each in scoring.checkpoints)
     log = scoring.policy == "log"
+    # ln(x / start) / ln(end / start), written over u
+    rates = [end / start - 1 if log else 0.0 for (start, _), (end, _) in pairwise(marks)]
+    return _between(marks, [("", "log" if log else "linear", rate) for rate in rates])
+
+
+def _between(
+    marks: Sequence[tuple[float, float]], kinds: Sequence[tuple[str, base.Shape, float]]
+) -> tuple[base.Piece, ...]:
+    """marks: position and points. kinds: name, shape and rate of the piece between two of them."""
     return tuple(
-        base.Piece(
-            name="",
-            shape="log" if log else "linear",
-            # ln(x / start) / ln(end / start), written over u
-            rate=end / start - 1 if log else 0.0,
-            start=start,
-            end=end,
-            low=low,
-            high=high,
+        base.Piece(name=name, shape=shape, rate=rate, start=start, end=end, low=low, high=high)
+        for (name, shape, rate), ((start, low), (end, high)) in zip(
+            kinds, pairwise(marks), strict=True
         )
-        for (start, low), (end, high) in itertools.pairwise(marks)
     )
 
 
@@ -222,19 +210,15 @@ def _rung_ratio(
     here = [each for each in alike if each.gpu and each.gpu.name == gpu]
     if not here:
         known = ", ".join(dict.fromkeys(each.gpu.name for each in alike if each.gpu))
-        missing = (
-            phrase(
-                "scoring.rung: no ladder was measured on {gpu}, only on {known}; measure one there "
-                "with: grade ladder",
-                known=known,
-            )
-            if known
-            else phrase(
-                "scoring.rung: no ladder was measured on {gpu}; measure one there with: grade "
-                "ladder"
-            )
+        missing = phrase(
+            "scoring.rung: no ladder was measured on {gpu}; measure one there with: grade ladder"
         )
-        raise base.LabError(missing.given(gpu=gpu))
+        if known:
+            missing = phrase(
+                "scoring.rung: no ladder was measured on {gpu}, only on {known}; measure one there "
+                "with: grade ladder"
+            )
+        raise base.LabError(missing.given(gpu=gpu, known=known))
     steps = [step for ladder in here for step in ladder.steps if step.rung.name == rung]
     if not steps:
         names = [step.rung.name for step in here[0].steps]

@@ -14,9 +14,12 @@ from grader.run import CaseOutcome
 from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.message import NOTHING, Message, phrase
 
-_ILLEGAL = frozenset({Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP})
-_STUCK = frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK})
-_WEIGHTIEST = (frozenset({Kind.IMPOSSIBLE_TIME}), _ILLEGAL, _STUCK)  # then all others
+# Kinds of errors that are RF, RE and TLE; then all others.
+_WEIGHTIEST = (
+    frozenset({Kind.IMPOSSIBLE_TIME}),
+    frozenset({Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP}),
+    frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK}),
+)
 _WHY_IT_COUNTS = {
     Kind.RACE: phrase("on a GPU they depend on timing"),
     Kind.UNINITIALIZED_READ: phrase("they depend on what memory held before"),
@@ -50,24 +53,33 @@ def judge_cases(
     late: Message | None = None  # why no later case counts
     crash: Message | None = None  # why no later case could run
     for case in cases:
-        outcome = by_id.get(case.id)
+        outcome, size = by_id.get(case.id), str(case.size)
+        ruling: tuple[Verdict | None, Message]
         if late:
-            results.append(_result(case, problem, None, late))
+            ruling, outcome = (None, late), None
         elif outcome:
             ruling = judge_case(outcome, rules, problem.arithmetic)
-            results.append(_result(case, problem, *ruling, outcome))
             if outcome.stopped == "time" or outcome.refused is Verdict.TLE:
-                late = phrase("not run: {size} did not end in time", size=str(case.size))
+                late = phrase("not run: {size} did not end in time", size=size)
             if outcome.stopped == "crash":
-                crash = phrase("not run: {size} ended with a runtime error", size=str(case.size))
+                crash = phrase("not run: {size} ended with a runtime error", size=size)
         elif crash:
-            results.append(_result(case, problem, None, crash))
+            ruling = None, crash
         else:
-            late = phrase(
-                "not run: at {size} the time for all sizes was used up", size=str(case.size)
+            late = phrase("not run: at {size} the time for all sizes was used up", size=size)
+            ruling = Verdict.TLE, phrase("the time for all sizes is used up")
+        results.append(
+            CaseResult(
+                id=case.id,
+                size=case.size.dims,
+                amount=problem.amount(case.size),
+                verdict=ruling[0],
+                message=ruling[1],
+                seconds=outcome.seconds if outcome else None,
+                error=outcome.error if outcome else None,
+                timing=outcome.timing if outcome else None,
             )
-            words = phrase("the time for all sizes is used up")
-            results.append(_result(case, problem, Verdict.TLE, words))
+        )
     return tuple(results)
 
 
@@ -84,23 +96,22 @@ def judge_case(
     if outcome.refused:
         return outcome.refused, outcome.message
     errors = [f for f in outcome.findings if f.severity is Severity.ERROR]
-    impossible = [f for f in errors if f.kind is Kind.IMPOSSIBLE_TIME]
+    impossible, illegal, stuck = (
+        next((f for f in errors if f.kind in kinds), None) for kinds in _WEIGHTIEST
+    )
     if impossible:
-        return Verdict.RF, impossible[0].message
-    illegal = [f for f in errors if f.kind in _ILLEGAL]
+        return Verdict.RF, impossible.message
     if illegal:
-        return Verdict.RE, _place(illegal[0])
+        return Verdict.RE, _place(illegal)
     if outcome.stopped == "crash":
         return Verdict.RE, outcome.message
-    stuck = [f for f in errors if f.kind in _STUCK]
     if outcome.stopped:
         limit = outcome.message or _LIMITS[outcome.stopped]
-        place = next(iter(stuck or errors), None)
-        if place:
+        if place := stuck or next(iter(errors), None):
             limit = phrase("{place}: {limit}", place=_place(place), limit=limit)
         return Verdict.TLE, limit
     if stuck:
-        return Verdict.TLE, _place(stuck[0])
+        return Verdict.TLE, _place(stuck)
     if outcome.error and outcome.error.wrong:
         refused = [f for f in outcome.findings if f.kind is Kind.REFUSED_CALL]
         cause = next(iter(errors or refused), None)
@@ -174,49 +185,21 @@ def merge_findings(outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
             place = (finding.file, finding.line) if finding.file else (finding.message,)
             key = (finding.kind, finding.severity, *place)
             first = merged.get(key)
-            merged[key] = (
-                msgspec.structs.replace(first, count=first.count + finding.count)
-                if first
-                else finding
-            )
+            count = finding.count + (first.count if first else 0)
+            merged[key] = msgspec.structs.replace(first or finding, count=count)
     order = list(Severity)
     return tuple(sorted(merged.values(), key=lambda finding: order.index(finding.severity)))
 
 
 def line_counts(outcomes: Sequence[CaseOutcome], problem: Problem) -> tuple[LineCount, ...]:
     """The counts of the largest case that finished."""
-    complete = [outcome for outcome in outcomes if outcome.error]
-    if not complete:
-        return ()
-    return max(complete, key=lambda outcome: problem.amount(outcome.size)).lines
-
-
-def _result(
-    case: Case,
-    problem: Problem,
-    verdict: Verdict | None,
-    message: Message,
-    outcome: CaseOutcome | None = None,
-) -> CaseResult:
-    """outcome: None if the case was not run."""
-    outcome = outcome or CaseOutcome(id=case.id, size=case.size)
-    return CaseResult(
-        id=case.id,
-        size=case.size.dims,
-        amount=problem.amount(case.size),
-        verdict=verdict,
-        message=message,
-        seconds=outcome.seconds,
-        error=outcome.error,
-        timing=outcome.timing,
-    )
+    complete = (outcome for outcome in outcomes if outcome.error)
+    largest = max(complete, key=lambda outcome: problem.amount(outcome.size), default=None)
+    return largest.lines if largest else ()
 
 
 def _place(finding: Finding) -> Message:
     if finding.file is None or finding.line is None:
         return finding.message
-    return phrase(
-        "{kind} at {place}",
-        kind=kind_words(finding.kind),
-        place=f"{finding.file}:{finding.line}",
-    )
+    place = f"{finding.file}:{finding.line}"
+    return phrase("{kind} at {place}", kind=kind_words(finding.kind), place=place)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 import msgspec
 
 from grader import base
-from grader.judge.launches import kernels_launched, refused_calls, with_refused_calls
+from grader.judge.launches import refused_calls, with_refused_calls
 from grader.judge.program import Program
 from grader.judge.rulings import Ruling, from_failure, reduced, rule
 from grader.judge.scoring import Yardsticks
@@ -30,30 +30,11 @@ class Group(Record):
 
     program: Program
     cases: tuple[Case, ...]  # in increasing order: one that takes too long costs only larger ones
-    plans: tuple[
-        Plan | base.Rejected, ...
-    ]  # of the cases; fewer after an endless loop in host code
+    planned: tuple[PlannedCase, ...]  # those that can run
+    refusals: tuple[CaseOutcome, ...]  # of those that the recorder or the lab's rules rejected
     larger: tuple[tuple[Size, Plan | base.Rejected], ...]  # sizes that only a GPU runs
     notes: tuple[base.Finding, ...]  # on library kernels
     located: bool  # whether source lines are noted
-
-    @property
-    def planned(self) -> tuple[PlannedCase, ...]:
-        """The cases that can run."""
-        return tuple(
-            PlannedCase(id=case.id, plan=plan)
-            for case, plan in zip(self.cases, self.plans, strict=False)
-            if isinstance(plan, Plan)
-        )
-
-    @property
-    def refusals(self) -> tuple[CaseOutcome, ...]:
-        """The outcomes of the cases that the recorder or the lab's rules rejected."""
-        return tuple(
-            refused(case.id, case.size, plan)
-            for case, plan in zip(self.cases, self.plans, strict=False)
-            if isinstance(plan, base.Rejected)
-        )
 
 
 Ran = tuple[Sequence[CaseOutcome], Sequence[base.Finding]]  # of what is planned; notes on its code
@@ -75,20 +56,20 @@ def record_group(
     """
     ordered = tuple(sorted(cases, key=lambda case: program.context.lab.problem.amount(case.size)))
     sizes = [case.size for case in (*ordered, *larger)]
-    progress(
-        phrase("recording the launches"),
-        counted(
-            "recording the launches for {count} size",
-            "recording the launches for {count} sizes",
-            len(sizes),
-        ),
+    words = counted(
+        "recording the launches for {count} size",
+        "recording the launches for {count} sizes",
+        len(sizes),
     )
+    progress(phrase("recording the launches"), words)
     plans = program.record(sizes, located=located)
-    count = len(ordered)
+    # There are fewer after an endless loop in host code.
+    own, count = list(zip(ordered, plans, strict=False)), len(ordered)
     return Group(
         program=program,
         cases=ordered,
-        plans=plans[:count],
+        planned=tuple(PlannedCase(id=c.id, plan=p) for c, p in own if isinstance(p, Plan)),
+        refusals=tuple(refused(c.id, c.size, p) for c, p in own if isinstance(p, base.Rejected)),
         larger=tuple(zip(sizes[count:], plans[count:], strict=False)),
         notes=program.note_libraries(plans),
         located=located,
@@ -104,24 +85,27 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
     """
     lab = group.program.context.lab
     outcomes, notes = run(group, progress)
-    outcomes = with_refused_calls((*group.refusals, *outcomes), group.plans, lab.architectures)
+    plans = [case.plan for case in group.planned]
+    outcomes = with_refused_calls((*group.refusals, *outcomes), plans, lab.architectures)
     notes = (*notes, *group.notes, *_warn_of_larger(group, outcomes))
     ruling = rule(group.cases, outcomes, lab, notes)
-    fault = None
-    if ruling.verdict is base.Verdict.AC:
-        fault = _first_unlaunchable(group) or _first_overrun(group, simulator, progress)
-    if fault is not None:
+    if ruling.verdict is base.Verdict.AC and (
+        fault := _first_unlaunchable(group) or _first_overrun(group, simulator, progress)
+    ):
         verdict, findings = fault.verdict, (*fault.findings, *ruling.findings)
         ruling = msgspec.structs.replace(
             ruling, verdict=verdict, error=fault.message, findings=findings
         )
-    kernels = {each.size: kernels_launched(each) for each in group.plans if isinstance(each, Plan)}
+    kernels = {  # copies and memsets are none
+        each.size: sum(isinstance(operation, Launch) for operation in each.operations)
+        for each in plans
+    }
     cases = tuple(
         msgspec.structs.replace(case, kernels=kernels.get(Size(dims=case.size)))
         for case in ruling.cases
     )
     return msgspec.structs.replace(
-        ruling, build=group.program.info, cases=cases, launches=_launches(group)
+        ruling, build=group.program.built.info, cases=cases, launches=_launches(group)
     )
 
 
@@ -130,17 +114,14 @@ def _launches(group: Group) -> tuple[base.KernelLaunch, ...]:
     plans, problem = (case.plan for case in group.planned), group.program.context.lab.problem
     largest = max(plans, key=lambda plan: problem.amount(plan.size), default=None)
     shapes = Counter(
-        (operation.kernel, operation.grid, operation.block, operation.shared_bytes)
-        for operation in (largest.operations if largest else ())
-        if isinstance(operation, Launch)
+        (o.kernel, o.grid, o.block, o.shared_bytes)
+        for o in (largest.operations if largest else ())
+        if isinstance(o, Launch)
     )
     return tuple(
         base.KernelLaunch(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)
         for (kernel, grid, block, shared), times in shapes.items()
     )
-
-
-# --- hidden sizes ------------------------------------------------------------------------------
 
 
 def grade_hidden(

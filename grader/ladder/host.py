@@ -12,12 +12,11 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from grader.base import MachineError, Rejected, Submission, answer_of, compile_native, gpus
+from grader.base import MachineError, Native, Rejected, Submission, answer_of, gpus
 from grader.judge import GradingContext, prepare
 from grader.results import Ceiling, HostLoop, HostRun
 
 EDGE = 1024  # of the product; larger ones reveal no more about a CPU and take minutes
-_FLAGS = ("-O3",)
 _SECONDS = 60
 _LINE = re.compile(r"\s*(?P<name>\S.*?)\s*:?\s+(?P<rate>\d+(?:\.\d+)?)\s*GFLOPS.*")
 
@@ -30,9 +29,9 @@ def run_host(reference: Path) -> HostRun | None:
     source = reference / "00_host" / "host.cpp"
     if not source.is_file():
         return None
-    program = compile_native("host", [source], shared=False, flags=_FLAGS)
+    program = Native(name="host", sources=(source,), shared=False, flags=("-O3",))
     try:
-        done = answer_of([program, str(EDGE)], timeout=_SECONDS)
+        done = answer_of([program.compiled(), str(EDGE)], timeout=_SECONDS)
         done.check_returncode()
     except (subprocess.SubprocessError, OSError) as error:
         raise MachineError.saying("{source}: {why}", source=str(source), why=str(error)) from None
@@ -49,14 +48,11 @@ def run_host(reference: Path) -> HostRun | None:
 
 
 def _cpu() -> str:
-    """The processor's name."""
     for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
 
-
-# --- ceilings ----------------------------------------------------------------------------------
 
 _UNTIMED = ("A100 80GB PCIe", "RTX 2080 Ti")  # the lab's own; a course has one of them
 

@@ -107,9 +107,6 @@ def gflops(loop: HostLoop) -> str:
     return f"{loop.gflops:.3g} GFLOPS"
 
 
-# --- HTML -------------------------------------------------------------------------------------
-
-
 def html(ladder: Ladder, language: Language = ENGLISH) -> str:
     """A self-contained page that works without scripts."""
     largest = ladder.sizes[-1] if ladder.sizes else None
@@ -183,40 +180,44 @@ def _series(index: int) -> str:
     return f"series series{index % _COLOURS}{hollow}"
 
 
-class _Columns:
-    """Positions from left to right: the CPU if present, the rungs, the baseline if present."""
+class _Plot:
+    """Lines over the rungs, one for each size. beside: with the CPU, if it was timed, on their left
+    and the baseline on their right."""
 
-    def __init__(self, ladder: Ladder, language: Language, *, cpu: bool, baseline: bool) -> None:
-        self.cpu = _LEFT + _CPU / 2
-        self.baseline = _RIGHT - _BASELINE / 2
-        self._first = _LEFT + (_CPU if cpu else 0)
-        self._pitch = (_RIGHT - (_BASELINE if baseline else 0) - self._first) / len(ladder.steps)
-        every = math.ceil(_NUMBER / self._pitch)  # labels do not touch
-        self.labels = [
-            _below(self.rung(index), str(step.rung.number))
-            for index, step in enumerate(ladder.steps)
-            if index % every == 0
-        ]
-        self.labels += [_below(self.cpu, "CPU")] if cpu else []
-        self.labels += [_below(self.baseline, ladder.problem.baseline)] if baseline else []
-        rung = language(phrase("rung"))
-        self.labels.append(
-            drawing.text((_LEFT + _RIGHT) / 2, _BOTTOM + 38, rung, "small", "middle")
-        )
+    def __init__(self, ladder: Ladder, language: Language, *, beside: bool) -> None:
+        self._ladder, self._language = ladder, language
+        self.cpu, self.baseline = _LEFT + _CPU / 2, _RIGHT - _BASELINE / 2
+        cpu = beside and ladder.host is not None
+        first, end = _LEFT + (_CPU if cpu else 0), _RIGHT - (_BASELINE if beside else 0)
+        pitch = (end - first) / len(ladder.steps)
+        self._rungs = [first + (index + 0.5) * pitch for index in range(len(ladder.steps))]
+        every = math.ceil(_NUMBER / pitch)  # labels do not touch
+        numbers = (str(step.rung.number) for step in ladder.steps)
+        labels = list(zip(self._rungs, numbers, strict=True))[::every]
+        labels += [(self.cpu, "CPU")] if cpu else []
+        labels += [(self.baseline, ladder.problem.baseline)] if beside else []
+        self.parts = [drawing.text(x, _BOTTOM + 18, each, "small", "middle") for x, each in labels]
+        rung, middle = language(phrase("rung")), (_LEFT + _RIGHT) / 2
+        self.parts.append(drawing.text(middle, _BOTTOM + 38, rung, "small", "middle"))
 
-    def rung(self, index: int) -> float:
-        return self._first + (index + 0.5) * self._pitch
-
-    def curve(self, ladder: Ladder, size: int, y: Callable[[Speed], float]) -> Iterator[Markup]:
-        """A line over the rungs timed at a size, given by its index, with a mark for each."""
-        speeds = (step.at(ladder.sizes[size]) for step in ladder.steps)
-        points = [(self.rung(index), y(speed)) for index, speed in enumerate(speeds) if speed]
-        yield drawing.polyline(points, _series(size))
-        yield from (drawing.dot(x, y, _series(size), 3) for x, y in points)
-
-
-def _below(x: float, words: str) -> Markup:
-    return drawing.text(x, _BOTTOM + 18, words, "small", "middle")
+    def drawn(
+        self, title: Message, height: Callable[[Speed], float], words: Callable[[Speed], str]
+    ) -> Markup:
+        """The picture with its lines, described by where each of them begins and ends:
+        ``1024: 01_naive 0.32 TFLOPS … 32_dispatch 35``."""
+        described = []
+        for i, size in enumerate(self._ladder.sizes):
+            timed = [
+                (x, step.rung.name, speed)
+                for x, step in zip(self._rungs, self._ladder.steps, strict=True)
+                if (speed := step.at(size))
+            ]
+            points = [(x, height(speed)) for x, _, speed in timed]
+            self.parts.append(drawing.polyline(points, _series(i)))
+            self.parts += (drawing.dot(x, y, _series(i), 3) for x, y in points)
+            ends = (f"{name} {words(speed)}" for _, name, speed in (timed[0], timed[-1]))
+            described.append(f"{size_name(size)}: {' … '.join(ends)}")
+        return drawing.svg(_BOTTOM + 46, self.parts, self._language(title), "; ".join(described))
 
 
 def climb(ladder: Ladder, language: Language) -> Markup:
@@ -226,27 +227,22 @@ def climb(ladder: Ladder, language: Language) -> Markup:
     rates += [rate for size in ladder.sizes if (rate := ladder.baseline(size))]
     low = math.floor(math.log10(min([*rates, cpu] if cpu else rates)))
     high = math.log10(max(rates)) + 0.1
-    columns = _Columns(ladder, language, cpu=cpu is not None, baseline=True)
+    plot, unit = _Plot(ladder, language, beside=True), ladder.problem.unit
 
     def y(rate: float) -> float:
         return _BOTTOM - (math.log10(rate) - low) / (high - low) * (_BOTTOM - _TOP)
 
-    parts = [*columns.labels, drawing.text(_LEFT + 4, _TOP, ladder.problem.unit, "small")]
+    plot.parts.append(drawing.text(_LEFT + 4, _TOP, unit, "small"))
     for exponent in range(low, math.floor(high) + 1):
-        parts += drawing.level(_LEFT, _RIGHT, y(10.0**exponent), f"{10.0**exponent:g}")
+        plot.parts += drawing.level(_LEFT, _RIGHT, y(10.0**exponent), f"{10.0**exponent:g}")
     if cpu:
-        parts.append(drawing.dot(columns.cpu, y(cpu), "host", 3))
+        plot.parts.append(drawing.dot(plot.cpu, y(cpu), "host", 3))
     for i, size in enumerate(ladder.sizes):
-        parts += columns.curve(ladder, i, lambda speed: y(speed.rate))
         if rate := ladder.baseline(size):
-            parts.append(drawing.dot(columns.baseline, y(rate), _series(i), 3))
-    unit, words = (
-        ladder.problem.unit,
-        phrase("{unit} of every rung at every size, and of {baseline}"),
-    )
-    title = language(words.given(unit=unit, baseline=ladder.problem.baseline))
-    described = _ends(ladder, lambda speed: f"{speed.rate:.3g} {unit}")
-    return drawing.svg(_BOTTOM + 46, parts, title, described)
+            plot.parts.append(drawing.dot(plot.baseline, y(rate), _series(i), 3))
+    title = phrase("{unit} of every rung at every size, and of {baseline}", unit=unit)
+    title = title.given(baseline=ladder.problem.baseline)
+    return plot.drawn(title, lambda speed: y(speed.rate), lambda speed: f"{speed.rate:.3g} {unit}")
 
 
 def share(ladder: Ladder, language: Language) -> Markup | None:
@@ -255,32 +251,19 @@ def share(ladder: Ladder, language: Language) -> Markup | None:
     if not ratios:
         return None
     high = max(1.05, *ratios) * 1.03
-    columns = _Columns(ladder, language, cpu=False, baseline=False)
+    plot, baseline = _Plot(ladder, language, beside=False), ladder.problem.baseline
 
     def y(ratio: float) -> float:
         return _BOTTOM - ratio / high * (_BOTTOM - _TOP)
 
-    parts = list(columns.labels)
     for percent in range(0, int(100 * high) + 1, 20):
-        parts += drawing.level(_LEFT, _RIGHT, y(percent / 100), f"{percent} %")
-    parts.append(drawing.line(_LEFT, y(1), _RIGHT, y(1), "roof"))
-    parts.append(drawing.text(_LEFT + 4, y(1) - 5, ladder.problem.baseline, "small"))
-    for i, _size in enumerate(ladder.sizes):
-        parts += columns.curve(ladder, i, lambda speed: y(speed.ratio))
-    words = phrase("Share of {baseline}'s speed of every rung at every size")
-    title = language(words.given(baseline=ladder.problem.baseline))
-    described = _ends(ladder, lambda speed: f"{100 * speed.ratio:.1f} %")
-    return drawing.svg(_BOTTOM + 46, parts, title, described)
-
-
-def _ends(ladder: Ladder, words: Callable[[Speed], str]) -> str:
-    """Where each size's line begins and ends: ``1024: 01_naive 0.32 TFLOPS … 32_dispatch 35``."""
-    lines = []
-    for size in ladder.sizes:
-        timed = [(step.rung.name, speed) for step in ladder.steps if (speed := step.at(size))]
-        ends = (f"{name} {words(speed)}" for name, speed in (timed[0], timed[-1]))
-        lines.append(f"{size_name(size)}: {' … '.join(ends)}")
-    return "; ".join(lines)
+        plot.parts += drawing.level(_LEFT, _RIGHT, y(percent / 100), f"{percent} %")
+    plot.parts.append(drawing.line(_LEFT, y(1), _RIGHT, y(1), "roof"))
+    plot.parts.append(drawing.text(_LEFT + 4, y(1) - 5, baseline, "small"))
+    title = phrase("Share of {baseline}'s speed of every rung at every size", baseline=baseline)
+    return plot.drawn(
+        title, lambda speed: y(speed.ratio), lambda speed: f"{100 * speed.ratio:.1f} %"
+    )
 
 
 def speeds(ladder: Ladder, size: Dims, peak: float | None, language: Language) -> Markup:
@@ -304,9 +287,8 @@ def _rows(
             words = f"{speed.rate:.4g}, {100 * speed.ratio:.1f} %"
         yield drawing.Bar(name=name, value=speed.rate if speed else 0, words=words, kind="own")
     if base := ladder.baseline(size):
-        yield drawing.Bar(
-            name=ladder.problem.baseline, value=base, words=f"{base:.4g}", kind="base"
-        )
+        name = ladder.problem.baseline
+        yield drawing.Bar(name=name, value=base, words=f"{base:.4g}", kind="base")
     if peak:
         name = language(_PEAKS[ladder.problem.counts])
         yield drawing.Bar(name=name, value=peak, words=f"{peak:.4g}", kind="peak")

@@ -91,19 +91,16 @@ def assembled(
     """The plan of three calls; ``variables`` are the build's __device__ variables, ``entries`` its
     kernels. The recorder may have been deceived: nothing here relies on an index."""
     first, second, third = recorded.calls
-    made = {
-        operation.allocation: (call, place)
-        for call, operations in enumerate(recorded.calls)
-        for place, operation in enumerate(o for o in operations if isinstance(o, records.Allocate))
-    }
-    same = _Comparison(recorded.allocations, made, entries)
-    calls_differ = same.difference(second, third, 1)
+    calls = _Comparison(recorded, entries)
+    calls_differ = calls.difference(1)
+    made = {o.allocation for o in first if isinstance(o, records.Allocate)}
+    freed = {o.allocation for o in first if isinstance(o, records.Free)}
     operations, setup = first, Operations()
     end = _first_made(second)  # of the allocations that the plan needs
     if calls_differ:
         wait = (records.Synchronise(),) if any(each.after is not None for each in second) else ()
         operations, setup, end = third, (*first, *wait, *second), None
-    elif variables or _left(first) or same.difference(first, second, 0):
+    elif variables or made - freed or calls.difference(0):
         operations, setup, end = second, first, _first_made(third)
     return records.Plan(
         size=given.size,
@@ -122,31 +119,22 @@ def _first_made(operations: Operations) -> int | None:
     return next((max(o.allocation, 0) for o in operations if isinstance(o, records.Allocate)), None)
 
 
-def _left(operations: Operations) -> set[int]:
-    """The allocations that a call makes and does not free."""
-    made = {o.allocation for o in operations if isinstance(o, records.Allocate)}
-    return made - {o.allocation for o in operations if isinstance(o, records.Free)}
-
-
 class _Comparison:
-    """made: of each allocation the call that made it, and which of that call's it is."""
-
-    def __init__(
-        self,
-        memory: Sequence[records.Allocation],
-        made: Mapping[int, tuple[int, int]],
-        entries: Mapping[str, Entry],
-    ) -> None:
-        self._memory = memory
-        self._addresses = [each.address for each in memory]
-        self._made = made
+    def __init__(self, recorded: Recorded, entries: Mapping[str, Entry]) -> None:
+        self._calls, self._memory = recorded.calls, recorded.allocations
+        self._addresses = [each.address for each in self._memory]
+        self._made = {  # of each allocation the call that made it, and which of that call's it is
+            o.allocation: (call, place)
+            for call, own in enumerate(self._calls)
+            for place, o in enumerate(o for o in own if isinstance(o, records.Allocate))
+        }
         self._entries = entries
 
-    def difference(self, one: Operations, other: Operations, call: int) -> str:
+    def difference(self, call: int) -> str:
         """How call ``call`` and the next one differ, in a few words; "" when they do not."""
-        before, after = _ORDINALS[call], _ORDINALS[call + 1]
+        (before, one), (after, other) = list(zip(_ORDINALS, self._calls, strict=True))[call:][:2]
         for place, (mine, theirs) in enumerate(zip(one, other, strict=False)):
-            if not self._same(mine, theirs, call):
+            if not self._same(mine, theirs):
                 what = _in_words(mine), _in_words(theirs)
                 how = "with other values" if what[0] == what[1] else f"and then {what[1]}"
                 return f"step {place + 1} of the {before} call is {what[0]}, {how} in the {after}"
@@ -154,7 +142,7 @@ class _Comparison:
             return f"the {before} call has {len(one)} steps and the {after} {len(other)}"
         return ""
 
-    def _same(self, one: records.Operation, other: records.Operation, call: int) -> bool:
+    def _same(self, one: records.Operation, other: records.Operation) -> bool:
         """Whether two operations agree, apart from the lines that they stand in."""
         if type(one) is not type(other):
             return False
@@ -163,11 +151,10 @@ class _Comparison:
         for name in one.__struct_fields__:
             mine, theirs = getattr(one, name), getattr(other, name)
             if name in ("allocation", "source", "target"):
-                same = self._same_place(mine, theirs, call)
+                same = self._same_place(mine, theirs)
             elif name == "pointers":
                 data = "params" if isinstance(one, records.Launch) else "data"
-                values = getattr(one, data), getattr(other, data)
-                same = self._same_bytes(mine, theirs, *values, call)
+                same = self._same_bytes(mine, theirs, getattr(one, data), getattr(other, data))
             else:
                 same = name in ("params", "data", "frames") or mine == theirs
             if not same:
@@ -186,62 +173,52 @@ class _Comparison:
             )
         return msgspec.structs.replace(launch, params=bytes(params), pointers=pointers)
 
-    def _same_bytes(
-        self, ours: Pointers, others: Pointers, mine: bytes, theirs: bytes, call: int
-    ) -> bool:
+    def _same_bytes(self, ours: Pointers, others: Pointers, mine: bytes, theirs: bytes) -> bool:
         """Whether parameters agree, apart from the addresses of corresponding allocations."""
-        if len(ours) != len(others):
-            return False
-        for slot, match in zip(ours, others, strict=True):
-            if (slot.offset, slot.delta) != (match.offset, match.delta):
-                return False
-            if not self._same_place(slot.allocation, match.allocation, call):
-                return False
-        return self._same_but_for_freed(_without(mine, ours), _without(theirs, others), call)
+        return (
+            len(ours) == len(others)
+            and all(
+                (slot.offset, slot.delta) == (match.offset, match.delta)
+                and self._same_place(slot.allocation, match.allocation)
+                for slot, match in zip(ours, others, strict=True)
+            )
+            and self._same_but_for_freed(_without(mine, ours), _without(theirs, others))
+        )
 
-    def _same_but_for_freed(self, mine: bytes, theirs: bytes, call: int) -> bool:
+    def _same_but_for_freed(self, mine: bytes, theirs: bytes) -> bool:
         """Whether bytes agree, apart from addresses in corresponding allocations that were freed:
         the recorder notes no pointers to those."""
-        at, end = 0, min(len(mine), len(theirs))
-        while True:
-            differs = next((i for i in range(at, end) if mine[i] != theirs[i]), None)
-            if differs is None:
-                return len(mine) == len(theirs)
-            starts = range(max(at, differs - _POINTER + 1), differs + 1)
-            found = (
-                at
-                for at in starts
-                if self._same_address(mine[at : at + _POINTER], theirs[at : at + _POINTER], call)
-            )
-            start = next(found, None)
+        at, end = 0, len(mine)
+        if end != len(theirs):
+            return False
+        while (differs := next((i for i in range(at, end) if mine[i] != theirs[i]), end)) < end:
+            starts = range(max(at, differs - _POINTER + 1), min(differs, end - _POINTER) + 1)
+            start = next((each for each in starts if self._same_address(mine, theirs, each)), None)
             if start is None:
                 return False
             at = start + _POINTER
+        return True
 
-    def _same_address(self, mine: bytes, theirs: bytes, call: int) -> bool:
-        """Whether each is an address in its own one of two corresponding allocations."""
-        if min(len(mine), len(theirs)) < _POINTER:
-            return False
-        one, other = self._place(mine), self._place(theirs)
+    def _same_address(self, mine: bytes, theirs: bytes, start: int) -> bool:
+        """Whether an address stands there, in its own one of two corresponding allocations."""
+        one, other = self._place(mine, start), self._place(theirs, start)
         if one is None or other is None or one[1] != other[1]:
             return False
-        return one[0] in self._made and self._same_place(one[0], other[0], call)
+        return one[0] in self._made and self._same_place(one[0], other[0])
 
-    def _place(self, data: bytes) -> tuple[int, int] | None:
+    def _place(self, data: bytes, start: int) -> tuple[int, int] | None:
         """The allocation that an address lies in, and how far from its start."""
-        address = int.from_bytes(data, "little")
+        address = int.from_bytes(data[start : start + _POINTER], "little")
         index = bisect_right(self._addresses, address) - 1
         delta = address - self._addresses[index] if index >= 0 else -1
         return (index, delta) if 0 <= delta <= self._memory[index].size else None
 
-    def _same_place(self, one: int, other: int, call: int) -> bool:
+    def _same_place(self, one: int, other: int) -> bool:
         """Whether two calls mean the same allocation, or each the same one of its own."""
         if one == other:
             return True
-        if one not in self._made or other not in self._made:
-            return False
-        (mine, place), (theirs, match) = self._made[one], self._made[other]
-        return place == match and call - mine == call + 1 - theirs
+        call, place = self._made.get(one, (None, 0))
+        return call is not None and self._made.get(other) == (call + 1, place)
 
 
 _ORDINALS = ("first", "second", "third")
@@ -250,11 +227,11 @@ _NAME = 4096  # characters of a name that are read: a forged one may have millio
 
 
 def _without(data: bytes, pointers: Pointers) -> bytes:
-    """``data`` without its pointers."""
     blank = bytearray(data)
     for slot in pointers:
         if 0 <= slot.offset < len(blank):
-            blank[slot.offset : slot.offset + 8] = bytes(min(8, len(blank) - slot.offset))
+            end = min(slot.offset + _POINTER, len(blank))
+            blank[slot.offset : end] = bytes(end - slot.offset)
     return bytes(blank)
 
 

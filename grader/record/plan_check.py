@@ -24,6 +24,7 @@ _WORK = (records.Launch, records.Memset, records.Copy)
 _TRANSFERS = (records.Memset, records.Copy, records.SymbolWrite, records.Write, records.Synchronise)
 _POINTER = 8
 _WARP = 32
+_Memory = tuple[records.Allocation, ...]
 
 
 class Known(records.Record):
@@ -55,22 +56,13 @@ def _memory_flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | 
         return "an allocation has an impossible size"
     if tuple(a.address for a in memory) != tuple(calls.addresses(a.size for a in memory)):
         return "an allocation is not where it belongs"
-    last = memory[-1] if memory else None
-    if (
-        last
-        and not last.size <= calls.FIRST_ADDRESS + calls.ARENA_BYTES - calls.STRIDE - last.address
-    ):
+    end = calls.FIRST_ADDRESS + calls.ARENA_BYTES - calls.STRIDE
+    if not all(a.size <= end - a.address for a in memory[-1:]):
         return "an allocation lies beyond the last address"
-    return _names_flaw(plan, given, known)
-
-
-def _names_flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | None:
-    """Whether the allocations are the operands, numbered workspaces and variables of the build."""
-    count = len(given.operands)
-    first, others = plan.allocations[:count], plan.allocations[count:]
-    if [(a.name, a.size, a.symbol) for a in first] != [
-        (each.name, each.bytes, None) for each in given.operands
-    ]:
+    # They are the operands, numbered workspaces and variables of the build.
+    first, others = memory[: len(given.operands)], memory[len(given.operands) :]
+    operands = [(each.name, each.bytes, None) for each in given.operands]
+    if [(a.name, a.size, a.symbol) for a in first] != operands:
         return "the operands are not as they were given"
     workspaces = [a for a in others if a.symbol is None]
     if [a.name for a in workspaces] != [f"workspace {i + 1}" for i in range(len(workspaces))]:
@@ -87,10 +79,8 @@ def _operations_flaw(plan: records.Plan, known: Known) -> str | None:
     if not any(isinstance(each, _WORK) for each in plan.operations):
         return "it has no launch, memset or copy"
     for operations, count in ((plan.operations, 1), (plan.setup, calls.CALLS - 1)):
-        if (
-            sum(isinstance(each, records.Launch) for each in operations)
-            > count * calls.MAX_LAUNCHES
-        ):
+        launches = sum(isinstance(each, records.Launch) for each in operations)
+        if launches > count * calls.MAX_LAUNCHES:
             return "it has too many launches"
         transfers = sum(isinstance(each, _TRANSFERS) for each in operations)
         if transfers > count * calls.MAX_TRANSFERS + count - 1:  # and a wait between two calls
@@ -99,19 +89,16 @@ def _operations_flaw(plan: records.Plan, known: Known) -> str | None:
         orders = ((place, (*(each.after or ()), 0)) for place, each in enumerate(operations))
         if not all(place >= far > near >= 0 for place, o in orders for far, near in pairwise(o)):
             return "an operation comes after what is not before it"
-        if any(_programmatic(each) for each in operations[:1]) or any(
-            _programmatic(each) and not isinstance(before, records.Launch)
-            for before, each in pairwise(operations)
+        if any(
+            isinstance(each, records.Launch)
+            and each.programmatic
+            and not isinstance(before, records.Launch)
+            for before, each in pairwise((None, *operations))
         ):
             return "a programmatic launch follows no other launch"
     operations = (*plan.setup, *plan.operations)
     flaws = (_operation_flaw(each, plan.allocations, known) for each in operations)
-    found = next((words for words in flaws if words is not None), None)
-    return found or _lifetimes_flaw(plan, known)
-
-
-def _programmatic(operation: records.Operation) -> bool:
-    return isinstance(operation, records.Launch) and operation.programmatic
+    return next(filter(None, flaws), None) or _lifetimes_flaw(plan, known)
 
 
 def _lifetimes_flaw(plan: records.Plan, known: Known) -> str | None:
@@ -138,11 +125,7 @@ def _lifetimes_flaw(plan: records.Plan, known: Known) -> str | None:
     return None
 
 
-def _operation_flaw(
-    operation: records.Operation,
-    memory: tuple[records.Allocation, ...],
-    known: Known,
-) -> str | None:
+def _operation_flaw(operation: records.Operation, memory: _Memory, known: Known) -> str | None:
     if operation.place is not None:
         return "it names lines"
     match operation:
@@ -164,7 +147,7 @@ def _operation_flaw(
     return None
 
 
-def _copy_flaw(copy: records.Copy, memory: tuple[records.Allocation, ...]) -> str | None:
+def _copy_flaw(copy: records.Copy, memory: _Memory) -> str | None:
     start, end = copy.source_delta, copy.target_delta
     if copy.size < 1 or not copy.sound:
         return "a copy has impossible rows"
@@ -179,9 +162,7 @@ def _copy_flaw(copy: records.Copy, memory: tuple[records.Allocation, ...]) -> st
     return None
 
 
-def _launch_flaw(
-    launch: records.Launch, memory: tuple[records.Allocation, ...], known: Known
-) -> str | None:
+def _launch_flaw(launch: records.Launch, memory: _Memory, known: Known) -> str | None:
     entry, figures = known.declared.entries.get(launch.kernel), known.figures.get(launch.kernel)
     if entry is None or figures is None:
         return "a kernel is not in the build"
@@ -190,7 +171,7 @@ def _launch_flaw(
     if limit := broken_limit(launch):
         return f"a launch has {limit}"
     sm = known.target.multiprocessor
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    threads = math.prod(launch.block)
     warps = -(-threads // _WARP)
     registers = -(-figures.registers * _WARP // REGISTER_UNIT) * REGISTER_UNIT
     if threads > entry.max_threads or warps * registers > sm.registers:
@@ -218,9 +199,7 @@ def _launch_flaw(
     return _pointers_flaw(launch.pointers, launch.params, memory)
 
 
-def _pointers_flaw(
-    pointers: tuple[records.PointerSlot, ...], data: bytes, memory: tuple[records.Allocation, ...]
-) -> str | None:
+def _pointers_flaw(pointers: calls.Pointers, data: bytes, memory: _Memory) -> str | None:
     free = 0
     for slot in pointers:
         if not (free <= slot.offset and _fits(len(data), slot.offset, _POINTER)):
@@ -243,7 +222,7 @@ def _extent(symbol: str, known: Known) -> int:
     return declared.size if declared else 0
 
 
-def _inside(memory: tuple[records.Allocation, ...], index: int, delta: int, size: int) -> bool:
+def _inside(memory: _Memory, index: int, delta: int, size: int) -> bool:
     """Whether a range that is not empty lies in one allocation."""
     return 0 <= index < len(memory) and size > 0 and _fits(memory[index].size, delta, size)
 

@@ -1,9 +1,8 @@
 """Build → launch plans: runs the host code in the sandbox and records its calls.
 
 The host library is loaded by ``cudart/``, our stand-in for CUDA's runtime, in one process per
-problem size. It calls run_custom three times; ``calls.py`` makes one plan of the calls. The answer
-comes from an untrusted process: it is decoded strictly and checked against the build before
-anything uses it.
+problem size; ``calls.py`` makes one plan of its calls. The answer comes from an untrusted process:
+it is decoded strictly and checked against the build before anything uses it.
 """
 
 from __future__ import annotations
@@ -12,24 +11,28 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Collection, Mapping, Sequence
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from grader import base
 from grader.build import Toolchain
-from grader.labs import with_hint
+from grader.labs import Limits, with_hint
 from grader.problems import Problem, vendor_library
-from grader.record.calls import Given, Recorded, assembled
+from grader.record import refusals
+from grader.record.calls import MAX_REPLY_BYTES, Given, Recorded, assembled, macros
 from grader.record.plan_check import Known, flaw
-from grader.record.recorder_process import Ended, prepare_recorder, run_recorder
 from grader.record.refusals import find_refusal, refusal_sentence, refused
 from grader.sandbox import PATIENCE, ProcessLimits, Sandbox
+from grader.sandbox import seccomp as lockdown
 from ptxsim.findings.finding import Severity
 from ptxsim.frontend.interface import Declarations
 from ptxsim.message import phrase
 from ptxsim.records import Launch, Operation, Place, Plan, Record, Refused, RefusedCall, Size
+from ptxsim.tensor_maps import ENGINE_HEADERS
 
 Traced = TypeVar("Traced", Operation, RefusedCall)
 
@@ -59,46 +62,41 @@ def record_plans(
     sandbox: Sandbox,
     *,
     declared: Declarations,
-    record_s: float,
-    memory_mb: int,
+    limits: Limits,
     target: base.Gpu | None = None,
     located: bool = True,
 ) -> tuple[Plan | base.Rejected, ...]:
     """One plan, or the reason why there is none, for each of ``sizes``.
 
     If host code never returns for a size, the answer ends there.
-    ``declared`` is what the build's PTX declares. ``record_s`` is the time that is charged for one
-    size, for all calls, as meter.py counts it. ``target`` is the GPU that host code is told about;
-    by default one that fits the build's architecture. ``located`` asks for lines: binutils then
-    reads the host library. Raises MachineError when the recorder itself fails.
+    ``declared`` is what the build's PTX declares. ``target`` is the GPU that host code is told
+    about; by default one that fits the build's architecture. ``located`` asks for lines: binutils
+    then reads the host library. Raises MachineError when the recorder itself fails.
     """
     if not sizes:
         return ()
-    recorder = prepare_recorder(toolchain)
     # Kernels that ptxas does not mention have no figures.
     figures = {
         name: base.KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
         for name in declared.entries
-    } | {kernel.name: kernel for kernel in build.kernels}
+    } | {kernel.name: kernel for kernel in build.info.kernels}
     target = target or base.standing_for(build.arch)
     known = Known(declared=declared, figures=figures, target=target)
     given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
-    request = _request(build, known, given, record_s)
+    request = _request(build, known, given, limits.record_s)
     # Of each size the lengths of the vectors, and the other arguments.
     numbers = [(*(each.count for each in one.operands), *one.size.extents) for one in given]
-    ended = run_recorder(
-        recorder,
-        request,
-        [" ".join(map(str, each)) for each in numbers],
-        sandbox,
-        host_library=build.host_library,
-        record_s=record_s,
-        memory_mb=memory_mb,
-    )
+    lines = [" ".join(map(str, each)) for each in numbers]
+    recorder, library = recorder_program(toolchain).compiled(), build.host_library
+    ended = _run_recorder(recorder, library, request, lines, sandbox, limits)
     outcomes = [
-        _outcome(one, each, known, record_s) for one, each in zip(ended, given, strict=False)
+        _outcome(one, each, known, limits.record_s) for one, each in zip(ended, given, strict=False)
     ]
-    frames = {frame for one in outcomes for frame in _frames(one)}
+    traced = [
+        (*one.setup, *one.operations, *one.refused) if isinstance(one, Plan) else (one,)
+        for one in outcomes
+    ]
+    frames = {frame for own in traced for each in own for frame in each.frames}
     places = locate(frames, build, submission, sandbox) if located else {}
     return tuple(
         _completed(one, places, declared)
@@ -108,35 +106,24 @@ def record_plans(
     )
 
 
-def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
-    if isinstance(outcome, Plan):
-        traced = (*outcome.setup, *outcome.operations, *outcome.refused)
-        return [frame for each in traced for frame in each.frames]
-    return outcome.frames
-
-
 def _completed(plan: Plan, places: Mapping[int, Place], declared: Declarations) -> Plan:
     """The plan with the lines of its operations, as far as the recorder asked for them, and with
     the places of its launches' parameters, which the recorder is not asked for."""
 
-    def complete(traced: Sequence[Traced]) -> tuple[Traced, ...]:
-        return tuple(
-            msgspec.structs.replace(
-                each, frames=(), place=_innermost(each.frames, places), **arguments(each)
-            )
-            for each in traced
-        )
-
-    def arguments(each: Operation | RefusedCall) -> dict[str, tuple[int, ...]]:
-        if not isinstance(each, Launch):
-            return {}
-        return {"arguments": tuple(one.offset for one in declared.entries[each.kernel].params)}
+    def complete(traced: Sequence[Traced]) -> Iterator[Traced]:
+        for each in traced:
+            more: dict[str, tuple[int, ...]] = {}
+            if isinstance(each, Launch):
+                params = declared.entries[each.kernel].params
+                more = {"arguments": tuple(one.offset for one in params)}
+            place = _innermost(each.frames, places)
+            yield msgspec.structs.replace(each, frames=(), place=place, **more)
 
     return msgspec.structs.replace(
         plan,
-        setup=complete(plan.setup),
-        operations=complete(plan.operations),
-        refused=complete(plan.refused),
+        setup=tuple(complete(plan.setup)),
+        operations=tuple(complete(plan.operations)),
+        refused=tuple(complete(plan.refused)),
     )
 
 
@@ -216,9 +203,8 @@ def _rejected(
     # A failed call explains a crash, or why nothing was launched.
     if refusal.after and (kind is base.Kind.HOST_CRASH or row.name == "NO_KERNEL"):
         verdict = base.Verdict.RE
-        words = phrase(
-            "{what} after {failure}", what=words, failure=refusal_sentence(refusal.after)
-        )
+        before = refusal_sentence(refusal.after)
+        words = phrase("{what} after {failure}", what=words, failure=before)
     if refusal.call > 1:
         words = phrase(
             "{what}, in call {call} of run_custom for one size", what=words, call=refusal.call
@@ -232,8 +218,6 @@ def _rejected(
         words = with_hint(words, submission)
     return base.Rejected(verdict, words, (finding,))
 
-
-# --- source lines ------------------------------------------------------------------------------
 
 _LAST_ADDRESS = 2**48
 _MAX_FRAMES = 1024
@@ -265,3 +249,100 @@ def locate(
             if name in names:
                 places[frame] = Place(file=name, line=int(place["line"]))
     return places
+
+
+# --- the recorder's process --------------------------------------------------------------------
+
+_SOURCE = Path(__file__).with_name("cudart.cpp")
+_HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
+_HEAD_BYTES = 64  # of a frame, at most
+_ATTEMPTS = 2  # one more if another process kills the recorder, or host code recorded nothing
+_START_S = 5.0  # allowed on top of the sizes' own time
+
+
+class Ended(Record):
+    timed_out: bool  # it used its time
+    starved: bool  # the machine was too busy to give it its time
+    status: int  # as from waitpid
+    reply: bytes
+
+
+def recorder_program(toolchain: Toolchain) -> base.Native:
+    """The recorder, to be compiled with this toolkit's headers."""
+    version = toolchain.cuda_version.replace(".", "_")
+    flags = (
+        "-O1",
+        "-rdynamic",
+        f"-I{toolchain.include}",
+        f"-I{ENGINE_HEADERS}",
+        f"-DTOOLKIT_{version}",
+        *macros(),
+        *refusals.macros(),
+        *lockdown.macros(),
+        "-Wl,--no-as-needed",  # what a host library is linked with is there when it is loaded
+        "-lm",
+        "-ldl",
+    )
+    return base.Native(name="recorder", sources=(_SOURCE,), shared=False, flags=flags)
+
+
+def _run_recorder(
+    recorder: Path, library: Path, request: str, sizes: list[str], sandbox: Sandbox, limits: Limits
+) -> list[Ended]:
+    """How the process of each of the ``sizes`` ended, up to one that never ended by itself. Raises
+    MachineError when the recorder itself fails."""
+    count = len(sizes)
+    with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
+        scratch = Path(name).resolve()
+        (scratch / "request").write_text(request)
+        (scratch / "sizes").write_text("".join(f"{size}\n" for size in sizes))
+        allowed = lockdown.host_code_filter() if sandbox.filtered else b""
+        (scratch / "filter").write_bytes(allowed)
+        for _ in range(_ATTEMPTS):
+            done = sandbox.run(
+                [str(recorder), str(scratch)],
+                cwd=scratch,
+                limits=ProcessLimits(
+                    cpu_s=limits.record_s * count + _START_S,
+                    memory_mb=limits.memory_mb,
+                    result_bytes=(MAX_REPLY_BYTES + _HEAD_BYTES) * count,
+                ),
+                readable=[recorder, library, scratch],
+                watches=True,
+            )
+            ended = _split(done.result, count)
+            limit = done.timed_out or any(each.timed_out for each in ended[-1:])
+            killed = any(map(_killed, ended))
+            starved = done.starved or any(each.starved for each in ended)
+            if not killed and not starved and (limit or len(ended) == count):
+                return ended
+    if starved:
+        raise base.MachineError.saying(
+            "the machine was too busy to give host code its {seconds:g} s of CPU time",
+            seconds=limits.record_s,
+        )
+    if killed:
+        raise base.MachineError.saying(
+            "host code was killed twice from outside; is there enough memory?"
+        )
+    words = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
+    raise base.MachineError.saying("the recorder does not run to its end: {words}", words=words[0])
+
+
+def _split(data: bytes, count: int) -> list[Ended]:
+    """The recorder's frames; fewer than ``count`` when it stopped early."""
+    frames: list[Ended] = []
+    at = 0
+    while len(frames) < count and (head := _HEAD.match(data, at)):
+        at = head.end() + int(head[3])
+        late, status, reply = head[1], int(head[2]), data[head.end() : at]
+        frames.append(
+            Ended(timed_out=late == b"1", starved=late == b"2", status=status, reply=reply)
+        )
+    return frames
+
+
+def _killed(ended: Ended) -> bool:
+    """Killed from outside: the recorder reports its own kills, and host code cannot fake one."""
+    killed = os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) == signal.SIGKILL
+    return killed and not ended.timed_out and not ended.starved and not ended.reply

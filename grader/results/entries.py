@@ -41,8 +41,6 @@ class _Case(msgspec.Struct, frozen=True):
 class ResultEntry(msgspec.Struct, frozen=True):
     """The fields of one document that many documents are read for; the rest is not decoded."""
 
-    schema: str
-    version: int
     created: str
     lab: base.LabRef
     problem: base.ProblemInfo
@@ -115,16 +113,12 @@ class Index(NamedTuple):
 
     def of(self, student: str, lab: str | None = None) -> tuple[Stored, ...]:
         """Return the results of one student, the oldest grading first. lab: its id."""
-        found = [
-            each
-            for each in self.documents
-            if each.entry.submission.student == student and lab in (None, each.entry.lab.id)
-        ]
+        own = (each for each in self.documents if each.entry.submission.student == student)
+        found = (each for each in own if lab in (None, each.entry.lab.id))
         return tuple(sorted(found, key=lambda each: each.entry.created))
 
 
 def read_index(out: Path) -> Index:
-    """Read the results below ``out``."""
     documents: list[Stored] = []
     complaints: list[str] = []
     # The collector would look at all entries again for every few new ones: most of the time.
@@ -186,9 +180,6 @@ def _make_key(path: Path) -> None:
         os.fsync(file.fileno())
         with contextlib.suppress(FileExistsError):
             os.link(file.name, path)
-
-
-# --- profiles ----------------------------------------------------------------------------------
 
 
 def profile_path(document: Path) -> Path:

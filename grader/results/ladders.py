@@ -1,22 +1,143 @@
-"""The measured reference ladder: rungs and their results → one ``Ladder`` document.
+"""The reference ladder: its rungs on disk, their results, and one ``Ladder`` document of both.
 
-There is one document per GPU model. It holds everything that the table, the page and a student's
-standing need, so it can be shipped, stored and rendered without the rungs' sources.
+A rung is a folder ``NN_name``, whose .cu file begins with a header that explains it::
+
+    // Rung 6: the same tiles without bank conflicts.
+    //
+    // Changed:  each row of a tile is one float longer …
+    // Why:      …
+
+A rung that teaches what not to do says ``Rung 5 (a trap):``. There is one document per GPU model.
+It holds everything that the table, the page and a student's standing need, so it can be shipped,
+stored and rendered without the rungs' sources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from grader import base
+from grader.labs import DEFAULT_LAB, REFERENCE, Lab, instead_of, load_lab, provided, shipped_labs
 from grader.results import store
-from grader.results.rungs import Rung
+from ptxsim.message import phrase
 from ptxsim.records import Record, Size
 
 SCHEMA = "sgemm-grader/ladder"
 SCHEMA_VERSION = 3
 FOLDER = "ladder"  # below the results
+_FACTS = base.StandingRung.__struct_fields__
+_NUMBERED = re.compile(r"(\d+)_\w+")
+_TITLE = re.compile(r"Rung \d+(?P<trap> \(a trap\))?: (?P<title>.+)")
+_LABEL = re.compile(r"(?P<label>[A-Z][a-z]+): +(?P<text>.+)")
+
+
+class Rung(Record):
+    """Facts from a rung's header. Texts are "" where the header has none."""
+
+    number: int
+    name: str  # of its folder
+    title: str
+    trap: bool  # teaches what not to do; may be slower than the rung before
+    changed: str  # against the rung before
+    why: str
+
+
+def find_rung(named: str) -> tuple[Path, ...]:
+    """The .cu files of the rung ``06_tile32``, or with its lab ``hgemm/04_swizzled``: of the first
+    lab, here or in the package, that has it. Raises UsageError."""
+    known: defaultdict[str, list[Path]] = defaultdict(list)
+    for place in provided(REFERENCE):
+        for lab in sorted(place.iterdir(), key=lambda each: each.name != DEFAULT_LAB.stem):
+            for rung in find_rungs(lab):
+                files = sorted((lab / rung.name).glob("*.cu"))
+                for word in (rung.name, f"{lab.name}/{rung.name}"):
+                    known[word] = known[word] or files
+    if named not in known:
+        unknown = phrase("{name}: no such rung; {remedy}", name=base.one_line(named))
+        raise base.UsageError(unknown.given(remedy=instead_of(named, tuple(known))))
+    return tuple(known[named])
+
+
+def find_reference(named: Path | None, lab: str, *alike: str) -> Path:
+    """The folder of a lab's rungs: the one named, else ``reference/<id of the lab>``, else that of
+    a lab that is ``alike``: it asks the same of its kernels.
+
+    ``reference/`` is looked for here and in the package. Raises UsageError when there is none.
+    """
+    if named:
+        if not find_rungs(named):
+            empty = phrase(
+                "{named}: no rungs here; expected folders such as 01_naive, with a .cu file"
+            )
+            raise base.UsageError(empty.given(named=str(named)))
+        return named
+    places = provided(REFERENCE)
+    for each in (lab, *alike):
+        for place in places:
+            if find_rungs(place / each):
+                return place / each
+    if places:
+        none = phrase(
+            "{place}/{lab}: no rungs of the lab {lab}; name their folder: grade ladder DIR"
+        )
+        raise base.UsageError(none.given(place=str(places[0]), lab=lab))
+    raise base.UsageError.saying(
+        "no {folder}/ here or in the grader's package: install the grader again, or name the "
+        "folder: grade ladder DIR",
+        folder=REFERENCE,
+    )
+
+
+def alike(lab: Lab) -> Iterator[str]:
+    """The shipped labs that ask the same: a course's own lab file may have any id."""
+    asked = lab.problem.info()
+    for path in shipped_labs().values():
+        shipped = load_lab(path)
+        if shipped.problem.info().like(asked):
+            yield shipped.id
+
+
+def find_rungs(reference: Path) -> tuple[Rung, ...]:
+    """Return the rungs by number; () when there is none."""
+    found = [
+        _rung(int(match[1]), file)
+        for file in reference.glob("*/*.cu")
+        if (match := _NUMBERED.fullmatch(file.parent.name))
+    ]
+    return tuple(sorted(found, key=lambda rung: (rung.number, rung.name)))
+
+
+def _rung(number: int, file: Path) -> Rung:
+    trap = False
+    parts: defaultdict[str, list[str]] = defaultdict(list)
+    label = ""
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    for line in itertools.takewhile(lambda line: line.startswith("//"), lines):
+        text = line[2:].strip()
+        if match := _TITLE.fullmatch(text):
+            trap, label, text = bool(match["trap"]), "title", match["title"]
+        elif match := _LABEL.fullmatch(text):
+            label, text = match["label"], match["text"]
+        if text:
+            parts[label].append(text)
+    return Rung(
+        number=number,
+        name=file.parent.name,
+        title=" ".join(parts["title"]).rstrip("."),
+        trap=trap,
+        changed=" ".join(parts["Changed"]),
+        why=" ".join(parts["Why"]),
+    )
+
+
+# --- the measured ladder -----------------------------------------------------------------------
 
 
 class Speed(Record):
@@ -40,8 +161,6 @@ class Ceiling(Record):
 
 
 class LadderStep(Record):
-    """A rung and its result."""
-
     rung: Rung
     sha256: str | None  # of its source; null when it has not been graded
     verdict: base.Verdict | None  # null: not graded
@@ -102,15 +221,13 @@ class Ladder(Record):
     @property
     def untimed(self) -> tuple[str, ...]:
         """GPUs for which there are ceilings only."""
-        found = {ceiling.gpu: None for step in self.steps for ceiling in step.ceilings}
-        return tuple(found)
+        return tuple(dict.fromkeys(each.gpu for step in self.steps for each in step.ceilings))
 
     def baseline(self, size: base.Dims) -> float | None:
         """The baseline's speed at a size: the median over the rungs timed with it."""
-        rates = sorted(
-            speed.baseline for step in self.steps for speed in step.speeds if speed.size == size
-        )
-        return rates[len(rates) // 2] if rates else None
+        speeds = (speed for step in self.steps if (speed := step.at(size)))
+        rates = [speed.baseline for speed in speeds]
+        return statistics.median_high(rates) if rates else None
 
 
 def make_ladder(
@@ -222,9 +339,6 @@ def shipped_ladders() -> list[Ladder]:
     return [load_ladder(path) for path in sorted(measured.glob("*.json"))]
 
 
-# --- standing ----------------------------------------------------------------------------------
-
-
 def standing(
     cases: Sequence[base.CaseResult], gpu: base.GpuInfo | None, ladders: Iterable[Ladder]
 ) -> base.Standing | None:
@@ -238,12 +352,10 @@ def standing(
         return None
     right = [case for case in cases if case.verdict is base.Verdict.AC]
     right.sort(key=lambda case: -case.amount)
-    for ladder in ladders:
-        if ladder.gpu is None or ladder.gpu.name != gpu.name:
-            continue
-        for case in right:
-            if case.timing and case.timing.runs and case.size in ladder.sizes:
-                return _place(ladder, case.size, case.timing)
+    alike = (each for each in ladders if each.gpu and each.gpu.name == gpu.name)
+    for ladder, case in itertools.product(alike, right):
+        if case.timing and case.timing.runs and case.size in ladder.sizes:
+            return _place(ladder, case.size, case.timing)
     return None
 
 
@@ -260,19 +372,13 @@ def _place(ladder: Ladder, size: base.Dims, timing: base.Timing) -> base.Standin
         size=size,
         ratio=timing.scored_ratio,
         rungs=sum(speed is not None for speed in speeds),
-        below=None if below is None else _rung(steps[below], speeds[below]),
-        ahead=tuple(_rung(steps[i], speeds[i]) for i in ahead),
+        below=None if below is None else _standing_rung(steps[below], speeds[below]),
+        ahead=tuple(_standing_rung(steps[i], speeds[i]) for i in ahead),
         measured=ladder.created,
     )
 
 
-def _rung(step: LadderStep, speed: Speed | None) -> base.StandingRung:
-    return base.StandingRung(
-        number=step.rung.number,
-        name=step.rung.name,
-        title=step.rung.title,
-        trap=step.rung.trap,
-        changed=step.rung.changed,
-        speed=speed.rate if speed else None,
-        ratio=speed.ratio if speed else None,
-    )
+def _standing_rung(step: LadderStep, speed: Speed | None) -> base.StandingRung:
+    figures = {"speed": speed.rate if speed else None, "ratio": speed.ratio if speed else None}
+    facts = msgspec.structs.asdict(step.rung) | figures
+    return base.convert({name: facts[name] for name in _FACTS}, base.StandingRung)

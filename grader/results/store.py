@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -21,26 +21,13 @@ from grader.labs import NotAFileError, read
 from ptxsim.message import phrase
 from ptxsim.records import Record
 
-
-class Versioned(Protocol):
-    """Any document: all say their schema."""
-
-    @property
-    def schema(self) -> str: ...
-
-    @property
-    def version(self) -> int: ...
-
-
-_Document = TypeVar("_Document", bound=Versioned)
+_T = TypeVar("_T")
 _OLDEST = 7  # it lacks only fields of today's that may be missing
 FORMER = ".former"  # folder: <lab file's sha256, 12>/<name of the document>
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
 
 
 class _Replaced(msgspec.Struct):
-    """The part that counts of a document that is about to be replaced."""
-
     lab: LabRef
 
 
@@ -52,13 +39,11 @@ class _Header(msgspec.Struct):
 
 
 def result_path(out: Path, result: Result) -> Path:
-    """The path of this result."""
     who = result.submission
     return document_path(out, result.lab.id, who.student, who.sha256, result.environment.device)
 
 
 def document_path(out: Path, lab: str, student: str, sha256: str, device: str) -> Path:
-    """The path of the result of this source on this device."""
     return out / folder_name(lab) / folder_name(student) / f"{sha256[:12]}-{device}.json"
 
 
@@ -82,7 +67,6 @@ def folder_name(name: str) -> str:
 
 
 def encode(result: Result) -> bytes:
-    """The document as one line of JSON."""
     return msgspec.json.encode(result)
 
 
@@ -123,36 +107,25 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
         raise StoreError(phrase("{file}: a folder; name a file in it").given(file=str(path)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_atomically(path, content, mode, lasting)
+        # Ctrl-C too must not leave a partial file.
+        with tempfile.TemporaryDirectory(prefix=".", suffix=".tmp", dir=path.parent) as scratch:
+            ready = Path(scratch) / path.name
+            with os.fdopen(os.open(ready, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:
+                file.write(content)
+                if lasting:
+                    file.flush()
+                    os.fsync(file.fileno())
+            ready.replace(path)
+        if lasting:
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     except OSError as error:
         failed = phrase("{folder}: cannot be written: {why}; name another folder with --out")
         why = str(error.strerror)
         raise StoreError(failed.given(folder=one_line(path.parent), why=why)) from None
-
-
-def _write_atomically(path: Path, content: bytes, mode: int, lasting: bool) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            mask = os.umask(0o077)
-            os.umask(mask)
-            os.fchmod(file.fileno(), mode & ~mask)
-            if lasting:
-                os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:  # Ctrl-C too must not leave a partial file
-        with contextlib.suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
-    if not lasting:
-        return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def stored(out: Path) -> Iterator[Path]:
@@ -185,14 +158,14 @@ def load(path: Path) -> Result:
     return load_as(path, Result)
 
 
-def load_as(path: Path, kind: type[_Document]) -> _Document:
+def load_as(path: Path, kind: type[_T]) -> _T:
     """``load`` into a record that names only some of the fields, for reading many documents."""
     return load_document(path, kind, SCHEMA, SCHEMA_VERSION, _OLDEST)
 
 
 def load_document(
-    path: Path, kind: type[_Document], schema: str, newest: int, oldest: int | None = None
-) -> _Document:
+    path: Path, kind: type[_T], schema: str, newest: int, oldest: int | None = None
+) -> _T:
     """Read any document that begins with ``schema`` and a version that is read: ``newest`` alone,
     or all from ``oldest`` on. Raises StoreError that names the file and what is wrong with it."""
     name, versions = one_line(path), range(newest if oldest is None else oldest, newest + 1)
@@ -201,15 +174,12 @@ def load_document(
     except OSError as error:
         why = error.why if isinstance(error, NotAFileError) else str(error.strerror)
         raise StoreError.saying("{place}: cannot be read: {why}", place=name, why=why) from None
+    _check_version(name, content, schema, versions)
     try:
-        document = decode(content, kind)
+        return decode(content, kind)
     except (msgspec.MsgspecError, ValueError) as error:
-        _check_version(name, content, schema, versions)  # the header says more, if it can be read
         damaged = phrase("{file}: damaged result document: {why}", file=name, why=_line(error))
         raise StoreError(damaged) from None
-    if document.schema != schema or document.version not in versions:
-        _check_version(name, content, schema, versions)
-    return document
 
 
 def _check_version(name: str, content: bytes, schema: str, versions: range) -> None:

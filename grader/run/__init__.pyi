@@ -7,11 +7,11 @@ from .gpu.messages import chosen_by as chosen_by
 from .probe import CODE as CODE
 from .probe import VISIBLE as VISIBLE
 from .probe import VisibleGpu as VisibleGpu
+from .probe import find_driver as find_driver
 from .probe import first_gpu_arch as first_gpu_arch
 from .probe import first_gpu_uuid as first_gpu_uuid
 from .probe import gpu_names as gpu_names
 from .probe import gpus_of_host as gpus_of_host
-from .probe import has_driver as has_driver
 from .process import for_a_gpu as for_a_gpu
 from .protocol import CaseOutcome as CaseOutcome
 from .protocol import PlannedCase as PlannedCase

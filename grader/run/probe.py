@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import msgspec
 
 import grader
-from grader.base import decode
+from grader.base import answer_of, decode
 from ptxsim.records import Record
 
 _NAME_BYTES = 256
@@ -19,7 +19,8 @@ _NAME_BYTES = 256
 # be a student's.
 CODE = Path(grader.__path__[0]).parent
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_COMPUTE_MODE, _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 20, 75, 76  # CUdevice_attribute
+_DRIVER = "libcuda.so.1"
+_COMPUTE_MODE, _CAPABILITY = 20, (75, 76)  # CUdevice_attribute: the latter's major and minor
 _EXCLUSIVE_PROCESS = 3  # CUcomputemode
 
 
@@ -32,29 +33,16 @@ class VisibleGpu(Record):
     arch: str  # "sm_90"
 
 
-def has_driver() -> bool:
-    """Whether the driver's library is here; it may still show no GPU."""
-    return _driver() is not None
-
-
-def _driver() -> ctypes.CDLL | None:
+def find_driver() -> ctypes.CDLL | None:
+    """Load the driver's library, if it is here; it may still show no GPU."""
     try:
-        return ctypes.CDLL("libcuda.so.1")
+        return ctypes.CDLL(_DRIVER)
     except OSError:
         return None
 
 
 def gpu_names() -> tuple[str, ...]:
-    """The GPUs that the driver shows this process; () without a driver or without a GPU."""
-    driver, count = _driver(), ctypes.c_int(0)
-    if driver is None or driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return ()
-    names = []
-    for index in range(count.value):
-        buffer = ctypes.create_string_buffer(_NAME_BYTES)
-        driver.cuDeviceGetName(buffer, _NAME_BYTES, index)
-        names.append(buffer.value.decode(errors="replace"))
-    return tuple(names)
+    return tuple(gpu.name for gpu in visible_gpus())
 
 
 def first_gpu_uuid() -> str | None:
@@ -65,9 +53,7 @@ def first_gpu_uuid() -> str | None:
 
 def gpu_uuid(raw: bytes, name: str) -> str:
     """``GPU-8088e34f-2c18-…`` from the sixteen bytes that CUDA gives; ``MIG-…`` for a slice."""
-    text = raw[:16].hex()
-    kind = "MIG" if "MIG" in name.split() else "GPU"
-    return "-".join((kind, text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+    return f"{'MIG' if 'MIG' in name.split() else 'GPU'}-{UUID(bytes=raw[:16])}"
 
 
 def first_gpu_arch() -> str | None:
@@ -78,28 +64,30 @@ def first_gpu_arch() -> str | None:
 
 def admits_one_process() -> bool:
     """Whether the GPU that would be used lets one process at a time have a context."""
-    if not gpu_names():
-        return False
-    mode = ctypes.c_int(0)
-    ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(mode), _COMPUTE_MODE, 0)
-    return mode.value == _EXCLUSIVE_PROCESS
+    return bool(gpu_names()) and _attribute(_COMPUTE_MODE, 0) == _EXCLUSIVE_PROCESS
 
 
 def visible_gpus() -> tuple[VisibleGpu, ...]:
-    """The same GPUs as ``gpu_names``; those without a UUID are left out."""
+    """The GPUs that the driver shows this process and gives a UUID; () without a driver."""
+    driver, count = find_driver(), ctypes.c_int(0)
+    if driver is None or driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return ()
     found = []
-    for index, name in enumerate(gpu_names()):
-        driver = ctypes.CDLL("libcuda.so.1")
-        raw = (ctypes.c_ubyte * 16)()
-        digits = []
-        for attribute in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR):
-            value = ctypes.c_int(0)
-            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, index)
-            digits.append(str(value.value))
+    for index in range(count.value):
+        buffer, raw = ctypes.create_string_buffer(_NAME_BYTES), (ctypes.c_ubyte * 16)()
+        driver.cuDeviceGetName(buffer, _NAME_BYTES, index)
         if driver.cuDeviceGetUuid_v2(raw, index) == 0:
-            uuid, arch = gpu_uuid(bytes(raw), name), f"sm_{''.join(digits)}"
+            name = buffer.value.decode(errors="replace")
+            major, minor = (_attribute(each, index) for each in _CAPABILITY)
+            uuid, arch = gpu_uuid(bytes(raw), name), f"sm_{major}{minor}"
             found.append(VisibleGpu(index=index, name=name, uuid=uuid, arch=arch))
     return tuple(found)
+
+
+def _attribute(number: int, index: int) -> int:
+    value = ctypes.c_int(0)
+    ctypes.CDLL(_DRIVER).cuDeviceGetAttribute(ctypes.byref(value), number, index)
+    return value.value
 
 
 def gpus_of_host() -> tuple[VisibleGpu, ...]:
@@ -108,20 +96,12 @@ def gpus_of_host() -> tuple[VisibleGpu, ...]:
     named = [word.strip() for word in os.environ.get(VISIBLE, "").split(",")]
     if len(named) < 2 or not all(word.startswith("MIG-") for word in named):
         return visible_gpus()
-    found = [gpu for word in named for gpu in _seen_alone(word)]
+    found: list[VisibleGpu] = []
+    for word in named:
+        environment = {**os.environ, VISIBLE: word}
+        done = answer_of([sys.executable, "-m", "grader.run.probe"], cwd=CODE, env=environment)
+        found += decode(done.stdout or "[]", tuple[VisibleGpu, ...])
     return tuple(msgspec.structs.replace(gpu, index=index) for index, gpu in enumerate(found))
-
-
-def _seen_alone(uuid: str) -> tuple[VisibleGpu, ...]:
-    done = subprocess.run(
-        [sys.executable, "-m", "grader.run.probe"],
-        cwd=CODE,
-        env={**os.environ, VISIBLE: uuid},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    return decode(done.stdout or b"[]", tuple[VisibleGpu, ...])
 
 
 if __name__ == "__main__":

@@ -89,13 +89,14 @@ class WorkerProcess:
             folder = Path(self._ending.enter_context(scratch))
             for package in _PACKAGES:
                 (folder / package.name).symlink_to(package)
+            python, path = _python()
             running = self._cage.sandbox.started(
                 self._command,
                 cwd=folder,
                 limits=self._cage.limits,
-                readable=[*_python(), *_PACKAGES, folder, *self._cage.readable],
+                readable=[*python, *_PACKAGES, folder, *self._cage.readable],
                 # OpenBLAS would start a thread per core and reserve memory for each.
-                env={"OPENBLAS_NUM_THREADS": "1", **_search_path()},
+                env={"OPENBLAS_NUM_THREADS": "1", **path},
                 stdin=pipe,
                 stderr=self._log,
                 watches=True,  # it looks up in /proc what is mapped, before it locks itself down
@@ -203,13 +204,11 @@ def decoded(
         try:
             reply = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise MachineError.saying(
-                "{who}'s answer cannot be read: {why}", who=who, why=str(error)
-            ) from None
+            damaged = phrase("{who}'s answer cannot be read: {why}", who=who, why=str(error))
+            raise MachineError(damaged) from None
         if not _is_bounded(msgspec.to_builtins(reply)):
-            raise MachineError.saying(
-                "{who}'s answer cannot be read: a value in it is too large", who=who
-            )
+            large = phrase("{who}'s answer cannot be read: a value in it is too large", who=who)
+            raise MachineError(large)
         yield reply
 
 
@@ -229,26 +228,16 @@ def for_a_gpu(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if _FOR_A_GPU.fullmatch(name)}
 
 
-def _python() -> list[Path]:
-    """The folders of the interpreter and its imports that are not in /usr."""
-    program = Path(sys.executable).resolve().parents[1]
-    places = [Path(sys.prefix), Path(sys.base_prefix), program, *_packages()]
-    outside = [place for place in places if not place.is_relative_to("/usr")]
-    return [
-        place
-        for place in dict.fromkeys(outside)
-        if not any(place != other and place.is_relative_to(other) for other in outside)
-    ]
-
-
-def _packages() -> list[Path]:
-    """The folders that hold the packages imported there, often below the interpreter's own."""
+def _python() -> tuple[list[Path], dict[str, str]]:
+    """The folders of the interpreter and its imports that are not in /usr, and the variable that
+    names those which Python does not search by itself."""
     specs = [importlib.util.find_spec(name) for name in _IMPORTED]
-    return [Path(spec.origin).parents[1] for spec in specs if spec and spec.origin]
-
-
-def _search_path() -> dict[str, str]:
-    """Packages in folders that Python does not search by itself."""
-    known = (Path(sys.prefix), Path(sys.base_prefix), Path("/usr"))
-    other = [p for p in _packages() if not any(p.is_relative_to(place) for place in known)]
-    return {"PYTHONPATH": os.pathsep.join(map(str, dict.fromkeys(other)))} if other else {}
+    packages = [Path(spec.origin).parents[1] for spec in specs if spec and spec.origin]
+    own = [Path(sys.prefix), Path(sys.base_prefix)]
+    places = [*own, Path(sys.executable).resolve().parents[1], *packages]
+    outside = dict.fromkeys(place for place in places if not place.is_relative_to("/usr"))
+    found = [place for place in outside if outside.keys().isdisjoint(place.parents)]
+    known = (*own, Path("/usr"))
+    other = [p for p in packages if not any(p.is_relative_to(place) for place in known)]
+    path = os.pathsep.join(map(str, dict.fromkeys(other)))
+    return found, {"PYTHONPATH": path} if path else {}

@@ -54,8 +54,6 @@ class CaseOutcome(Record):
 
 
 class Finished(Record, tag="finished"):
-    """A worker's reply about one case."""
-
     outcome: CaseOutcome
 
 
@@ -76,13 +74,8 @@ class Done(Record, tag="done"):
 
 def refused(case_id: str, size: Size, refusal: Rejected) -> CaseOutcome:
     """The outcome of a case that never ran because a stage refused it."""
-    return CaseOutcome(
-        id=case_id,
-        size=size,
-        refused=refusal.verdict,
-        message=refusal.message,
-        findings=refusal.findings,
-    )
+    verdict, message, findings = refusal.verdict, refusal.message, refusal.findings
+    return CaseOutcome(id=case_id, size=size, refused=verdict, message=message, findings=findings)
 
 
 # --- serving -----------------------------------------------------------------------------------

@@ -61,15 +61,12 @@ class Clocked(Record):
 
 def find_fastest(runs: Sequence[Sequence[Repetition]]) -> int:
     """The place of the variant of the baseline whose median is the least."""
-    medians = [
-        statistics.median(times)
-        for times in zip(*(each.baselines_ms for run in runs for each in run), strict=True)
-    ]
+    times = zip(*(each.baselines_ms for run in runs for each in run), strict=True)
+    medians = list(map(statistics.median, times))
     return medians.index(min(medians))
 
 
 def pair_with(runs: Sequence[Sequence[Repetition]], variant: int) -> list[list[Pair]]:
-    """The runs with this variant as the baseline."""
     return [
         [Pair(bench_ms=each.bench_ms, baseline_ms=each.baselines_ms[variant]) for each in run]
         for run in runs
@@ -148,6 +145,7 @@ def summarise(
     ratios = [pair.ratio for pair in pairs]
     ratio = statistics.median(ratios)
     deviation = statistics.median(abs(r - ratio) for r in ratios)
+    took = statistics.median(pair.bench_ms for pair in pairs)
     return Timing(
         runs=tuple(
             Run(
@@ -167,13 +165,8 @@ def summarise(
         watched=watched,
         modes=find_modes(runs, speed),
         device_ms=device_ms,
-        host_ms=None
-        if device_ms is None
-        else max(0.0, statistics.median(p.bench_ms for p in pairs) - device_ms),
+        host_ms=None if device_ms is None else max(0.0, took - device_ms),
     )
-
-
-# --- modes ------------------------------------------------------------------------------------
 
 
 def find_modes(runs: Sequence[Sequence[Pair]], speed: Speed) -> Modes | None:
@@ -186,16 +179,16 @@ def find_modes(runs: Sequence[Sequence[Pair]], speed: Speed) -> Modes | None:
     groups = _split_of_repetitions(runs) or _split_of_runs(runs)
     if groups is None:
         return None
-    fast, slow, share = groups
-    return Modes(fast=_mode(fast, speed, share), slow=_mode(slow, speed, 1 - share))
-
-
-def _mode(pairs: Sequence[Pair], speed: Speed, share: float) -> Mode:
-    return Mode(
-        speed=speed(statistics.median(pair.bench_ms for pair in pairs)),
-        ratio=statistics.median(pair.ratio for pair in pairs),
-        share=share,
+    *pairs, share = groups
+    fast, slow = (
+        Mode(
+            speed=speed(statistics.median(pair.bench_ms for pair in group)),
+            ratio=statistics.median(pair.ratio for pair in group),
+            share=own,
+        )
+        for group, own in zip(pairs, (share, 1 - share), strict=True)
     )
+    return Modes(fast=fast, slow=slow)
 
 
 _Groups = tuple[Sequence[Pair], Sequence[Pair], float]  # fast, slow, share of the fast
@@ -211,10 +204,8 @@ def _split_of_repetitions(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
         return None
     sums = list(itertools.accumulate(slowness, initial=0.0))
     cut = min(cuts, key=lambda at: _scatter(sums, 0, at) + _scatter(sums, at, len(pairs)))
-    middles = statistics.median(slowness[:cut]), statistics.median(slowness[cut:])
-    within = statistics.median(
-        abs(value - middles[place >= cut]) for place, value in enumerate(slowness)
-    )
+    parts = ((values, statistics.median(values)) for values in (slowness[:cut], slowness[cut:]))
+    within = statistics.median(abs(value - middle) for values, middle in parts for value in values)
     noise = max(
         math.log1p(MODES_APART),
         _OF_THE_BASELINE * _baseline_noise(runs),
@@ -230,33 +221,26 @@ def _split_of_repetitions(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
 
 def _split_of_runs(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
     """The runs that are slower than the fastest, if the intervals of their medians are apart."""
-
-    def interval(run: Sequence[Pair], measure: Callable[[Pair], float]) -> tuple[float, float]:
-        return median_interval([measure(pair) for pair in run])
-
     fastest = min(runs, key=lambda run: statistics.median(map(_slowness, run)))
-    slower = [
-        all(
-            interval(run, measure)[0] - interval(fastest, measure)[1] >= math.log1p(MODES_APART)
+    others: list[Sequence[Pair]] = []
+    slower: list[Sequence[Pair]] = []
+    for run in runs:
+        gaps = (
+            median_interval(list(map(measure, run)))[0]
+            - median_interval(list(map(measure, fastest)))[1]
             for measure in (_slowness, lambda pair: math.log(pair.bench_ms))
         )
-        for run in runs
-    ]
-    if not any(slower):
+        (slower if min(gaps) >= math.log1p(MODES_APART) else others).append(run)
+    if not slower:
         return None
-    fast, slow = (
-        _equal_say([run for run, is_slow in zip(runs, slower, strict=True) if is_slow is wanted])
-        for wanted in (False, True)
-    )
-    return (fast, slow, 1 - sum(slower) / len(runs)) if _tells(fast, slow) else None
+    fast, slow = _equal_say(others), _equal_say(slower)
+    return (fast, slow, 1 - len(slower) / len(runs)) if _tells(fast, slow) else None
 
 
 def _tells(fast: Sequence[Pair], slow: Sequence[Pair]) -> bool:
     """Whether the difference is more than submitting a launch can explain."""
-    middle_fast, middle_slow = (
-        statistics.median(pair.bench_ms for pair in group) for group in (fast, slow)
-    )
-    return middle_slow - middle_fast >= _LEAST_APART_MS
+    middles = [statistics.median(pair.bench_ms for pair in group) for group in (fast, slow)]
+    return middles[1] - middles[0] >= _LEAST_APART_MS
 
 
 def _slowness(pair: Pair) -> float:
@@ -283,9 +267,6 @@ def _scatter(sums: Sequence[float], start: int, end: int) -> float:
 def _baseline_noise(runs: Sequence[Sequence[Pair]]) -> float:
     """Standard deviation of the logarithm of one of the baseline's times. From neighbours in time,
     whose difference a slow change of the clock hardly affects."""
-    steps = [
-        abs(math.log(after.baseline_ms / before.baseline_ms))
-        for run in runs
-        for before, after in itertools.pairwise(run)
-    ]
+    logs = [[math.log(pair.baseline_ms) for pair in run] for run in runs]
+    steps = [abs(after - before) for run in logs for before, after in itertools.pairwise(run)]
     return _SIGMA * statistics.median(steps) / math.sqrt(2) if steps else 0.0

@@ -11,8 +11,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
+from grader.base import answer_of
 from grader.sandbox import seccomp
 
+SandboxKind = Literal["bubblewrap", "landlock", "rlimits"]
+EXPOSED = msgspec.toml.decode(Path(__file__).with_name("exposed.toml").read_bytes())
+SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _TMP_BYTES = 512 << 20
 _SHM_BYTES = 64 << 20
 
@@ -63,64 +70,21 @@ def working() -> tuple[Path, bool] | None:
     """The first that works, tried for real, and whether it can filter system calls here."""
     for candidate in programs():
         for filter_fd in (seccomp.open_filter(), None):
-            if _runs(candidate, filter_fd):
+            trial = [*command(candidate, (), (), Path("/"), filter_fd), "true"]
+            if complaint(trial, () if filter_fd is None else (filter_fd,)) is None:
                 return candidate, filter_fd is not None
     return None
-
-
-def _runs(bwrap: Path, filter_fd: int | None) -> bool:
-    trial = [*command(bwrap, (), (), Path("/"), filter_fd), "true"]
-    return complaint(trial, () if filter_fd is None else (filter_fd,)) is None
 
 
 def complaint(command: Sequence[str], handed: Sequence[int] = ()) -> str | None:
     """Return the last line that a program complains with; None if it succeeds. ``handed`` are
     descriptors that it inherits and that are closed here."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
-            pass_fds=handed,
-        )
+        done = answer_of(command, timeout=10, pass_fds=handed)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     finally:
         for fd in handed:
             os.close(fd)
-    words = done.stderr.decode(errors="replace").strip().splitlines()
+    words = done.stderr.strip().splitlines()
     return None if done.returncode == 0 else (words or [f"status {done.returncode}"])[-1]
-
-
-# --- system files ------------------------------------------------------------------------------
-
-SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
-
-
-# --- exposure ----------------------------------------------------------------------------------
-
-SandboxKind = Literal["bubblewrap", "landlock", "rlimits"]
-
-_UNFILTERED = (
-    "host code can open what the compiler can, and leave word for later runs: the kernel cannot "
-    "filter system calls"
-)
-_EXPOSED: dict[SandboxKind, tuple[str, ...]] = {
-    "bubblewrap": (),
-    "landlock": (
-        "a submission can ask the compiler whether a file exists",
-        "files of a compilation lie on the disk: each is limited in size, all together are not",
-    ),
-    "rlimits": (
-        "the compiler can read and write what the user who grades can",
-        "command lines of other processes can be read",
-    ),
-}
-
-
-def exposed(kind: SandboxKind, *, filtered: bool) -> tuple[str, ...]:
-    """One sentence for each threat that stays."""
-    return _EXPOSED[kind] if filtered else (*_EXPOSED[kind], _UNFILTERED)

@@ -83,20 +83,15 @@ def open_filter(abi: int, processes: bool = False) -> int | None:
     )
 
 
-@functools.cache
 def working() -> int | None:
     """Landlock's version, tried for real together with the filter, without which it is porous."""
     abi = version()
-    return abi if abi > 0 and _runs(abi) else None
+    return abi if abi > 0 and filters(abi) else None
 
 
 @functools.cache
-def filtering() -> bool:
-    """Whether system calls can be filtered here, without Landlock."""
-    return _runs(0)
-
-
-def _runs(abi: int) -> bool:
+def filters(abi: int = 0) -> bool:
+    """Whether system calls can be filtered here, with this version of Landlock or without it."""
     filter_fd = open_filter(abi)
     if filter_fd is None:
         return False

@@ -16,7 +16,7 @@ import selectors
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -53,12 +53,7 @@ class Meter:
         self._limit = limit_s
         self._started = self._looked = time.monotonic()
         self._cpu, _ = _use(session)
-        self._charged = self._slept = 0.0
-
-    @property
-    def charged(self) -> float:
-        """Seconds, as of the last look."""
-        return self._charged
+        self._slept = self.charged = 0.0  # seconds, as of the last look
 
     def pause(self) -> float:
         """Look, and return after how many seconds to look again. Raises TookTooLong or Starved."""
@@ -68,15 +63,15 @@ class Meter:
             # A process that was collected between two reads is missing once.
             spent = max(0.0, cpu - self._cpu)
             slept = 0.0 if wanting else max(0.0, now - self._looked - spent)
-            self._charged += spent + slept
+            self.charged += spent + slept
             self._slept += slept
             self._cpu, self._looked = max(cpu, self._cpu), now
-        if self._charged > self._limit:
-            raise FellAsleep if self._slept > self._charged / 2 else TookTooLong
+        if self.charged > self._limit:
+            raise FellAsleep if self._slept > self.charged / 2 else TookTooLong
         left = PATIENCE * self._limit - (now - self._started)
         if left <= 0:
             raise Starved
-        soonest = (self._limit - self._charged) / (os.cpu_count() or 1)
+        soonest = (self._limit - self.charged) / (os.cpu_count() or 1)
         return min(left, max(_LEAST_PAUSE_S, min(_MOST_PAUSE_S, soonest)))
 
 
@@ -84,16 +79,11 @@ def _use(session: int) -> tuple[float, bool]:
     """CPU seconds of a session's processes and their dead children; whether any wants more."""
     ticks, wanting = 0, False
     for folder in Path("/proc").iterdir():
-        try:
-            if not folder.name.isdigit() or os.getsid(int(folder.name)) != session:
-                continue
-            ticks += sum(map(int, _stat(folder)[_FIRST_TIME:_LAST_TIME]))
-            wanting = wanting or any(
-                _stat(each)[_STATE] in _WANTS_TO_GO_ON
-                for each in (folder, *(folder / "task").iterdir())
-            )
-        except OSError:  # ended meanwhile
-            continue
+        with suppress(OSError):  # ended meanwhile
+            if folder.name.isdigit() and os.getsid(int(folder.name)) == session:
+                ticks += sum(map(int, _stat(folder)[_FIRST_TIME:_LAST_TIME]))
+                tasks = (folder, *(folder / "task").iterdir())
+                wanting = wanting or any(_stat(each)[_STATE] in _WANTS_TO_GO_ON for each in tasks)
     return ticks / _TICKS, wanting
 
 
@@ -101,58 +91,33 @@ def _stat(folder: Path) -> list[str]:
     return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
-# --- draining ----------------------------------------------------------------------------------
-
 _CHUNK = 1 << 16
 
 
-class Sink:
-    """Keeps the first ``limit`` bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.data = bytearray()
-
-    def take(self, chunk: bytes) -> None:
-        self.data += chunk[: self.limit - len(self.data)]
-
-
-def drain(process: subprocess.Popen[bytes], sinks: Mapping[int, Sink], meter: Meter) -> None:
-    """Read every pipe until the program ends. Raises what ``meter`` raises. A pipe can outlive the
-    program in a grandchild's hands, so its end is not waited for."""
-    with selectors.DefaultSelector() as selector, closing(_EndWatch(process)) as ended:
-        for fd in sinks:
+def drain(
+    process: subprocess.Popen[bytes], pipes: Mapping[int, tuple[int, bytearray]], meter: Meter
+) -> None:
+    """Read every pipe until the program ends, and keep as many bytes as it says. Raises what
+    ``meter`` raises. A pipe can outlive the program in a grandchild's hands, so its end is not
+    waited for."""
+    with selectors.DefaultSelector() as selector, ExitStack() as closing:
+        for fd in pipes:
             selector.register(fd, selectors.EVENT_READ)
-        if ended.fd >= 0:
-            selector.register(ended.fd, selectors.EVENT_READ)
+        most = 0.01  # seconds between two looks at a child whose end does not wake us
+        with suppress(OSError):  # a kernel or a container without pidfd_open
+            ended = os.pidfd_open(process.pid)
+            closing.callback(os.close, ended)
+            selector.register(ended, selectors.EVENT_READ)
+            most = 3600.0
         while True:
-            ready = selector.select(min(meter.pause(), ended.interval))
-            for key, _ in ready:
-                if key.fd == ended.fd:
-                    continue
-                chunk = os.read(key.fd, _CHUNK)
-                sinks[key.fd].take(chunk)
+            ready = {key.fd for key, _ in selector.select(min(meter.pause(), most))} & pipes.keys()
+            for fd in ready:
+                chunk, (limit, kept) = os.read(fd, _CHUNK), pipes[fd]
+                kept += chunk[: limit - len(kept)]
                 if not chunk:
-                    selector.unregister(key.fd)
-            quiet = all(key.fd == ended.fd for key, _ in ready)
-            if quiet and process.poll() is not None:
+                    selector.unregister(fd)
+            if not ready and process.poll() is not None:
                 return
-
-
-class _EndWatch:
-    """Wakes the reader when the child ends: by pidfd, else by looking every 10 ms."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        try:
-            self.fd = os.pidfd_open(process.pid)
-            self.interval = 3600.0
-        except OSError:  # a kernel or a container without pidfd_open
-            self.fd = -1
-            self.interval = 0.01
-
-    def close(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
 
 
 # --- causes ------------------------------------------------------------------------------------
@@ -169,8 +134,6 @@ _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
 class Obstacle(Record):
-    """An obstacle to a sandbox, and its remedy."""
-
     what: Message
     remedy: Message
 
@@ -184,7 +147,6 @@ def _obstacle(name: str, **args: str | Message) -> Obstacle:
 
 
 def without_bubblewrap() -> Obstacle:
-    """Why bubblewrap does not work here."""
     program = next(bubblewrap.programs(), None)
     if program is None:
         return _obstacle("no-bubblewrap")
@@ -204,7 +166,6 @@ def without_bubblewrap() -> Obstacle:
 
 
 def without_landlock() -> Obstacle:
-    """Why Landlock does not work here."""
     if landlock.version() > 0:
         return _obstacle("no-filter")
     release = platform.release()

@@ -23,7 +23,7 @@ from typing import IO, Literal
 
 from grader.base import SandboxError
 from grader.sandbox import bubblewrap, landlock, meter, seccomp
-from grader.sandbox.bubblewrap import SandboxKind, exposed
+from grader.sandbox.bubblewrap import SandboxKind
 from ptxsim.message import clauses, phrase
 from ptxsim.records import Record
 
@@ -45,8 +45,6 @@ class ProcessLimits(Record):
 
 
 class Completed(Record):
-    """How a run ended."""
-
     returncode: int | None  # null when a signal ended it
     signal: int | None
     stdout: str
@@ -87,21 +85,21 @@ class Sandbox(Record):
         if mode in ("auto", "require", "bubblewrap") and (namespaces := bubblewrap.working()):
             bwrap, filtered = namespaces
             return Sandbox(kind="bubblewrap", prlimit=prlimit, bwrap=bwrap, filtered=filtered)
-        hide_memory()
+        # Others of this user look in /proc: they must not see our memory and environment there.
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
         if mode in ("auto", "require", "landlock") and (abi := landlock.working()):
             return Sandbox(kind="landlock", prlimit=prlimit, abi=abi, filtered=True)
         if mode not in ("auto", "off"):
             asked = [cause() for kind, cause in _CAUSES.items() if mode in ("require", kind)]
-            why = clauses(
-                phrase("{what}: {reason}", what=cause.what, reason=cause.remedy) for cause in asked
-            )
+            words = phrase("{what}: {reason}")
+            why = clauses(words.given(what=each.what, reason=each.remedy) for each in asked)
             raise SandboxError.saying("--sandbox {mode}: {why}", mode=mode, why=why)
-        return Sandbox(kind="rlimits", prlimit=prlimit, filtered=landlock.filtering())
+        return Sandbox(kind="rlimits", prlimit=prlimit, filtered=landlock.filters())
 
     @property
     def exposed(self) -> tuple[str, ...]:
-        """Return the resources that the sandbox leaves open."""
-        return exposed(self.kind, filtered=self.filtered)
+        unfiltered = () if self.filtered else bubblewrap.EXPOSED["unfiltered"]
+        return (*bubblewrap.EXPOSED[self.kind], *unfiltered)
 
     def run(
         self,
@@ -141,30 +139,28 @@ class Sandbox(Record):
                     watches=watches,
                 )
             )
-            assert process.stdout is not None
-            assert process.stderr is not None
-            pipes = (process.stdout.fileno(), process.stderr.fileno())
-            sinks = {pipe: meter.Sink(limits.output_bytes) for pipe in pipes}
+            assert process.stdout and process.stderr
+            outputs = (process.stdout.fileno(), process.stderr.fileno())
+            pipes = {pipe: (limits.output_bytes, bytearray()) for pipe in outputs}
             if result_fd >= 0:
-                sinks[result_fd] = meter.Sink(limits.result_bytes)
+                pipes[result_fd] = (limits.result_bytes, bytearray())
             charging = meter.Meter(process.pid, limits.cpu_s)
-            timed_out = starved = False
+            late: Exception | None = None
             try:
-                meter.drain(process, sinks, charging)
-            except (meter.TookTooLong, meter.Starved) as late:
-                starved = isinstance(late, meter.Starved)
-                timed_out = not starved
+                meter.drain(process, pipes, charging)
+            except (meter.TookTooLong, meter.Starved) as why:
+                late = why
                 end(process, supervised=self.bwrap is None)
             status = self.status(process.wait())
-            stdout, stderr, *rest = [bytes(sink.data) for sink in sinks.values()]
+            stdout, stderr, *rest = [bytes(kept) for _, kept in pipes.values()]
         return Completed(
             returncode=status if status >= 0 else None,
             signal=-status if status < 0 else None,
             stdout=stdout.decode(errors="replace"),
             stderr=stderr.decode(errors="replace"),
             result=rest[0] if rest else b"",
-            timed_out=timed_out,
-            starved=starved,
+            timed_out=isinstance(late, meter.TookTooLong),
+            starved=isinstance(late, meter.Starved),
             seconds=time.monotonic() - start,
             charged=charging.charged,
         )
@@ -193,15 +189,13 @@ class Sandbox(Record):
             command += bubblewrap.command(self.bwrap, readable, writable, cwd, filter_fd)
         else:
             filter_fd = landlock.open_filter(self.abi, watches) if self.filtered else None
-            shown = (readable, writable, filter_fd)
-            command += landlock.command(self.abi, *shown, processes=watches)
+            command += landlock.command(self.abi, readable, writable, filter_fd, processes=watches)
         handed = handed if filter_fd is None else (*handed, filter_fd)
         environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **(env or {})}
-        supervised = self.bwrap is None
-        with started(
-            [*command, *argv], cwd, environment, handed, stdin, stderr, supervised=supervised
-        ) as process:
-            yield process
+        command += argv
+        unaided = self.bwrap is None
+        with started(command, cwd, environment, handed, stdin, stderr, supervised=unaided) as it:
+            yield it
 
     def status(self, status: int) -> int:
         """A program's return code, negative after a signal, of that of the sandbox."""
@@ -278,11 +272,6 @@ def started(
                 if pipe is not None:
                     with suppress(BrokenPipeError):
                         pipe.close()
-
-
-def hide_memory() -> None:
-    """Keep this process's memory and environment from others of its user, which look in /proc."""
-    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 @contextmanager

@@ -10,13 +10,12 @@ from __future__ import annotations
 import csv
 import ctypes
 import errno
-import functools
 import mmap
 import os
 import platform
 import signal
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,16 +25,13 @@ from ptxsim.message import verbatim
 # --- system calls --------------------------------------------------------------------------------
 
 
-@functools.cache
-def _table() -> tuple[dict[str, str], ...]:
-    """Read system_calls.csv: names, numbers on each machine, "" where it has no such call, and the
-    list below that a call is on."""
-    with Path(__file__).with_name("system_calls.csv").open(encoding="utf-8") as table:
-        return tuple(csv.DictReader(table))
+# Names, numbers on each machine ("": it has no such call), and the list below that a call is on.
+_CALLS = Path(__file__).with_name("system_calls.csv").read_text().splitlines()
+_TABLE = tuple(csv.DictReader(_CALLS))
 
 
 def _listed(use: str) -> tuple[str, ...]:
-    return tuple(row["name"] for row in _table() if row["use"] == use)
+    return tuple(row["name"] for row in _TABLE if row["use"] == use)
 
 
 _DENIED, _SIGNALLING = _listed("denied"), _listed("signalling")
@@ -87,15 +83,11 @@ class Way(NamedTuple):
     answer: int = ALLOWED
 
 
-class SystemCall(NamedTuple):
-    """A system call by name; the first way that fits decides, and without one EPERM does."""
-
-    name: str
-    ways: tuple[Way, ...] = (Way(),)
-
-
+# By the name of the call: the first way that fits decides, and without one EPERM does.
+_Calls = Mapping[str, tuple[Way, ...]]
+_FREE, _ABSENT = (Way(),), (Way(answer=_MISSING),)
 # Its flags lie in memory, where a filter cannot look: the C library falls back to clone().
-_NO_CLONE3 = SystemCall("clone3", (Way(answer=_MISSING),))
+_NO_CLONE3 = {"clone3": _ABSENT}
 
 
 def _if(place: int, value: int, bits: int = ALL_BITS, answer: int = ALLOWED) -> Way:
@@ -114,22 +106,22 @@ def open_filter(
     """
     denied = [*_DENIED, *(() if namespaces else _DENIED_AMONG_OTHERS)]
     denied += () if signals else _SIGNALLING
-    calls = [SystemCall(name, ()) for name in denied]
+    calls: dict[str, tuple[Way, ...]] = {
+        **_NO_CLONE3,
+        "socket": (_if(0, _AF_UNIX),),
+        "clone": (_if(0, 0, _NEW_NAMESPACES),),
+    }
     if not namespaces:
         # Its own limits only. A descriptor can signal its owner, hold up others who open the file,
         # and watch a folder.
         watching = (_if(1, command, answer=REFUSED) for command in _FCNTL_DENIED)
-        calls += [SystemCall("prlimit64", (_if(0, 0),)), SystemCall("fcntl", (*watching, Way()))]
+        calls |= {"prlimit64": (_if(0, 0),), "fcntl": (*watching, Way())}
     if not truncates:
-        calls += [SystemCall("truncate", ()), SystemCall("openat2", (Way(answer=_MISSING),))]
+        calls |= {"truncate": (), "openat2": _ABSENT}
         for call, flags in (("open", 1), ("openat", 2)):  # O_TRUNC without the right to write
             shortening = (_if(flags, _O_TRUNC | mode, _O_TRUNC | 3, REFUSED) for mode in (0, 3))
-            calls.append(SystemCall(call, (*shortening, Way())))
-    calls += [
-        _NO_CLONE3,
-        SystemCall("socket", (_if(0, _AF_UNIX),)),
-        SystemCall("clone", (_if(0, 0, _NEW_NAMESPACES),)),
-    ]
+            calls[call] = (*shortening, Way())
+    calls |= dict.fromkeys(denied, ())  # also socket, where it is among them
     program = _packed(calls, ALLOWED, newer=namespaces)
     if program is None:
         return None
@@ -139,12 +131,12 @@ def open_filter(
     return descriptor
 
 
-def _packed(calls: Sequence[SystemCall], otherwise: int, *, newer: bool = True) -> bytes | None:
+def _packed(calls: _Calls, otherwise: int, *, newer: bool = True) -> bytes | None:
     """An array of struct sock_filter. newer: calls that nobody knows yet get ``otherwise``, too."""
     machine = platform.machine()
     if machine not in _MACHINES:
         return None
-    audit, numbers = _MACHINES[machine], {row["name"]: row[machine] for row in _table()}
+    audit, numbers = _MACHINES[machine], {row["name"]: row[machine] for row in _TABLE}
     # Whoever calls as another architecture would is ended.
     lines: list[_Line] = [(_LOAD, 0, 0, _MACHINE), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, _KILL)]
     lines.append((_LOAD, 0, 0, _NUMBER))
@@ -152,7 +144,7 @@ def _packed(calls: Sequence[SystemCall], otherwise: int, *, newer: bool = True) 
         lines += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
     if not newer:
         lines += [(_AT_LEAST, 0, 1, _UNKNOWN), (_RETURN, 0, 0, _MISSING)]
-    for name, ways in calls:
+    for name, ways in calls.items():
         if numbers[name]:
             block = [line for way in ways for line in _way(way)]
             refusal = (_RETURN, 0, 0, REFUSED)
@@ -190,62 +182,62 @@ _SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVILEGES = 1, 38  # prctl
 _SET_FILTER, _ALL_THREADS = 1, 1
 
 # Of the filters that refuse every other call, by EPERM: a library which can do without goes on.
-_COMMON = (
-    _NO_CLONE3,
-    *map(SystemCall, _COMPUTING),
-    SystemCall("mremap", (_if(3, 0, _KEEP_THE_OLD),)),
-    SystemCall("madvise", (_if(2, _DONT_NEED), _if(2, _HUGE))),
+_COMMON: _Calls = {
+    **_NO_CLONE3,
+    **dict.fromkeys(_COMPUTING, _FREE),
+    "mremap": (_if(3, 0, _KEEP_THE_OLD),),
+    "madvise": (_if(2, _DONT_NEED), _if(2, _HUGE)),
     # The first sixteen are everybody's and its own; the others are of some process or device.
-    *(SystemCall(name, (_if(0, 0, ALL_BITS & ~15),)) for name in _CLOCKS),
-)
+    **dict.fromkeys(_CLOCKS, (_if(0, 0, ALL_BITS & ~15),)),
+}
 
 
-def _signals_to(process: int) -> SystemCall:
+def _signals_to(process: int) -> tuple[Way, Way]:
     """Let raise() and abort() through, but for SIGKILL, which means that somebody else ended it. Of
     signals up to 31 each can wait once; how many others may wait, all processes of a user share."""
     at_most_31 = Argument(2, 0, ALL_BITS & ~31)
     never = _if(2, signal.SIGKILL, answer=REFUSED)
-    return SystemCall("tgkill", (never, Way((Argument(0, process), at_most_31))))
+    return never, Way((Argument(0, process), at_most_31))
 
 
 def host_code_filter() -> bytes:
     """The filter of a recorder's child; empty for a machine that is not known here."""
     of_library, kinds = _if(0, LIBRARY_FD), _ANONYMOUS | _HUGE_POOL
     copied = Way((Argument(4, LIBRARY_FD), Argument(3, 0, kinds)))
-    calls = (
-        *_COMMON,
-        SystemCall("mprotect"),
-        *(SystemCall(name, (_if(0, 0, ALL_BITS & ~REPLY_FD),)) for name in _WRITING),
-        _signals_to(OWN_PROCESS),
+    calls = {
+        **_COMMON,
+        "mprotect": _FREE,
+        **dict.fromkeys(_WRITING, (_if(0, 0, ALL_BITS & ~REPLY_FD),)),
+        "tgkill": _signals_to(OWN_PROCESS),
         # How the dynamic loader reads the library; it closes it before any code of it runs.
-        *(SystemCall(name, (of_library,)) for name in ("read", "pread64", "fstat")),
-        SystemCall("newfstatat", (of_library._replace(answer=TRAPPED),)),
-        SystemCall("openat", (_if(2, _CLOSE_ON_EXEC, answer=TRAPPED),)),
-        SystemCall("mmap", (_if(3, _ANONYMOUS, kinds), copied)),
-    )
+        **dict.fromkeys(("read", "pread64", "fstat"), (of_library,)),
+        "newfstatat": (of_library._replace(answer=TRAPPED),),
+        "openat": (_if(2, _CLOSE_ON_EXEC, answer=TRAPPED),),
+        "mmap": (_if(3, _ANONYMOUS, kinds), copied),
+    }
     return _packed(calls, REFUSED) or b""
 
 
 def _simulators_filter() -> bytes | None:
     """For this process, whose threads may also abort it. None of its memory can be made code."""
     not_code = Argument(2, 0, _EXECUTABLE)
-    calls = (
-        *_COMMON,
-        *map(SystemCall, _COMPUTING_IN_THREADS),
-        SystemCall("read", (_if(0, 0),)),
-        SystemCall("memfd_create", (_if(1, 0, ALL_BITS & ~_FILE_CLOSES),)),
-        SystemCall("mmap", (Way((not_code, Argument(3, 0, _HUGE_POOL))),)),
-        SystemCall("mprotect", (Way((not_code,)),)),
-        _signals_to(os.getpid()),
-        SystemCall("clone", (_if(0, _NEW_THREAD, _NEW_THREAD),)),
-    )
+    calls = {
+        **_COMMON,
+        **dict.fromkeys(_COMPUTING_IN_THREADS, _FREE),
+        "read": (_if(0, 0),),
+        "memfd_create": (_if(1, 0, ALL_BITS & ~_FILE_CLOSES),),
+        "mmap": (Way((not_code, Argument(3, 0, _HUGE_POOL))),),
+        "mprotect": (Way((not_code,)),),
+        "tgkill": _signals_to(os.getpid()),
+        "clone": (_if(0, _NEW_THREAD, _NEW_THREAD),),
+    }
     return _packed(calls, REFUSED)
 
 
 def macros() -> tuple[str, ...]:
     """The recorder's part of it, as options of its compiler."""
-    descriptors = (f"-DREPLY_FD={REPLY_FD}", f"-DLIBRARY_FD={LIBRARY_FD}")
-    return (*descriptors, f"-DOWN_PROCESS={OWN_PROCESS}u")
+    figures = {"REPLY_FD": REPLY_FD, "LIBRARY_FD": LIBRARY_FD, "OWN_PROCESS": f"{OWN_PROCESS}u"}
+    return tuple(f"-D{name}={value}" for name, value in figures.items())
 
 
 class _Program(ctypes.Structure):

@@ -19,7 +19,7 @@ from grader.base.gpus import (
     occupancy,
     with_peaks,
 )
-from grader.base.native import compile_native
+from grader.base.native import Native
 from grader.base.result import GpuInfo, Watched
 from grader.build.toolchain import find_toolchain
 from grader.report.measurement import measurements, sentence
@@ -248,9 +248,8 @@ def test_occupancy(
 @pytest.fixture(scope="module")
 def calculator() -> Path:
     flags = ("-O1", f"-I{find_toolchain().include}")
-    return compile_native(
-        "occupancy", [Path(__file__).with_name("occupancy_header.cpp")], shared=False, flags=flags
-    )
+    source = Path(__file__).with_name("occupancy_header.cpp")
+    return Native(name="occupancy", sources=(source,), shared=False, flags=flags).compiled()
 
 
 def test_occupancy_is_the_calculators(calculator: Path) -> None:

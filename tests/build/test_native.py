@@ -6,6 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,9 +35,13 @@ def sources(tmp_path: Path) -> list[Path]:
     return [folder / "answer.cpp", folder / "main.cpp"]
 
 
+def compiled(sources: list[Path], **how: Any) -> Path:
+    return native.Native(name="p", sources=tuple(sources), **how).compiled()
+
+
 def test_program_and_library(cache: Path, sources: list[Path]) -> None:
-    program = native.compile_native("p", sources, shared=False)
-    library = native.compile_native("p", sources, shared=True)
+    program = compiled(sources, shared=False)
+    library = compiled(sources, shared=True)
     assert subprocess.run([program], check=False).returncode == 42
     assert ctypes.CDLL(str(library)).twice() == 84
     assert program.parent == cache / "native"
@@ -47,17 +52,17 @@ def test_kept_until_a_header_changes(cache: Path, sources: list[Path], place: st
     header = sources[0].parent / place
     header.parent.mkdir(exist_ok=True)
     header.touch()
-    first = native.compile_native("p", sources, shared=False)
+    first = compiled(sources, shared=False)
     stamp = first.stat().st_mtime_ns
-    assert native.compile_native("p", sources, shared=False) == first
+    assert compiled(sources, shared=False) == first
     assert first.stat().st_mtime_ns == stamp
     header.write_text(header.read_text() + "// changed\n")
-    assert native.compile_native("p", sources, shared=False) != first
+    assert compiled(sources, shared=False) != first
 
 
 def test_flags_are_part_of_the_key(cache: Path, sources: list[Path]) -> None:
-    plain = native.compile_native("p", sources, shared=False)
-    tuned = native.compile_native("p", sources, shared=False, flags=("-O1", "-march=native"))
+    plain = compiled(sources, shared=False)
+    tuned = compiled(sources, shared=False, flags=("-O1", "-march=native"))
     assert plain != tuned
 
 
@@ -65,8 +70,8 @@ def test_two_at_once_after_a_build_that_was_killed(cache: Path, sources: list[Pa
     slow, seconds = sources[0].with_name("slow"), f"999.{os.getpid()}"
     slow.write_text(f"#!/bin/sh\n[ $1 != --version ] || exec g++ $1\nexec sleep {seconds}\n")
     slow.chmod(0o755)
-    build = "import sys, pathlib; from grader.base import compile_native as c\n"
-    build += "c('p', list(map(pathlib.Path, sys.argv[1:])), shared=False)"
+    build = "import sys; from pathlib import Path; from grader.base import Native\n"
+    build += "Native(name='p', sources=(*map(Path, sys.argv[1:]),), shared=False).compiled()"
     environment = {**os.environ, "NVCC_CCBIN": str(slow)}
     with subprocess.Popen([sys.executable, "-c", build, *sources], env=environment) as killed:
         until(lambda: living("sleep", seconds))
@@ -74,7 +79,7 @@ def test_two_at_once_after_a_build_that_was_killed(cache: Path, sources: list[Pa
     until(lambda: not living("sleep", seconds))
     assert list((cache / "native").glob("p-*.scratch"))
     with ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(native.compile_native, "p", sources, shared=False) for _ in range(4)]
+        jobs = [pool.submit(compiled, sources, shared=False) for _ in range(4)]
         paths = {job.result() for job in jobs}
     assert len(paths) == 1
     assert subprocess.run([paths.pop()], check=False).returncode == 42
@@ -85,22 +90,22 @@ def test_two_at_once_after_a_build_that_was_killed(cache: Path, sources: list[Pa
 def test_what_was_prepared_is_taken_unless_a_stranger_could_have_made_it(
     cache: Path, sources: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = native.compile_native("p", sources, shared=False)
+    made = compiled(sources, shared=False)
     ready = tmp_path / "ready" / "native" / made.name
     ready.parent.mkdir(parents=True)
     made.rename(ready)
     monkeypatch.setenv(native.PREPARED_VARIABLE, str(tmp_path / "ready"))
-    assert native.compile_native("p", sources, shared=False) == ready
+    assert compiled(sources, shared=False) == ready
     assert not made.exists()
     ready.chmod(0o777)
     with pytest.raises(ToolchainError, match="ready: it is another user's: unset SGEMM_GRADER_PRE"):
-        native.compile_native("p", sources, shared=False)
+        compiled(sources, shared=False)
 
 
 def test_compile_error_is_one_line(cache: Path, sources: list[Path]) -> None:
     sources[0].write_text("int answer() { return nothing; }\n")
     with pytest.raises(ToolchainError, match=r"answer\.cpp:1:.*nothing") as caught:
-        native.compile_native("p", sources, shared=False)
+        compiled(sources, shared=False)
     assert "\n" not in str(caught.value)
 
 

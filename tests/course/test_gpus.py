@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from benchmarks.timeline import Turn, beside_timing
-from grader.base.native import compile_native
+from grader.base.native import Native
 from grader.results import store
 from tests.support import commands
 from tests.support.files import values
@@ -23,8 +23,8 @@ H200 = ";".join(["NVIDIA H200"] * 4)
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose libcuda.so.1 is the stand-in."""
     folder = tmp_path_factory.mktemp("driver")
-    library = compile_native("standin", [STANDIN / "libcuda.cpp"], shared=True)
-    (folder / "libcuda.so.1").symlink_to(library)
+    standin = Native(name="standin", sources=(STANDIN / "libcuda.cpp",), shared=True)
+    (folder / "libcuda.so.1").symlink_to(standin.compiled())
     return folder
 
 

@@ -13,8 +13,8 @@ from markupsafe import escape
 from benchmarks.bound_corpus import FAMILIES, SMALL, Source, patterns
 from grader.base import gpus
 from grader.base.errors import MachineError
-from grader.base.records import Build, Verdict
-from grader.base.result import CaseResult, Run, Timing
+from grader.base.records import Verdict
+from grader.base.result import Build, CaseResult, Run, Timing
 from grader.explain import advice
 from grader.explain.advice import with_host_calls
 from grader.explain.facts import waits_to_store, work_while_loading

@@ -311,7 +311,7 @@ def test_a_kernel_that_does_not_fit_has_no_bound() -> None:
 @cache
 def bound_of(name: str) -> Bound:
     folder = NO_RUNGS.get(name) or rung(name)
-    kernels = {kernel.name: kernel for kernel in built(folder, "sm_90").kernels}
+    kernels = {kernel.name: kernel for kernel in built(folder, "sm_90").info.kernels}
     of = (folder, "sm_90", 8192, 1.0, 1)
     found = bound(counts(*of), kernels, work(SIZE), CARD, loops(*of))
     assert found is not None

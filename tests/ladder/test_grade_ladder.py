@@ -26,14 +26,16 @@ from grader.results.entries import read_entries
 from grader.results.ladders import (
     SCHEMA,
     Ladder,
+    Rung,
     document_path,
+    find_reference,
+    find_rungs,
     folder,
     load_ladder,
     make_ladder,
     standing,
     stored_ladders,
 )
-from grader.results.rungs import Rung, find_reference, find_rungs
 from ptxsim.message import Message
 from tests.support.commands import QUICK
 from tests.support.files import beside, values

@@ -27,8 +27,7 @@ from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case
 from grader.labs.submission import load_submission
 from grader.ladder.host import run_host
-from grader.results.ladders import shipped_ladders
-from grader.results.rungs import find_rungs
+from grader.results.ladders import find_rungs, shipped_ladders
 from grader.run.protocol import quietly
 from ptxsim.findings.finding import LineCount
 from ptxsim.records import Record, Size

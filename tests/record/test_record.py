@@ -18,6 +18,7 @@ from grader.base.errors import Rejected
 from grader.base.gpus import standing_for
 from grader.base.records import Submission, Verdict
 from grader.build.toolchain import find_toolchain
+from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from grader.record import recording
 from grader.record.recording import record_plans
@@ -60,8 +61,9 @@ def recorded(submission: Submission) -> Recorder:
     ) -> tuple[records.Plan | Rejected, ...]:
         sizes = [records.Size.of(m=scenario, n=N, k=K) for scenario in scenarios]
         tools = find_toolchain(), Sandbox.open(mode)
-        options = {"declared": declared, "record_s": record_s, "target": standing_for(arch), **more}
-        return record_plans(build, submission, GEMM, sizes, *tools, memory_mb=2048, **options)
+        options = {"declared": declared, "target": standing_for(arch), **more}
+        options["limits"] = Limits(record_s=record_s, memory_mb=2048)
+        return record_plans(build, submission, GEMM, sizes, *tools, **options)
 
     return run
 

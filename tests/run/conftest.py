@@ -4,21 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.records import Build
+from grader.base.result import Build, BuildInfo
 
 
 @pytest.fixture
 def build(tmp_path: Path) -> Build:
     ptx = tmp_path / "kernels.ptx"
     ptx.write_text(".version 9.0")
-    return Build(
-        arch="sm_80",
-        ptx=ptx,
-        cubin=ptx,
-        host_library=ptx,
-        kernels=(),
-        command="",
-        log="",
-        seconds=0,
-        cached=True,
-    )
+    info = BuildInfo(ok=True, command="", log="", seconds=0, kernels=())
+    return Build(arch="sm_80", ptx=ptx, cubin=ptx, host_library=ptx, info=info)

@@ -17,7 +17,7 @@ from grader.problems.comparison import check
 from grader.problems.inputs import KEY_BYTES, fresh_key, key_stream, make_inputs, values
 from grader.problems.operands import EXPOSING, Operand, Steps
 from grader.run.gpu import host_check
-from grader.run.gpu.host_check import HostCheck, HostInput, KeyStreams, measured, take
+from grader.run.gpu.host_check import HostCheck, HostInput, key_words, measured, take
 from grader.run.gpu.messages import Elements, Measured, Taken
 from grader.run.protocol import CaseOutcome
 from ptxsim.findings.finding import Severity
@@ -42,14 +42,14 @@ KEY = bytes(range(KEY_BYTES))
     ids=["in a row", "backwards", "far apart", "anywhere", "of a matrix", "none"],
 )
 def test_the_key_stream_is_that_of_numpy(places: Any) -> None:
-    assert (KeyStreams().words(KEY, places) == key_stream(KEY, 1 << 20)[places]).all()
+    assert (key_words(KEY, places) == key_stream(KEY, 1 << 20)[places]).all()
 
 
 @pytest.mark.parametrize("kind", [EXPOSING, Steps(bits=9, least=1 << 10, exponent=-10)], ids=str)
 def test_the_elements_are_those_of_the_gpu(kind: Any) -> None:
     operand = Operand(name="A", role="in", shape=(1000,), values=kind)
     places = np.array([[7, 8], [999, 0]])
-    found = HostInput(KeyStreams(), KEY, operand).at(places)
+    found = HostInput(KEY, operand).at(places)
     assert (found == values(KEY, 1000, kind)[places]).all()
 
 

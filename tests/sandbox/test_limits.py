@@ -16,11 +16,13 @@ import msgspec
 import pytest
 
 from grader.base.errors import MachineError, Rejected
-from grader.base.records import Build, Verdict
+from grader.base.records import Verdict
+from grader.base.result import Build
 from grader.build.toolchain import find_toolchain
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext
 from grader.labs.lab import Case, load_lab
+from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from grader.record.recording import record_plans
 from grader.run.protocol import quietly
@@ -153,9 +155,9 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
 
     def recorded(kind: int, record_s: float) -> Plan | Rejected:
         submission, sizes = load_submission(place / "eve", MAIN), [Size.of(m=kind, n=8, k=8)]
-        tools, options = (find_toolchain(), sandbox), {"record_s": record_s, "memory_mb": 2048}
-        given = (build, submission, GEMM, sizes, *tools)
-        (outcome,) = record_plans(*given, declared=declared, **options)
+        given = (build, submission, GEMM, sizes, find_toolchain(), sandbox)
+        limits = Limits(record_s=record_s, memory_mb=2048)
+        (outcome,) = record_plans(*given, declared=declared, limits=limits)
         return outcome
 
     return recorded

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.base.records import Build
+from grader.base.result import Build
 from grader.build.building import compile_submission
 from grader.build.toolchain import Toolchain, find_toolchain
 from grader.judge.program import GradingContext
@@ -63,8 +63,7 @@ def built(
         tools or find_toolchain(),
         Sandbox.open(mode),
         arch="sm_80",
-        compile_s=compile_s,
-        memory_mb=4096,
+        limits=Limits(compile_s=compile_s),
     )
 
 

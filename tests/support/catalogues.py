@@ -17,7 +17,7 @@ from babel.messages.pofile import read_po, write_po
 from grader.base.finding import Kind
 from grader.base.language import Language, translated
 from grader.record.refusals import REFUSALS
-from grader.results.rungs import find_rungs
+from grader.results.ladders import find_rungs
 from ptxsim.findings.finding import Severity
 from tests.support.places import ROOT
 

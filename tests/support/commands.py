@@ -14,7 +14,7 @@ import pytest
 
 from grader.base.native import cache_folder
 from grader.build.toolchain import find_toolchain
-from grader.record.recorder_process import prepare_recorder
+from grader.record.recording import recorder_program
 from grader.results import store
 from grader.run.simulator.device import engine_library
 from ptxsim.engine import load_engine
@@ -137,7 +137,7 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 def compile_our_own() -> None:
     """The grader's own programs, so that no command says that it compiles them."""
-    prepare_recorder(find_toolchain())
+    recorder_program(find_toolchain()).compiled()
     load_engine(engine_library().compiled())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from grader.base import gpus
 from grader.base.explanation import Explanation, KernelCounts
-from grader.base.records import Build
+from grader.base.result import Build
 from grader.explain.join import count, factors
 from grader.explain.loop_steps import MainLoop, main_loop_steps
 from grader.explain.sass import SassFunction, disassemble

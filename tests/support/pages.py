@@ -19,8 +19,8 @@ from grader.base.result import (
     Timing,
 )
 from grader.report import terminal
-from grader.results.ladders import HostLoop, HostRun, Ladder, make_ladder, standing
-from grader.results.rungs import Rung, find_rungs
+from grader.results import HostLoop, HostRun, Ladder, find_rungs, make_ladder, standing
+from grader.results.ladders import Rung
 from ptxsim.findings.finding import LineCount
 from ptxsim.message import verbatim
 from tests.support.files import beside

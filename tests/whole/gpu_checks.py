@@ -26,11 +26,10 @@ from grader.problems.operands import Order
 from grader.problems.problem import Problem
 from grader.run.gpu.host_check import HostCheck, measured, take
 from grader.run.gpu.measure import time_case, verify_case
-from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.memory import PlanMemory
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
-from grader.run.gpu.session import GpuSession, LoadedAhead
+from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import CaseOutcome, PlannedCase
 from ptxsim.records import Plan, Size

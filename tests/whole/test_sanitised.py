@@ -16,10 +16,12 @@ import pytest
 
 from grader.base.errors import MachineError, Rejected
 from grader.base.native import Native
-from grader.base.records import Build, Submission, Verdict
+from grader.base.records import Submission, Verdict
+from grader.base.result import Build
 from grader.judge.program import compile_for
+from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
-from grader.record import recorder_process, recording
+from grader.record import recording
 from grader.run.simulator.device import engine_library
 from ptxsim.frontend.interface import Declarations, interface
 from ptxsim.frontend.module import read_module
@@ -102,8 +104,7 @@ def record(
             shared.toolchain,
             shared.sandbox,
             declared=declared,
-            record_s=RECORD_S,
-            memory_mb=memory_mb,
+            limits=Limits(record_s=RECORD_S, memory_mb=memory_mb),
         )
     except MachineError as failure:
         if "too busy" not in str(failure):
@@ -153,14 +154,14 @@ def test_the_engine_and_the_issue_model(corpus: list[Made], tmp_path: Path) -> N
 
 def test_the_recorder(corpus: list[Made], monkeypatch: pytest.MonkeyPatch) -> None:
     """It records what the plain one does: a sanitiser's report would end the process first."""
-    plain = recorder_process.recorder_program(bench().toolchain)
+    plain = recording.recorder_program(bench().toolchain)
     sanitised = Native(
         name="recorder",
         sources=(*plain.sources, OPTIONS),
         shared=False,
         flags=(*plain.flags, *RECORDER_FLAGS),
-    ).compiled()
-    monkeypatch.setattr(recording, "prepare_recorder", lambda _: sanitised)
+    )
+    monkeypatch.setattr(recording, "recorder_program", lambda _: sanitised)
     with ThreadPoolExecutor(PROCESSES) as pool:
         again = pool.map(
             lambda each: record(each.submission, each.build, each.declared, MEMORY_MB), corpus

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from enum import Enum
@@ -40,8 +40,6 @@ class GpuDevice:
     while this one verifies the last sizes, and verifies its first ones while this one ends.
     ``stand_by`` starts the worker before all that: it loads its libraries, and takes nothing yet.
     """
-
-    name = "gpu"
 
     def __init__(
         self, problem: ProblemRef, run_seconds: float = 1.0, command: Sequence[str] = _WORKER
@@ -188,8 +186,13 @@ class GpuDevice:
         """Add what came out of a job's cases. Returns whether the worker can do another job."""
         by_id = {case.id: case for case in job.cases}
         running = job.cases[0]
+        lines = self._worker.ask(
+            msgspec.json.encode(job),
+            seconds=deadline - time.monotonic(),
+            patience=lambda: lab.limits.launch_s + (_CHECKING_S if self._ready else _STARTING_S),
+        )
         try:
-            for reply in self._ask(job, deadline, lab):
+            for reply in decoded(phrase("the GPU worker"), lines, _DECODER):
                 match reply:
                     case messages.Ready(gpu=gpu):
                         self._ready = True
@@ -220,21 +223,11 @@ class GpuDevice:
                 ) from None
             words = phrase("a launch did not end within {seconds:g} s", seconds=lab.limits.launch_s)
             if silence.at_all:
-                words = phrase(
-                    "the {seconds:g} s for all sizes together are used up",
-                    seconds=lab.limits.total_s,
-                )
+                words = phrase("the {seconds:g} s for all sizes together are used up")
+                words = words.given(seconds=lab.limits.total_s)
             host.end(running, "time", words)
             return False
         raise self._worker.ended(phrase("the GPU worker"))
-
-    def _ask(self, job: messages.GpuJob, deadline: float, lab: Lab) -> Iterator[messages.Reply]:
-        lines = self._worker.ask(
-            msgspec.json.encode(job),
-            seconds=deadline - time.monotonic(),
-            patience=lambda: lab.limits.launch_s + (_CHECKING_S if self._ready else _STARTING_S),
-        )
-        return decoded(phrase("the GPU worker"), lines, _DECODER)
 
 
 class _Host:
@@ -295,9 +288,6 @@ def in_stages(cases: Sequence[PlannedCase], timed: Set[str]) -> Stages:
 def _bytes(case: PlannedCase, allocations: int | None = None) -> int:
     """Return the bytes of the plan's first ``allocations`` allocations, or of all."""
     return sum(each.size for each in case.plan.allocations[:allocations])
-
-
-# --- locks -------------------------------------------------------------------------------------
 
 
 class Right(Enum):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from itertools import chain
 from pathlib import Path
 
 import cupy
@@ -21,20 +22,11 @@ from grader.base import Finding, GraderError, Rejected, Verdict, decoder
 from grader.problems import FUNCTION, load_problem
 from grader.run.gpu import messages
 from grader.run.gpu.measure import time_case, verify_case
-from grader.run.gpu.measured_case import MeasuredCase
 from grader.run.gpu.memory import CHECKS
 from grader.run.gpu.plan_replay import load_module
-from grader.run.gpu.session import GpuSession, LoadedAhead
+from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.probe import first_gpu_arch
-from grader.run.protocol import (
-    Done,
-    Failed,
-    PlannedCase,
-    Replies,
-    refused,
-    replying,
-    requests,
-)
+from grader.run.protocol import Done, Failed, PlannedCase, Replies, refused, replying, requests
 from ptxsim.message import phrase
 
 _DECODER: msgspec.json.Decoder[messages.Prepare | messages.Warm | messages.GpuJob] = decoder(
@@ -58,15 +50,12 @@ def _serve(replies: Replies) -> None:
         for source in problem.gpu_libraries:
             messages.host_library(arch, source)
     loaded = LoadedAhead(problem)
-    job = next(asked)
+    job = next(asked)  # or Warm, before the first of them
     session = GpuSession(loaded)
     replies.send(messages.Ready(gpu=session.gpu))
-    if isinstance(job, messages.Warm):
-        job = next(asked)
-    assert isinstance(job, messages.GpuJob)
-    while _run(session, job, replies):
-        job = next(asked)
-        assert isinstance(job, messages.GpuJob)
+    for each in chain((job,), asked):
+        if isinstance(each, messages.GpuJob) and not _run(session, each, replies):
+            return
 
 
 def _run(session: GpuSession, job: messages.GpuJob, replies: Replies) -> bool:
@@ -112,12 +101,8 @@ def _one(
         asked = sum(each.size for each in planned.plan.allocations[planned.plan.given :])
         if not asked:
             raise
-        words = phrase(
-            "the GPU has no room for the {asked} bytes that {function} allocates",
-            asked=asked,
-            function=FUNCTION,
-        )
-        no_room = Rejected(Verdict.RE, words)
+        words = phrase("the GPU has no room for the {asked} bytes that {function} allocates")
+        no_room = Rejected(Verdict.RE, words.given(asked=asked, function=FUNCTION))
         ran = messages.Measured(outcome=refused(planned.id, planned.plan.size, no_room))
     except _ERRORS as error:
         return messages.Broken(case=planned.id, message=str(error), findings=notes)
@@ -132,10 +117,9 @@ def main() -> None:
         except GraderError as error:
             replies.send(Failed.of(error))
         except (MemoryError, *_ERRORS) as error:
-            why = phrase("the GPU failed: out of memory")
-            if str(error):
-                why = phrase("the GPU failed: {error}", error=str(error))
-            replies.send(Failed(message=why))
+            why = phrase("the GPU failed: {error}", error=str(error))
+            out_of_memory = phrase("the GPU failed: out of memory")
+            replies.send(Failed(message=why if str(error) else out_of_memory))
         except Exception as error:  # a bug of ours: one line for the user, the traceback in the log
             traceback.print_exc()
             why = phrase("the GPU worker failed: {error}", error=repr(error))

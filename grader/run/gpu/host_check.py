@@ -10,7 +10,7 @@ import ctypes
 import secrets
 import time
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,11 @@ def take(
     """Elements of the outputs, which CuPy copies as they lie: ``get`` of contiguous elements is one
     copy by the driver. Call it before any kernel of ours runs on these outputs."""
     targets = problem.operands(size)[len(keys) :]
-    samples = [
-        taken_of(target, partial(_copied, array))
-        for target, array in zip(targets, outputs, strict=True)
-    ]
-    elements = (
-        Elements(places=each.places.astype(_PLACE).tobytes(), got=each.got.tobytes())
-        for each in samples
-    )
+    elements = []
+    for target, array in zip(targets, outputs, strict=True):
+        each = taken_of(target, partial(_copied, array))
+        places = each.places.astype(_PLACE).tobytes()
+        elements.append(Elements(places=places, got=each.got.tobytes()))
     return Taken(keys=tuple(keys), outputs=tuple(elements))
 
 
@@ -64,10 +61,6 @@ class HostCheck:
     def __init__(self, problem: problems.Problem) -> None:
         self._problem = problem
 
-    @cached_property
-    def _streams(self) -> KeyStreams:
-        return KeyStreams()
-
     def confirm(self, seen: Measured) -> CaseOutcome:
         """The outcome, or that of a wrong answer if the host finds elements of one of its runs
         wrong. Raises MachineError for elements that no worker takes."""
@@ -76,12 +69,9 @@ class HostCheck:
         if outcome.error is not None and not outcome.error.wrong and not outcome.findings:
             found = self._wrong(outcome.size, seen.first) or self._wrong(outcome.size, seen.later)
         if found is not None:
+            message, error, findings = found.message, found.error, (found.finding,)
             outcome = msgspec.structs.replace(
-                outcome,
-                message=found.message,
-                error=found.error,
-                findings=(found.finding,),
-                timing=None,
+                outcome, message=message, error=error, findings=findings, timing=None
             )
         return msgspec.structs.replace(outcome, findings=(*outcome.findings, *seen.notes))
 
@@ -94,10 +84,7 @@ class HostCheck:
             if done >= _AT_LEAST and time.monotonic() > end:
                 break
             samples = _samples(run, operands)
-            inputs = [
-                HostInput(self._streams, key, operand)
-                for key, operand in zip(run.keys, given, strict=True)
-            ]
+            inputs = [HostInput(*each) for each in zip(run.keys, given, strict=True)]
             found = problems.differing(self._problem, size, inputs, samples)
             if found:
                 return found
@@ -108,10 +95,8 @@ def _samples(run: Taken, operands: Sequence[problems.Operand]) -> list[problems.
     """The elements as numbers. The worker ran beside code that may have changed it: raises
     MachineError for what is not as ``take`` makes it."""
     targets = [each for each in operands if each.role == "out"]
-    keys = [len(key) for key in run.keys]
-    if len(run.outputs) != len(targets) or keys != [problems.KEY_BYTES] * (
-        len(operands) - len(targets)
-    ):
+    inputs, keys = len(operands) - len(targets), [len(key) for key in run.keys]
+    if len(run.outputs) != len(targets) or keys != [problems.KEY_BYTES] * inputs:
         raise _unreadable()
     samples = []
     for each, target in zip(run.outputs, targets, strict=True):
@@ -130,8 +115,6 @@ def _unreadable() -> MachineError:
     return MachineError.saying("the GPU worker's samples cannot be read")
 
 
-# --- host inputs -------------------------------------------------------------------------------
-
 KEY_STREAM = Native(
     name="key-stream",
     sources=(Path(__file__).with_name("key_stream.cpp"),),
@@ -140,31 +123,27 @@ KEY_STREAM = Native(
 )
 
 
-class KeyStreams:
-    """The compiled generator. Raises ToolchainError when it cannot be had."""
+@cache
+def _generator() -> Any:
+    generator = ctypes.CDLL(str(KEY_STREAM.compiled())).key_stream_words
+    generator.restype = None
+    return generator
 
-    def __init__(self) -> None:
-        self._words = ctypes.CDLL(str(KEY_STREAM.compiled())).key_stream_words
-        self._words.restype = None
 
-    def words(self, key: bytes, places: problems.Places) -> problems.Words:
-        """Return the words of ``inputs.key_stream`` at ``places``."""
-        flat = np.ascontiguousarray(places, np.int64)
-        found = np.empty(flat.shape, np.uint32)
-        self._words(
-            key,
-            flat.ctypes.data_as(ctypes.c_void_p),
-            ctypes.c_uint64(flat.size),
-            found.ctypes.data_as(ctypes.c_void_p),
-        )
-        return found
+def key_words(key: bytes, places: problems.Places) -> problems.Words:
+    """Return the words of ``inputs.key_stream`` at ``places``. Raises ToolchainError."""
+    flat = np.ascontiguousarray(places, np.int64)
+    found = np.empty(flat.shape, np.uint32)
+    at, into = (each.ctypes.data_as(ctypes.c_void_p) for each in (flat, found))
+    _generator()(key, at, ctypes.c_uint64(flat.size), into)
+    return found
 
 
 class HostInput:
     """One input: a ``Source``."""
 
-    def __init__(self, streams: KeyStreams, key: bytes, operand: problems.Operand) -> None:
-        self._streams, self._key, self._operand = streams, key, operand
+    def __init__(self, key: bytes, operand: problems.Operand) -> None:
+        self._key, self._operand = key, operand
 
     def at(self, places: problems.Places) -> problems.Floats:
-        return problems.values_of(self._streams.words(self._key, places), self._operand.values)
+        return problems.values_of(key_words(self._key, places), self._operand.values)

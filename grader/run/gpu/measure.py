@@ -97,8 +97,7 @@ def close_to_the_fastest(times: Mapping[str, list[float]]) -> tuple[str, ...]:
 # --- measure -----------------------------------------------------------------------------------
 
 if TYPE_CHECKING:  # they need CuPy; what is done with them does not
-    from grader.run.gpu.measured_case import Keys, MeasuredCase
-    from grader.run.gpu.session import GpuSession
+    from grader.run.gpu.session import GpuSession, Keys, MeasuredCase
 
 
 def verify_case(
@@ -184,12 +183,9 @@ def time_case(
         device_ms=case.device_ms() if charged else None,
     )
     timing = msgspec.structs.replace(timing, parts=case.parts(beat))
+    took = time.monotonic() - started
     outcome = msgspec.structs.replace(
-        outcome,
-        timing=timing,
-        untimed_ms=warm_up,
-        clocks=tuple(clocks),
-        seconds=time.monotonic() - started,
+        outcome, timing=timing, untimed_ms=warm_up, clocks=tuple(clocks), seconds=took
     )
     return measured(outcome, case.first, taken)
 
@@ -231,12 +227,7 @@ def _take_turn(
         theirs[name] = session.clocked(rivals[name])
     case.refer_beside(rivals[order[-1]], launched=bool(after))
     return _Turn(
-        keys=keys,
-        mine=mine,
-        theirs=theirs,
-        taken=taken,
-        modified=modified,
-        reference=order[-1],
+        keys=keys, mine=mine, theirs=theirs, taken=taken, modified=modified, reference=order[-1]
     )
 
 

@@ -106,7 +106,8 @@ class Arena:
 
 
 def _mapped(allocations: Sequence[Allocation], undo: ExitStack) -> list[Buffer | None]:
-    """The buffers at their recorded addresses. Raises _AddressTakenError and MemoryError."""
+    """The buffers at their recorded addresses, until ``undo`` closes. Raises _AddressTakenError and
+    MemoryError."""
     location = _Location(_ON_DEVICE, cupy.cuda.Device().id)
     properties, found = _Properties(type=_PINNED, location=location), ctypes.c_size_t()
     minimum = ctypes.c_int(0)
@@ -119,7 +120,14 @@ def _mapped(allocations: Sequence[Allocation], undo: ExitStack) -> list[Buffer |
             continue
         start = allocation.address - RED_ZONE
         size = -(-(allocation.size + 2 * RED_ZONE) // granule) * granule
-        _map(start, size, location, undo)
+        at, room, no_flags = ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.c_uint64(0)
+        handle = ctypes.c_uint64()
+        _do("cuMemCreate", ctypes.byref(handle), room, ctypes.byref(properties), no_flags)
+        undo.callback(cuda_driver().cuMemRelease, handle)
+        _do("cuMemMap", at, room, ctypes.c_size_t(0), handle, no_flags)
+        undo.callback(cuda_driver().cuMemUnmap, at, room)
+        access = _Access(location, _READ_WRITE)
+        _do("cuMemSetAccess", at, room, ctypes.byref(access), ctypes.c_size_t(1))
         memory = cupy.cuda.UnownedMemory(start, size, None, location.id)
         pointer = cupy.cuda.MemoryPointer(memory, 0)
         buffers.append(Buffer(allocation.size, cupy.ndarray(size // 4, cupy.uint32, pointer)))
@@ -154,18 +162,6 @@ class _Access(ctypes.Structure):
     _fields_ = (("location", _Location), ("flags", ctypes.c_int))
 
 
-def _map(start: int, size: int, location: _Location, undo: ExitStack) -> None:
-    """Device memory at [start, start + size) of the arena, until ``undo`` closes."""
-    at, room, no_flags = ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.c_uint64(0)
-    properties, handle = _Properties(type=_PINNED, location=location), ctypes.c_uint64()
-    _do("cuMemCreate", ctypes.byref(handle), room, ctypes.byref(properties), no_flags)
-    undo.callback(cuda_driver().cuMemRelease, handle)
-    _do("cuMemMap", at, room, ctypes.c_size_t(0), handle, no_flags)
-    undo.callback(cuda_driver().cuMemUnmap, at, room)
-    access = _Access(location, _READ_WRITE)
-    _do("cuMemSetAccess", at, room, ctypes.byref(access), ctypes.c_size_t(1))
-
-
 def _do(function: str, *arguments: Any) -> None:
     status = getattr(cuda_driver(), function)(*arguments)
     if status == _OUT_OF_MEMORY and function == "cuMemCreate":
@@ -177,8 +173,6 @@ def _do(function: str, *arguments: Any) -> None:
 def cuda_driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
-
-# --- kernels of ours -----------------------------------------------------------------------------
 
 _NAMES = ("fill", "changed", "head_start", "poison", "differs")
 _THREADS = 256
@@ -216,9 +210,8 @@ class Kernels:
     def fill(self, out: Any, key: bytes, values: Values = EXPOSING) -> None:
         """The elements that ``inputs.values`` gives for this key."""
         target = out if out.dtype.name in _FORMATS else cupy.empty(out.size, cupy.float32)
-        threads = -(-out.size // _WORDS)
-        kind = (*_kind(values), _format(target))
-        self._over("fill", threads, target, np.uint64(out.size), *_words(key), *kind)
+        arguments = (target, np.uint64(out.size), *_source(key, values, target))
+        self._over("fill", -(-out.size // _WORDS), *arguments)
         if target is not out:
             out[:] = target.astype(out.dtype)
 
@@ -238,10 +231,9 @@ class Kernels:
             results = cupy.array([[0, _NONE]] * len(keys), dtype=cupy.uint64)
             for operand, array, key, result in zip(operands, arrays, keys, results, strict=True):
                 if array.dtype.name in _FORMATS:
-                    kind = (*_kind(operand.values), _format(array))
-                    arguments = (*_words(key), *kind, result)
-                    threads = -(-array.size // _WORDS)
-                    self._over("changed", threads, array, np.uint64(array.size), *arguments)
+                    source = _source(key, operand.values, array)
+                    arguments = (array, np.uint64(array.size), *source, result)
+                    self._over("changed", -(-array.size // _WORDS), *arguments)
                     continue
                 original, bits = cupy.empty_like(array), f"u{array.itemsize}"
                 self.fill(original, key, operand.values)
@@ -250,12 +242,11 @@ class Kernels:
                 result[1] = cupy.where(differs.any(), differs.argmax(), _NONE)
             return [(int(count), int(first)) for count, first in results.get()]
 
-    def differs(self, words: Any, bits: int) -> tuple[int, int]:
+    def differs(self, words: Any, bits: int) -> bool:
         with self.stream:
             result = cupy.array([0, _NONE], dtype=cupy.uint64)
             self._over("differs", words.size, words, np.uint64(words.size), np.uint32(bits), result)
-            count, first = (int(v) for v in result.get())
-        return count, first
+            return bool(result.get()[0])
 
     def head_start(self, microseconds: float) -> None:
         """Keep the GPU busy for this long, so that the host gets ahead of it."""
@@ -263,23 +254,12 @@ class Kernels:
         self._functions["head_start"]((1,), (1,), (time,), stream=self.stream)
 
 
-def _format(array: Any) -> np.uint32:
-    return np.uint32(_FORMATS[array.dtype.name])
-
-
-def _kind(values: Values) -> tuple[Any, ...]:
-    """Return the fields of ``Kind`` in checks.cu, without the format."""
-    if isinstance(values, Exposing):
-        return np.uint32(0), np.uint32(0), np.uint32(0), np.float32(0), np.uint32(0)
-    return (
-        np.uint32(1),
-        np.uint32((1 << values.bits) - 1),
-        np.uint32(values.least),
-        np.float32(2.0**values.exponent),
-        np.uint32(values.signed),
-    )
-
-
-def _words(key: bytes) -> tuple[np.uint64, ...]:
-    """A key in the form that ``fill`` and ``changed`` take."""
-    return tuple(np.frombuffer(key, np.uint64))
+def _source(key: bytes, values: Values, array: Any) -> tuple[Any, ...]:
+    """The arguments of ``fill`` and ``changed`` behind the length: the key, and ``Kind``."""
+    numbers, unit, signed = (0, 0, 0), 0.0, False
+    if not isinstance(values, Exposing):
+        numbers = (1, (1 << values.bits) - 1, values.least)
+        unit, signed = 2.0**values.exponent, values.signed
+    last = (signed, _FORMATS[array.dtype.name])
+    words, kind = np.frombuffer(key, np.uint64), map(np.uint32, numbers)
+    return (*words, *kind, np.float32(unit), *map(np.uint32, last))

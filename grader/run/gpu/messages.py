@@ -47,8 +47,6 @@ class Beat(Record, tag="beat"):
 
 
 class Elements(Record):
-    """Some elements of one output, as bytes."""
-
     places: bytes  # int64: where in the output's memory they were
     got: bytes  # as stored there
 
@@ -122,19 +120,16 @@ def _kept(arch: str, source: Path, flags: Sequence[str], suffix: str) -> Path:
         return target
     folder.mkdir(exist_ok=True)
     with locked(folder / "checks.lock"), tempfile.TemporaryDirectory(dir=folder) as scratch:
-        if not target.exists():
-            output = Path(scratch) / target.name
-            _compile(source, arch, flags, output)
-            output.replace(target)
+        if target.exists():
+            return target
+        output, tools = Path(scratch) / target.name, find_toolchain(arch)
+        command = [str(tools.nvcc), f"-ccbin={tools.host_compiler}", f"-arch={arch}", "-std=c++17"]
+        done = answer_of([*command, *flags, source, "-o", output])
+        if done.returncode != 0:
+            said = done.stderr
+            error = next((line for line in said.splitlines() if "error" in line), said)
+            raise ToolchainError.saying(
+                "nvcc cannot compile the grader's own checks: {why}", why=error.strip()
+            )
+        output.replace(target)
     return target
-
-
-def _compile(source: Path, arch: str, flags: Sequence[str], output: Path) -> None:
-    toolchain = find_toolchain(arch)
-    command = [str(toolchain.nvcc), f"-ccbin={toolchain.host_compiler}", f"-arch={arch}"]
-    done = answer_of([*command, "-std=c++17", *flags, source, "-o", output])
-    if done.returncode != 0:
-        error = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
-        raise ToolchainError.saying(
-            "nvcc cannot compile the grader's own checks: {why}", why=error.strip()
-        )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -107,22 +108,24 @@ class Replay:
     def prepare(self) -> None:
         """Before ``call``: memory that it frees and did not allocate itself is there, and memory
         that it may get is poisoned."""
-        memory = self._plan.allocations
+
+        def allocated(index: int) -> Any:
+            """Words of memory for an allocation; None where it has not one."""
+            size = self._plan.allocations[index].size
+            address = self._real.allocate(index, size)
+            return _bytes_at(address, size // 4 * 4).view(cupy.uint32) if size >= 4 else None
+
         for index in sorted(self._plan.own):
-            size = memory[index].size // 4 * 4
-            address = self._real.allocate(index, memory[index].size)
-            if size:
-                self._kernels.poison(_bytes_at(address, size).view(cupy.uint32))
+            if (words := allocated(index)) is not None:
+                self._kernels.poison(words)
         self._stream.synchronize()
         for index in sorted(self._plan.own):
             self._real.free(index)
         for index in sorted(self._plan.freed):
-            size = memory[index].size // 4 * 4
-            address = self._real.allocate(index, memory[index].size)
             buffer = self._buffers[index]
             assert buffer
-            if size:
-                _bytes_at(address, size).view(cupy.uint32)[...] = buffer.words[: size // 4]
+            if (words := allocated(index)) is not None:
+                words[...] = buffer.words[: words.size]
         self._stream.synchronize()
 
     def call(self, start: int, end: int) -> None:
@@ -137,10 +140,8 @@ class Replay:
     def broken_canary(self) -> int | None:
         """Index of an allocation whose surroundings were written, if any."""
         for index, buffer in enumerate(self._buffers):
-            if buffer is None:
-                continue
-            for edge in (buffer.before, buffer.after):
-                if self._kernels.differs(edge, _CANARY)[0]:
+            for edge in (buffer.before, buffer.after) if buffer else ():
+                if self._kernels.differs(edge, _CANARY):
                     return index
         return None
 
@@ -203,25 +204,29 @@ class Replay:
     def _allow_shared(self) -> None:
         """Raise the stack, and every kernel's limit on dynamic shared memory, to the largest
         launch's."""
-        by_kernel: dict[str, list[Launch]] = {}
+        by_kernel: defaultdict[str, list[Launch]] = defaultdict(list)
+        stack = 0
         for operation in (*self._plan.setup, *self._plan.operations):
             if isinstance(operation, Launch):
-                by_kernel.setdefault(operation.kernel, []).append(operation)
-        stack = max((launch.stack_bytes for own in by_kernel.values() for launch in own), default=0)
+                by_kernel[operation.kernel].append(operation)
+                stack = max(stack, operation.stack_bytes)
         if stack > _DEFAULT_STACK:
             status = cuda_driver().cuCtxSetLimit(ctypes.c_int(_STACK_SIZE), ctypes.c_size_t(stack))
             if status:
                 words = phrase("this GPU takes no stack of {stack} bytes per thread", stack=stack)
                 raise Rejected(Verdict.RE, words)
+
+        def set_attribute(function: Any, attribute: int, value: int) -> int:
+            handle, words = ctypes.c_void_p(function.ptr), map(ctypes.c_int, (attribute, value))
+            return int(cuda_driver().cuFuncSetAttribute(handle, *words))
+
         for name, own in sorted(by_kernel.items()):
             function = self._module.get_function(name)
             for attribute, value in (
                 (_MAX_DYNAMIC_SHARED, max(launch.shared_bytes for launch in own)),
                 (_CARVEOUT, own[-1].carveout),
             ):
-                status = cuda_driver().cuFuncSetAttribute(
-                    ctypes.c_void_p(function.ptr), ctypes.c_int(attribute), ctypes.c_int(value)
-                )
+                status = set_attribute(function, attribute, value)
                 if status and attribute == _CARVEOUT:
                     how = f"{name}: this GPU takes no shared-memory carve-out of {value} %"
                     raise Rejected(Verdict.RE, verbatim(how))
@@ -233,9 +238,7 @@ class Replay:
                     )
                     raise Rejected(Verdict.RE, verbatim(how))
             # The recorder has checked sizes of clusters. GPUs without clusters refuse this.
-            cuda_driver().cuFuncSetAttribute(
-                ctypes.c_void_p(function.ptr), ctypes.c_int(_LARGE_CLUSTERS), ctypes.c_int(1)
-            )
+            set_attribute(function, _LARGE_CLUSTERS, 1)
 
 
 def _run(call: DriverCall, start: int = 0, end: int = 0) -> None:
@@ -298,25 +301,21 @@ def main() -> None:
 
 def _run_fastest(launches: Mapping[str, BaselineLaunch], stream: Any) -> str:
     """Run the fastest baseline on the call's own inputs, and tell its name."""
-    times = {
-        name: min(_time(launch, stream) for _ in range(_TRIALS))
-        for name, launch in launches.items()
-    }
-    fastest = min(times, key=lambda name: times[name])
+
+    def trial(name: str) -> float:
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record(stream)
+        launches[name]()
+        end.record(stream)
+        end.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, end))
+
+    fastest = min(launches, key=lambda name: min(trial(name) for _ in range(_TRIALS)))
     runtime.profilerStart()
     launches[fastest]()
     stream.synchronize()
     runtime.profilerStop()
     return fastest
-
-
-def _time(launch: BaselineLaunch, stream: Any) -> float:
-    start, end = cupy.cuda.Event(), cupy.cuda.Event()
-    start.record(stream)
-    launch()
-    end.record(stream)
-    end.synchronize()
-    return float(cupy.cuda.get_elapsed_time(start, end))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,6 @@ class Nvml:
             self._card = self._ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", self._device)
 
     def clock_mhz(self) -> int | None:
-        """The current clock of the multiprocessors."""
         clock: int | None = self._ask("nvmlDeviceGetClockInfo", self._card, "NVML_CLOCK_SM")
         return clock
 
@@ -86,8 +85,6 @@ class Nvml:
             return None
 
 
-# --- watch -------------------------------------------------------------------------------------
-
 # Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h). Idleness and manually set
 # clocks are ignored. The power cap affects submission and baseline alike, so it is only reported.
 _TOLD = {0x4: phrase("power cap")}
@@ -100,8 +97,6 @@ _DISTURBING = {
 
 
 class GpuSnapshot(Record):
-    """The GPU at one moment."""
-
     clock_mhz: int | None  # None: NVML does not tell
     slowed: tuple[Message, ...]  # why the clock is not higher
     disturbance: Message | None  # why a repetition must be dropped, in words
@@ -148,8 +143,6 @@ class GpuWatch:
         )
 
 
-# --- disturbances ------------------------------------------------------------------------------
-
 # This many repetitions may be disturbed, or as many as were not, whichever is more.
 _MAY_BE_DISTURBED = 10
 
@@ -183,11 +176,9 @@ class DisturbanceLog:
     def seen(self) -> Watched | None:
         if not self._snapshots:
             return None
-        clocks = [
-            snapshot.clock_mhz for snapshot in self._snapshots if snapshot.clock_mhz is not None
-        ]
-        slowed = dict.fromkeys(reason for snapshot in self._snapshots for reason in snapshot.slowed)
-        unseen = dict.fromkeys(what for snapshot in self._snapshots for what in snapshot.unseen)
+        clocks = [each.clock_mhz for each in self._snapshots if each.clock_mhz is not None]
+        slowed = dict.fromkeys(reason for each in self._snapshots for reason in each.slowed)
+        unseen = dict.fromkeys(what for each in self._snapshots for what in each.unseen)
         return Watched(
             sm_clock_mhz=(min(clocks), max(clocks)) if clocks else None,
             slowed=tuple(slowed),

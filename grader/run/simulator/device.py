@@ -1,9 +1,7 @@
 """The simulator as a device: one worker process per grade, caged and watched from here.
 
-Only the worker reads a submission's PTX: it lists declared kernels and variables (``read``), finds
-tensor-core instructions (``tensor_cores``), simulates (``run``), and counts a few blocks of a large
-size (``sample``). Its answers come from an untrusted process: they are bounded, decoded strictly
-and checked.
+Only the worker reads a submission's PTX. Its answers come from an untrusted process: they are
+bounded, decoded strictly and checked.
 """
 
 from __future__ import annotations
@@ -74,8 +72,6 @@ class CpuDevice:
     the worker starts when that is done.
     """
 
-    name = "cpu"
-
     def __init__(
         self,
         sandbox: Sandbox,
@@ -129,8 +125,7 @@ class CpuDevice:
         if self._worker is not None:
             return self._worker
         if self._compiling is not None:
-            once = phrase("compiling the simulator (only the first time on a machine)")
-            progress(once, NOTHING)
+            progress(phrase("compiling the simulator (only the first time on a machine)"), NOTHING)
             self._compiling.wait()
         return self._start(self._engine.compiled())  # raises with the reason if that failed
 
@@ -139,20 +134,18 @@ class CpuDevice:
         cannot be read."""
         if self._read is None or self._read[0] != build.ptx:
             request = messages.Read(ptx=ptx_text(build.ptx), source_root=source_root)
-            words = phrase("reading its PTX took more than {seconds:g} s of CPU time")
-            late = base.Rejected(base.Verdict.TLE, words.given(seconds=_READ_SECONDS))
+            late = phrase("reading its PTX took more than {seconds:g} s of CPU time")
             when = phrase("while it read the PTX")
-            reply = self._answer(request, messages.Declared, _READ_SECONDS, late, when, progress)
+            reply = self._answer(request, messages.Declared, late, when, progress)
             self._read = (build.ptx, reply.interface)
         return self._read[1]
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[base.Finding, ...]:
         """A note for every tensor-core instruction of the kernels that ``plans`` launch."""
-        words = phrase("looking through its PTX took more than {seconds:g} s of CPU time")
-        late = base.Rejected(base.Verdict.TLE, words.given(seconds=_READ_SECONDS))
         request = messages.Inspect(plans=tuple(plans))
+        late = phrase("looking through its PTX took more than {seconds:g} s of CPU time")
         when = phrase("while it looked for tensor cores")
-        return self._answer(request, messages.Notes, _READ_SECONDS, late, when).findings
+        return self._answer(request, messages.Notes, late, when).findings
 
     def sample(
         self, build: base.Build, source_root: str, plan: Plan, progress: Progress
@@ -160,10 +153,9 @@ class CpuDevice:
         """Counts of a few blocks of each kind of launch; () for too many kinds. Raises GraderError
         with the reason when there is nothing."""
         self.read(build, source_root, progress)
-        late = base.MachineError.saying("counting the largest size's blocks took too long")
-        request = messages.Count(plan=plan, seconds=_SAMPLE_SECONDS)
-        when = phrase("while it counted")
-        reply = self._answer(request, messages.Sampled, _SAMPLE_GRACE_SECONDS, late, when)
+        request = messages.Sample(plan=plan, seconds=_SAMPLE_SECONDS, counts=True)
+        late = phrase("counting the largest size's blocks took too long")
+        reply = self._answer(request, messages.Sampled, late, phrase("while it counted"))
         if not all(map(messages.plausible, reply.samples)):
             raise base.MachineError.saying("the simulator's counts are impossible")
         return reply.samples
@@ -174,10 +166,11 @@ class CpuDevice:
         """Return accesses outside their memory that a few blocks of each launch make. Raises
         GraderError with the reason when nothing could be looked at."""
         self.read(build, source_root, progress)
-        late = base.MachineError.saying("looking at its memory took too long")
-        request = messages.Probe(plan=plan, seconds=_SAMPLE_SECONDS)
-        when = phrase("while it looked at its memory")
-        return self._answer(request, messages.Notes, _SAMPLE_GRACE_SECONDS, late, when).findings
+        request = messages.Sample(plan=plan, seconds=_SAMPLE_SECONDS, counts=False)
+        late = phrase("looking at its memory took too long")
+        return self._answer(
+            request, messages.Notes, late, phrase("while it looked at its memory")
+        ).findings
 
     def run(
         self,
@@ -199,7 +192,7 @@ class CpuDevice:
             memory_mb=limits.memory_mb,
             threads=min(2, os.cpu_count() or 1),
             capacities=tuple(
-                capacities(case.plan, build.kernels, lab.architectures) for case in cases
+                capacities(case.plan, build.info.kernels, lab.architectures) for case in cases
             ),
         )
         outcomes: dict[str, CaseOutcome] = {}
@@ -217,35 +210,41 @@ class CpuDevice:
                         done = done.given(done=len(outcomes), all=len(cases))
                         progress(phrase("simulating"), done)
                     case Done():
-                        return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
+                        break
                     case _:
                         raise messages.unexpected(reply)
+            else:
+                running = next(iter(left.values()), None)
+                when = verbatim(str(running.plan.size)) if running else phrase("at the end")
+                raise self._ended(when)
         except TookTooLong:
             late = next(iter(left.values()), cases[-1])
             words = phrase("the simulator worked for more than {seconds:g} s of CPU time")
             refusal = base.Rejected(base.Verdict.TLE, words.given(seconds=seconds))
             outcomes[late.id] = refused(late.id, late.plan.size, refusal)
-            return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
-        running = next(iter(left.values()), None)
-        raise self._ended(verbatim(str(running.plan.size)) if running else phrase("at the end"))
+        return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
 
     def _answer(
         self,
         request: messages.Request,
         kind: type[_T],
-        cpu_s: float,
-        late: Exception,
+        late: Message,
         when: Message,
         progress: Progress = quietly,
     ) -> _T:
-        """The only answer to a request. Raises ``late`` where its time is used up."""
+        """The only answer to a request. late: why there is none in time, which is the submission's
+        fault, but for a sample's. when: how to say that the process ended."""
+        sampling = isinstance(request, messages.Sample)
+        cpu_s = _SAMPLE_GRACE_SECONDS if sampling else _READ_SECONDS
         try:
             for reply in self._ask(request, cpu_s, progress):
                 if isinstance(reply, kind):
                     return reply
                 raise messages.unexpected(reply)
         except TookTooLong:
-            raise late from None
+            if sampling:
+                raise base.MachineError(late) from None
+            raise base.Rejected(base.Verdict.TLE, late.given(seconds=cpu_s)) from None
         raise self._ended(when)
 
     def _ask(
@@ -274,9 +273,6 @@ class CpuDevice:
         return self._worker.ended(phrase("the simulator process"), when)
 
 
-# --- capacity ----------------------------------------------------------------------------------
-
-
 def capacities(
     plan: Plan, kernels: Sequence[base.KernelInfo], architectures: Sequence[str]
 ) -> tuple[messages.BlockCapacity, ...]:
@@ -284,22 +280,19 @@ def capacities(
     figures = {kernel.name: kernel for kernel in kernels}
     capabilities = {base.gpus.capability_of(each) for each in architectures}
     cards = [gpu for gpu in base.gpus.known() if gpu.capability in capabilities]
-    found = []
-    for launch in (*plan.setup, *plan.operations):
-        if isinstance(launch, Launch):
-            capacity, kernel = messages.BlockCapacity(gpu="", blocks=0), figures.get(launch.kernel)
+
+    def most(launch: Launch) -> messages.BlockCapacity:
+        found = [messages.BlockCapacity(gpu="", blocks=0)]
+        if kernel := figures.get(launch.kernel):
+            block, registers = launch.block, kernel.registers
+            shared = kernel.shared_bytes + launch.shared_bytes
             for gpu in cards:
-                if kernel is None:
-                    break
                 fits = base.gpus.occupancy(
-                    gpu.multiprocessor,
-                    block=launch.block,
-                    registers=kernel.registers,
-                    shared_bytes=kernel.shared_bytes + launch.shared_bytes,
+                    gpu.multiprocessor, block=block, registers=registers, shared_bytes=shared
                 )
-                if fits and fits.blocks * gpu.multiprocessors > capacity.blocks:
-                    capacity = messages.BlockCapacity(
-                        gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors
-                    )
-            found.append(capacity)
-    return tuple(found)
+                blocks = fits.blocks * gpu.multiprocessors if fits else 0
+                found.append(messages.BlockCapacity(gpu=gpu.name, blocks=blocks))
+        return max(found, key=lambda each: each.blocks)
+
+    operations = (*plan.setup, *plan.operations)
+    return tuple(most(each) for each in operations if isinstance(each, Launch))

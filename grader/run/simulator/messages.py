@@ -40,26 +40,19 @@ class Job(Record, tag="job"):
     total_seconds: float  # CPU time for all of them
     memory_mb: int
     threads: int
-    capacities: tuple[
-        tuple[BlockCapacity, ...], ...
-    ]  # by case: one for each launch, the set-up's first
+    # By case: one for each launch, the set-up's first.
+    capacities: tuple[tuple[BlockCapacity, ...], ...]
 
 
-class Count(Record, tag="sample"):
-    """Count a few blocks of each launch of a plan that may be too large to simulate."""
-
-    plan: Plan
-    seconds: float  # CPU time, of all launches
-
-
-class Probe(Record, tag="probe"):
-    """Whether a few blocks of each launch of a large plan leave their memory."""
+class Sample(Record, tag="sample"):
+    """Run a few blocks of each launch of a plan that may be too large to simulate."""
 
     plan: Plan
     seconds: float  # CPU time, of all launches
+    counts: bool  # true: count them; false: find their accesses outside their memory
 
 
-Request = Read | Inspect | Job | Count | Probe
+Request = Read | Inspect | Job | Sample
 
 
 class Declared(Record, tag="declared"):
@@ -76,12 +69,6 @@ class Forbidden(Record, tag="refused"):
     verdict: Verdict
     message: Message
     findings: tuple[Finding, ...] = ()
-
-    @staticmethod
-    def of(refusal: Rejected) -> Forbidden:
-        return Forbidden(
-            verdict=refusal.verdict, message=refusal.message, findings=refusal.findings
-        )
 
 
 class Sampled(Record, tag="sampled"):
@@ -102,7 +89,7 @@ def plausible(sample: LaunchSample) -> bool:
     """Whether the counts of an untrusted process are possible: not negative, not huge."""
     numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
     for row in sample.rows:
-        numbers += [each for each in msgspec.structs.astuple(row) if isinstance(each, int)]
+        numbers += (each for each in msgspec.structs.astuple(row) if isinstance(each, int))
         touched = [lane for lane in row.lanes if lane is not None]
         if len(row.lanes) not in (0, 32) or not all(0 <= at < row.array_bytes for at in touched):
             return False

@@ -87,8 +87,6 @@ class Arrays:
 
 
 class SeenCall(Record):
-    """One call."""
-
     outcome: SimOutcome
     check: OutputCheck | None  # None: it did not end
     findings: tuple[Finding, ...]
@@ -134,10 +132,10 @@ def summary(case: PlannedCase, seen: Sequence[SeenCall]) -> CaseOutcome:
     """Combine the calls: counts are the judged call's, the verdict that of the worst."""
     judged, last = seen[min(1, len(seen) - 1)], seen[-1]
     findings = list(judged.findings)
-    known = {_what(each) for each in findings}
+    known = {(each.subject, each.message) for each in findings}
     for each in (finding for other in seen for finding in other.findings):
-        if _what(each) not in known:
-            known.add(_what(each))
+        if (each.subject, each.message) not in known:
+            known.add((each.subject, each.message))
             findings.append(each)
     message = last.check.message if last.check else NOTHING
     if message:
@@ -145,9 +143,8 @@ def summary(case: PlannedCase, seen: Sequence[SeenCall]) -> CaseOutcome:
     if case.plan.setup and len(seen) > 1 and last.fails:
         what = phrase("it depends on the one before it")
         if changed := seen[-2].outcome.changed:
-            what = phrase(
-                "the previous call changed {names}", names=listed(map(verbatim, changed[:3]))
-            )
+            names = listed(map(verbatim, changed[:3]))
+            what = phrase("the previous call changed {names}", names=names)
         cause = _LATER_IS_WRONG[len(seen)].given(what=what)
         if message:
             message = phrase("{cause}; {wrong}", cause=cause, wrong=message)
@@ -170,10 +167,6 @@ def summary(case: PlannedCase, seen: Sequence[SeenCall]) -> CaseOutcome:
         lines=judged.outcome.lines,
         printed=judged.outcome.printed[:_PRINTED_CHARACTERS],
     )
-
-
-def _what(finding: Finding) -> tuple[object, ...]:
-    return finding.kind, finding.file, finding.line, finding.message
 
 
 def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:

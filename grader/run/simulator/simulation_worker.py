@@ -69,8 +69,11 @@ def main(
                     replies.send(messages.Declared(interface=simulator.declared))
                 elif simulator is not None:
                     _answer(request, simulator, problem, replies)
-            except RefusedProgram as refusal:
-                replies.send(messages.Forbidden.of(rejected(refusal)))
+            except RefusedProgram as program:
+                no = rejected(program)
+                replies.send(
+                    messages.Forbidden(verdict=no.verdict, message=no.message, findings=no.findings)
+                )
             except (GraderError, EngineError) as error:
                 replies.send(protocol.Failed.of(error))
             except MemoryError:
@@ -89,9 +92,9 @@ def _answer(
     match request:
         case messages.Inspect(plans=plans):
             replies.send(messages.Notes(findings=worded(simulator.tensor_cores(plans))))
-        case messages.Count(plan=plan, seconds=seconds):
+        case messages.Sample(plan=plan, seconds=seconds, counts=True):
             replies.send(messages.Sampled(samples=simulator.sample(plan, seconds)))
-        case messages.Probe(plan=plan, seconds=seconds):
+        case messages.Sample(plan=plan, seconds=seconds):
             replies.send(messages.Notes(findings=worded(simulator.probe(plan, seconds))))
         case messages.Job():
             assert problem
@@ -101,7 +104,7 @@ def _answer(
 def _too_large(request: messages.Request) -> messages.Reply:
     if isinstance(request, messages.Job):
         return protocol.Failed(message=_OUT_OF_MEMORY)
-    if isinstance(request, messages.Count | messages.Probe):
+    if isinstance(request, messages.Sample):
         return protocol.Failed(message=_TOO_LARGE_TO_SAMPLE)
     message = phrase("reading its PTX takes more memory than the lab allows")
     return messages.Forbidden(verdict=Verdict.RE, message=message)
