@@ -234,3 +234,4 @@ class Event(Enum):
         "{there} in no order with it: the compiler may keep an old value, and CUDA's memory model "
         "calls it a data race; read it by atomicAdd(…, 0) or through a volatile pointer",
     )
+    BAD_TEXTURE = error(Kind.OUT_OF_BOUNDS, sentences.texture)

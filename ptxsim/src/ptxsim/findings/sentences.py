@@ -291,6 +291,23 @@ def tensor_map(s: EventScene) -> Message:
     )
 
 
+def texture(s: EventScene) -> Message:
+    if not s.seen.arrived:
+        return phrase(
+            "{who} reads a texture at {here}, and {address:#x} is no texture object: only "
+            "cudaCreateTextureObject makes one; read memory through its pointer",
+            address=s.access.address,
+        )
+    if s.seen.arrived != s.seen.expected:
+        return phrase(
+            "{who} reads at {here} a texture of {arrived} dimensions with {expected} coordinates"
+        )
+    return phrase(
+        "{who} reads at {here} a texture of integers as floats, or one of floats as integers: the "
+        "type in tex2D<…> must be the one that the texture object gives"
+    )
+
+
 def _coordinate(s: EventScene) -> int:
     """The one in question, of 32 bits with a sign."""
     return s.seen.arrived - (1 << 32) if s.seen.arrived >> 31 else s.seen.arrived
