@@ -146,7 +146,8 @@ def race(s: EventScene) -> Message:
     if s.same_block:
         return phrase(
             "in global memory {this_thread} {does} {element} at {here}, which {that_thread} of the "
-            "same block {did} at {there} with no __syncthreads() between them"
+            "same block {did} at {there} with no __syncthreads() (or, within a warp, __syncwarp()) "
+            "between them"
         )
     if s.seen.severity is Severity.WARNING:
         return phrase(
