@@ -19,20 +19,21 @@ from grader.base.language import Language, translated
 from grader.labs.yaml_file import known_words
 from grader.record.refusals import REFUSALS
 from grader.results.rungs import find_rungs
+from ptxsim.findings.event_table import SENTENCES
 from ptxsim.findings.finding import Severity
 from tests.support.places import ROOT
 
 FOLDER = ROOT / "grader" / "base" / "catalogues"
 RUNGS = ROOT / "reference"
 KEYWORDS = {"phrase": None, "counted": (1, 2), "gettext": None, "ngettext": (1, 2), "_": None}
-_PHRASES = ("phrase", "saying", "error", "warning")
+_PHRASES = ("phrase", "saying")
 _WIDTH = 100
 
 
 def of_python(
     file: IO[bytes], _keywords: object, _comments: object, options: object
 ) -> Iterator[tuple[int, str, str | tuple[str, str], list[str]]]:
-    """A method for Babel, whose own sees no call within a call, nor the table of events."""
+    """A method for Babel, whose own sees no call within a call."""
     for node in ast.walk(ast.parse(file.read())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
@@ -107,7 +108,8 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
     tables = (*(each.sentence for each in REFUSALS), *known_words().values())
     words = (each.value for each in (*Kind, *Severity))
-    texts = (*(each.text for each in tables), *words, *_of_commands(), *_of_tables())
+    events = filter(None, SENTENCES.values())
+    texts = (*(each.text for each in tables), *words, *events, *_of_commands(), *_of_tables())
     yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)

@@ -220,7 +220,7 @@ def trap(s: EventScene) -> Message:
     return phrase("{who} stopped the kernel at {here} (trap, or calls nested too deep)")
 
 
-def mbarrier(s: EventScene) -> Message:
+def mbarrier_never_completes(s: EventScene) -> Message:
     missing = s.seen.mask - (1 << 32) if s.seen.mask >> 31 else s.seen.mask
     why = []
     if s.seen.arrived != s.seen.expected:
@@ -254,7 +254,7 @@ def mbarrier(s: EventScene) -> Message:
     return phrase("{found}: {why}", found=found, why=enumerated(why)) if why else found
 
 
-def proxy_fence(s: EventScene) -> Message:
+def proxy_fence_missing(s: EventScene) -> Message:
     if not s.same_block:
         return phrase(
             "{here} reads {element} of {this_block} through the async proxy, and {that_one} wrote "
@@ -282,7 +282,7 @@ def before_grid_wait(s: EventScene) -> Message:
     )
 
 
-def tensor_map(s: EventScene) -> Message:
+def bad_tensor_map(s: EventScene) -> Message:
     if not s.seen.arrived:
         return phrase(
             "{who} uses an invalid tensor map at {here}; did cuTensorMapEncodeTiled fail?"
@@ -292,7 +292,7 @@ def tensor_map(s: EventScene) -> Message:
     )
 
 
-def texture(s: EventScene) -> Message:
+def bad_texture(s: EventScene) -> Message:
     if not s.seen.arrived:
         return phrase(
             "{who} reads a texture at {here}, and {address:#x} is no texture object: only "
