@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import kernels, launch, table
+from harness import compiled, kernels, launch, table
 from ptxsim.findings.finding import Kind
 from ptxsim.outcome import SimOutcome
 
@@ -128,3 +128,44 @@ def test_an_undefined_row_spoils_its_own_row_alone(form: str, tmp_path: Path) ->
     assert found.thread == (28, 0, 0)  # rows 7 and 15
     right = exact(form, a, b, c).astype(d.dtype) == d
     assert right[[*range(7), *range(8, 15)]].all()
+
+
+# --- wmma
+
+SHAPES = {
+    **{"f64_rc": (8, 8, 4), "f64_cr": (8, 8, 4), "s8_tall": (32, 8, 16), "u8_wide": (8, 32, 16)},
+    **dict.fromkeys(("s8_rc", "s8_cr", "u8_cr"), (16, 16, 16)),
+    **{"s4_rc": (8, 8, 32), "u4_rc": (8, 8, 32), "b1_rc": (8, 8, 128)},
+}
+BY_ROWS = {"rc": (True, False), "cr": (False, True), "tall": (True, False), "wide": (True, True)}
+
+
+def in_memory(matrix: Matrix, kind: str, by_rows: bool) -> Matrix:
+    """The matrix as a kernel finds it: elements of less than a byte fill words from the low end."""
+    flat = (matrix if by_rows else matrix.T).reshape(-1)
+    bits = BITS[kind]
+    if bits >= 8:
+        return flat.astype({"f64": np.float64, "s8": np.int8, "u8": np.uint8}[kind])
+    parts = (flat.reshape(-1, 32 // bits) & (1 << bits) - 1).astype(np.uint64)
+    return (parts << np.arange(0, 32, bits, dtype=np.uint64)).sum(1).astype(np.uint32)
+
+
+@pytest.mark.parametrize("kernel", SHAPES)
+def test_products_by_wmma(kernel: str) -> None:
+    (m, n, k), (kind, layouts) = SHAPES[kernel], kernel.split("_")
+    random = np.random.default_rng(4)
+    if kind == "f64":
+        a, b, c = (random.standard_normal(size) for size in ((m, k), (k, n), (m, n)))
+    else:
+        least = -(1 << BITS[kind] - 1) if kind[0] == "s" else 0
+        a, b = (
+            random.integers(least, least + (1 << BITS[kind]), size) for size in ((m, k), (k, n))
+        )
+        c = random.choice([INT.min, INT.max, 7], (m, n)).astype(np.int32)
+    _, folder = compiled(kernels("wmma.cu"), name="wmma")
+    rows_a, rows_b = BY_ROWS[layouts]
+    given = in_memory(a, kind, rows_a), in_memory(b, kind, rows_b), c, np.zeros_like(c).T.copy()
+    outcome = launch(folder / "wmma.ptx", kernel, 1, 32, given)
+    assert {each.kind for each in outcome.findings} == {Kind.TENSOR_CORE}
+    form = {"f64": "m8n8k4.f64.f64.rn", "b1": "xor"}.get(kind, "satfinite")
+    np.testing.assert_array_equal(given[3].T, exact(form, a, b.T, c).astype(c.dtype))

@@ -107,13 +107,19 @@ def test_orders_of_blocks_and_warps(tmp_path: Path) -> None:
     assert said == "appends: nothing found" and a.tolist() == [*range(32), *[0] * 32]
     said, a = run("appends", orders=5)
     assert "argument 0[0] depends on the order" in said and said.count("argument 0") == 1
-    assert "is 0 in the order of their numbers and 31 in the reverse one; 32 of 64" in said
+    assert "is 0 in the order of their numbers and 31 in another; 32 of 64" in said
+    assert "elements differ (in order 2 of 5, the reverse one)" in said
     assert a.tolist() == [*range(32), *[0] * 32]
     assert run("sums", orders=4)[0] == "sums: nothing found"
     assert "order-dependence" in run("sums", orders=4, tolerance=0)[0]
     assert run("first", orders=2)[0] == "first: nothing found"  # block 0 or 7 begins
     seeds = [run("first", orders=3, seed=seed)[0] for seed in range(1, 9)]
     assert sum("writes 4 bytes at argument 0[64]" in said for said in seeds) >= 4
+    said, _ = run("first", orders=5, seed=20)
+    (seed,) = re.findall(r"\(in order \d of 5, seed (\d+)\)", said)
+    assert run("first", orders=3, seed=int(seed))[0] == re.sub(
+        r"order \d of 5", "order 3 of 3", said
+    )
     with pytest.raises(ValueError, match="0 orders from seed 1: both must be 1 or more"):
         run("first", orders=0)
 

@@ -142,13 +142,6 @@ def test_time_goes_on_and_blocks_sit_on_different_multiprocessors() -> None:
     assert b.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_a_texture_is_refused_in_words_that_name_it() -> None:
-    with pytest.raises(RefusedProgram, match="textures are not supported") as refused:
-        run("texture", [floats(4), zeros(1)])
-    (finding,) = refused.value.findings
-    assert finding.place is not None and finding.place.line == line_of("texture")
-
-
 def test_unknown_instruction_names_itself_and_its_line() -> None:
     words = rf"mma\.sp.*sgemm\.cu:{line_of('unknown instruction')}"
     with pytest.raises(RefusedProgram, match=words):

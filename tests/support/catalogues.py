@@ -18,20 +18,21 @@ from grader.base.finding import Kind
 from grader.base.language import Language, translated
 from grader.record.refusals import REFUSALS
 from grader.results.ladders import find_rungs
+from ptxsim.findings.event_table import SENTENCES
 from ptxsim.findings.finding import Severity
 from tests.support.places import ROOT
 
 FOLDER = ROOT / "grader" / "base" / "catalogues"
 RUNGS = ROOT / "reference"
 KEYWORDS = {"phrase": None, "counted": (1, 2), "gettext": None, "ngettext": (1, 2), "_": None}
-_PHRASES = ("phrase", "saying", "error", "warning")
+_PHRASES = ("phrase", "saying")
 _WIDTH = 100
 
 
 def of_python(
     file: IO[bytes], _keywords: object, _comments: object, options: object
 ) -> Iterator[tuple[int, str, str | tuple[str, str], list[str]]]:
-    """A method for Babel, whose own sees no call within a call, nor the table of events."""
+    """A method for Babel, whose own sees no call within a call."""
     for node in ast.walk(ast.parse(file.read())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
@@ -98,7 +99,9 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
         each |= {name: str(value).lower() for name, value in each.items()}  # true, as Babel has it
     yield from extract_from_dir(ROOT, methods, settings, KEYWORDS)
     words = (each.value for each in (*Kind, *Severity))
-    texts = (*(each.sentence.text for each in REFUSALS), *words, *_of_commands(), *_of_tables())
+    refusals = (each.sentence.text for each in REFUSALS)
+    events = filter(None, SENTENCES.values())
+    texts = (*refusals, *words, *events, *_of_commands(), *_of_tables())
     yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)

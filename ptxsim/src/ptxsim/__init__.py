@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from ptxsim.report import Report as Report
     from ptxsim.tensor_maps import Output as Output
     from ptxsim.tensor_maps import TensorMap as TensorMap
+    from ptxsim.tensor_maps import Texture as Texture
 
-__all__ = ["FindingsError", "Module", "Output", "Report", "TensorMap"]
-_HOMES = {"Module": "launching", "Output": "tensor_maps", "TensorMap": "tensor_maps"}
+__all__ = ["FindingsError", "Module", "Output", "Report", "TensorMap", "Texture"]
+_HOMES = {"Module": "launching", "Report": "report", "FindingsError": "report"}
 
 
 def __getattr__(name: str) -> object:
     """Load what somebody asks for, and no more."""
     if name not in __all__:
         raise AttributeError(f"module 'ptxsim' has no attribute {name!r}")
-    return getattr(import_module(f"ptxsim.{_HOMES.get(name, 'report')}"), name)
+    return getattr(import_module(f"ptxsim.{_HOMES.get(name, 'tensor_maps')}"), name)

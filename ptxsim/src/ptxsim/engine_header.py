@@ -28,6 +28,7 @@ from ptxsim.records import POISONS
 HEADER = Path(__file__).parent / "engine" / "shared.hpp"
 # Statuses that a call of the engine returns.
 _STATUS = ("RAN", "OUT_OF_TIME", "DEADLOCKED", "TRAPPED", "NO_MEMORY", "TOO_LARGE", "REFUSED")
+TEXTURE_MAGIC = int.from_bytes(b"texture!", "little")
 RAN, OUT_OF_TIME, DEADLOCK, TRAPPED, NO_MEMORY, TOO_LARGE, REFUSED = range(len(_STATUS))
 
 # The fields of each record, as the header has them.
@@ -67,6 +68,15 @@ _RECORDS = {
   u32 mask;
   u32 extra;   // wavefronts that conflicts add at 4, 8 and 16 bytes together
   u32 at[32];  // shared addresses
+""",
+    # A texture object, at the address that serves as its handle.
+    "Texture": """
+  u64 magic, address;
+  u32 width, height;  // texels
+  u8 dimensions, channels;
+  u8 element, type;  // of a channel: its bytes; unsigned, signed or floating
+  u8 across, down;   // as AddressMode numbers them
+  u8 linear, normalized, reads_normalized;
 """,
     # One finding before it becomes a sentence.
     "Event": """
@@ -115,7 +125,7 @@ DTYPES = tuple(
     np.dtype([field[: 2 + (field[2] > 1)] for field in _fields(text)], align=True)
     for text in _RECORDS.values()
 )
-INSTRUCTION, PRESET, ARRAY, FLOW, MEMORY, PATTERN, EVENT, PROGRAM = DTYPES
+INSTRUCTION, PRESET, ARRAY, FLOW, MEMORY, PATTERN, TEXTURE, EVENT, PROGRAM = DTYPES
 
 
 def header() -> str:
@@ -128,6 +138,7 @@ def header() -> str:
         _enumeration("SpecialRegister", [*registers, "SPECIALS"]),
         _constants("u32", LIMITS) + "  // CUDA's",
         _constants("u32", {"POISON": POISONS[0]}) + "  // what never-written memory reads as",
+        _constants("u64", {"TEXTURE_MAGIC": TEXTURE_MAGIC}) + "  // of a Texture",
         _constants("u32", {"FUNCTION_STEP": FUNCTION_STEP}) + "  // bytes between their addresses",
         _constants("u8", FLAG_BITS) + "  // Ins::flags",
         _constants("i32", ORDER_BITS) + "  // Ins::order()",

@@ -29,7 +29,7 @@ from ptxsim.outcome import SimLimits
 from ptxsim.records import Allocation, Dim3, KernelParam, Launch, Plan, Size
 from ptxsim.report import Origin, Report
 from ptxsim.simulator import Simulator
-from ptxsim.tensor_maps import Output, TensorMap, encode
+from ptxsim.tensor_maps import Output, TensorMap, Texture, encode
 
 _FIRST_ADDRESS = 0x7F00_0000_0000
 _APART = 1 << 20  # bytes that belong to nobody, at least, between two arrays
@@ -37,7 +37,9 @@ _LIMITS = SimLimits(seconds=60.0, steps=1 << 40)
 _FLOATS = {2: "e", 4: "f", 8: "d"}  # size → struct's letter
 
 
-Argument = NDArray[Any] | Output | TensorMap | list[TensorMap] | np.generic | int | float | bytes
+Argument = (
+    NDArray[Any] | Output | Texture | TensorMap | list[TensorMap] | np.generic | int | float | bytes
+)
 Extents = int | Sequence[int]
 Shape = tuple[Extents, Extents] | tuple[Extents, Extents, int]  # grid, block, shared bytes
 
@@ -269,10 +271,12 @@ def _value(place: int, argument: Argument, param: KernelParam, memory: _Memory) 
             written = not isinstance(tensor, Output)
             array = tensor.array if isinstance(tensor, Output) else tensor
             return encode(memory.engine, argument, memory.address(place, array, written=written))
+        case Texture(array=array):
+            texture = argument.encoded(memory.address(place, array, written=True))
+            return _value(place, np.frombuffer(texture, np.uint8), param, memory)
         case list():
-            maps = b"".join(_value(place, each, param, memory) for each in argument)
-            there = np.frombuffer(bytearray(maps), np.uint8)
-            return struct.pack("<Q", memory.address(place, there, written=True))
+            maps = bytearray().join(_value(place, each, param, memory) for each in argument)
+            return _value(place, np.frombuffer(maps, np.uint8), param, memory)
         case bytes():
             return argument
         case np.generic():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,15 +17,15 @@ from ptxsim.outcome import SimOutcome
 Run = Callable[..., SimOutcome]  # takes turn and seed as Simulator.run does
 Arrays = Sequence[NDArray[Any]]
 _MOST_SEEDS = 1 << 31
-_REVERSED = phrase(
+_DIFFERS = phrase(
     "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
-    "the order of their numbers and {other} in the reverse one; {count} of {total} elements differ"
+    "the order of their numbers and {other} in another; {count} of {total} elements differ"
 )
-_SEEDED = phrase(
-    "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
-    "the order of their numbers and {other} in the order of seed {seed}; {count} of {total} "
-    "elements differ"
+_ORDERS = (
+    phrase("in order {number} of {orders}, that of their numbers"),
+    phrase("in order {number} of {orders}, the reverse one"),
 )
+_SEEDED = phrase("in order {number} of {orders}, seed {seed}")
 
 
 def differing(
@@ -62,6 +63,16 @@ class Orders:
         if self.number < 1 or not 1 <= self.seed <= _MOST_SEEDS - self.number:
             raise ValueError(f"{self.number} orders from seed {self.seed}: both must be 1 or more")
 
+    def seed_of(self, number: int) -> int:
+        """The seed of an order, counted from 0; 0: it is no permutation."""
+        return self.seed + number - 2 if number > 1 else 0
+
+    def naming(self, number: int, findings: Sequence[Finding]) -> Iterator[Finding]:
+        """The findings with the order, counted from 0, in which they were seen."""
+        words = _ORDERS[number] if number < 2 else _SEEDED.given(seed=self.seed_of(number))
+        order = words.given(number=number + 1, orders=self.number)
+        return (msgspec.structs.replace(each, order=order) for each in findings)
+
 
 def in_orders(run: Run, arrays: Arrays, names: Sequence[str], orders: Orders) -> SimOutcome:
     """The outcome of ``run`` in the first order, to which ``arrays`` belong afterwards, with the
@@ -71,20 +82,20 @@ def in_orders(run: Run, arrays: Arrays, names: Sequence[str], orders: Orders) ->
     before = [array.copy() for array in arrays]
     first = run()
     after = [array.copy() for array in arrays]
-    findings = list(first.findings)
+    findings = list(orders.naming(0, first.findings))
     stopped = first.stopped
     for number in range(1, orders.number):
         _put(arrays, before)
-        chosen = orders.seed + number - 2 if number > 1 else 0
-        other = run(turn=number, seed=chosen)
+        # The seed alone says what happens in the third order and in all behind it.
+        other = run(turn=min(number, 2), seed=orders.seed_of(number))
+        seen = list(other.findings)
         if not stopped and not other.stopped:
-            words = _SEEDED.given(seed=chosen) if chosen else _REVERSED
             for name, one, two in zip(names, after, arrays, strict=True):
                 if found := differing(one, two, orders.tolerance, equal_nan=True):
-                    text = words.given(name=name, **found)
+                    text = _DIFFERS.given(name=name, **found)
                     kind, warning = Kind.ORDER, Severity.WARNING
-                    findings.append(Finding(kind=kind, severity=warning, place=None, text=text))
-        findings += other.findings
+                    seen.append(Finding(kind=kind, severity=warning, place=None, text=text))
+        findings += orders.naming(number, seen)
         stopped = stopped or other.stopped
     _put(arrays, after)
     return replace(first, findings=_distinct(findings), stopped=stopped)

@@ -24,7 +24,7 @@ from ptxsim.frontend.module import read_module
 from ptxsim.lowering.called_functions import resolve_pointers
 from ptxsim.lowering.memory_layout import cells, too_large
 from ptxsim.lowering.notes import hints, origins, tensor_core_notes
-from ptxsim.lowering.operation import NoTextures, UnsupportedInstruction
+from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.lowering.program import Builder, EngineProgram
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, judge_races
 from ptxsim.message import phrase
@@ -300,8 +300,7 @@ class Simulator:
     def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> RefusedProgram:
         note = instruction_note(self._module, Kind.UNSUPPORTED, error.why, error.instruction)
         found = (note, *self.tensor_cores([plan]))
-        reason = Reason.UNSOUND if isinstance(error, NoTextures) else Reason.UNSUPPORTED
-        return RefusedProgram(reason, error.why, found, note.place)
+        return RefusedProgram(Reason.UNSUPPORTED, error.why, found, note.place)
 
     def _counters(self, program: EngineProgram, handle: int) -> Counters:
         library, n = self._engine.library, program.length

@@ -1,4 +1,7 @@
-"""Tensor maps for TMA, as cuTensorMapEncodeTiled makes them, in an encoding of our own."""
+"""Arguments that describe arrays: texture objects, and tensor maps for TMA.
+
+NVIDIA documents the bytes of neither, so these are our own.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ptxsim.engine import Engine
+from ptxsim.engine_header import TEXTURE, TEXTURE_MAGIC
 
 MAP_BYTES = 128
 ENGINE_HEADERS = Path(__file__).parent / "engine"  # tensor_map.hpp, which says how they are encoded
@@ -88,3 +93,58 @@ def encode(engine: Engine, request: TensorMap, address: int) -> bytes:
     if why is not None:
         raise ValueError(f"cuTensorMapEncodeTiled: {why.decode()}")
     return made.raw
+
+
+# --- textures
+
+
+class AddressMode(IntEnum):
+    """Modes of reads outside a texture, numbered as cudaTextureAddressMode numbers them."""
+
+    WRAP = 0
+    CLAMP = 1
+    MIRROR = 2
+    BORDER = 3  # 0
+
+
+_TYPES = {"u": 0, "i": 1, "f": 2}  # by NumPy's letter
+
+
+@dataclass(frozen=True)
+class Texture:
+    """A texture object with the fields of cudaTextureDesc. ``array`` has one axis or two, rows
+    first, and one more for 2 or 4 channels."""
+
+    array: NDArray[Any]
+    channels: int = 1
+    address: AddressMode = AddressMode.WRAP  # CLAMP unless coordinates are normalized, as in CUDA
+    linear: bool = False  # filterMode
+    normalized: bool = False  # normalizedCoords: they count from 0 to 1
+    reads_normalized: bool = False  # readMode: integers of 8 or 16 bits are read as 0 to 1
+
+    def encoded(self, address: int) -> bytearray:
+        """Return the object for an array at ``address``. Raises ValueError for what
+        cudaCreateTextureObject would refuse."""
+        kind, element = self.array.dtype.kind, self.array.itemsize
+        shape = self.array.shape if self.channels == 1 else self.array.shape[:-1]
+        if self.channels not in (1, 2, 4) or shape + (self.channels,) * (self.channels > 1) != (
+            self.array.shape
+        ):
+            raise ValueError("a texture has 1, 2 or 4 channels, the last axis of its array")
+        if not 1 <= len(shape) <= 2 or np.prod(shape) > 1 << 30:
+            raise ValueError("a texture has one or two dimensions and at most 2^30 texels")
+        if kind not in _TYPES or element not in ((2, 4) if kind == "f" else (1, 2, 4)):
+            raise ValueError(f"no texture has elements of type {self.array.dtype}")
+        if self.reads_normalized and (kind == "f" or element == 4):
+            raise ValueError("only integers of 8 or 16 bits are read as 0 to 1")
+        if self.linear and kind != "f" and not self.reads_normalized:
+            raise ValueError("linear filtering takes floats, or integers read as 0 to 1")
+        made = np.zeros((), TEXTURE)
+        made["magic"], made["address"] = TEXTURE_MAGIC, address
+        made["width"], made["height"] = shape[-1], shape[0] if len(shape) == 2 else 1
+        made["dimensions"], made["channels"] = len(shape), self.channels
+        made["element"], made["type"] = element, _TYPES[kind]
+        made["across"] = made["down"] = self.address
+        for name in ("linear", "normalized", "reads_normalized"):
+            made[name] = getattr(self, name)
+        return bytearray(made.tobytes())

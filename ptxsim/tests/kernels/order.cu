@@ -610,6 +610,31 @@ KERNEL copy_not_waited_for(float* a, float* b) {
   b[t] = s[63 - t];  // BAD
 }
 
+// --- lanes of a warp
+
+KERNEL shifts_in_step(float* a, float* b) {
+  const int t = threadIdx.x;
+  const float next = a[(t + 1) % 32];
+  a[t] = next;  // BAD
+}
+KERNEL all_look_and_one_writes(float* a, float* b) {
+  const float seen = a[7];
+  if (threadIdx.x == 3) a[7] = seen + 1;  // BAD
+  b[threadIdx.x] = seen;
+}
+KERNEL shifts_behind_syncwarp(float* a, float* b) {
+  const int t = threadIdx.x;
+  const float next = a[(t + 1) % 32];
+  __syncwarp();
+  a[t] = next;
+  if (t == 0) a[40] = a[40] + a[32];
+  a[t] = a[t] * 2;
+  __syncwarp();
+  const float seen = a[7];
+  __syncwarp();
+  if (t == 3) a[7] = seen + 1;
+}
+
 // --- values
 
 KERNEL sum_never_set(float* a, float* b, int n) {

@@ -139,10 +139,6 @@ KERNEL clocks(unsigned long long* a, unsigned long long* b) {
   if (!(threadIdx.x & 31)) b[2 * blockIdx.x + warp] = on && sm < sms ? sm : 99;
 }
 
-KERNEL texture(const float* a, float* b) {
-  b[0] = tex1Dfetch<float>((cudaTextureObject_t)a, 1);  // texture
-}
-
 KERNEL unknown_instruction(float* a, float* b) {
   int r, s;
   asm volatile("mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %2}, "

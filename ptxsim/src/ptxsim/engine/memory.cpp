@@ -7,6 +7,7 @@
 #include "memory/load.cpp"
 #include "memory/spaces.cpp"
 #include "memory/store.cpp"
+#include "memory/texture.cpp"
 #include "control/barriers.cpp"
 #include "control/branches.cpp"
 #include "control/calls.cpp"

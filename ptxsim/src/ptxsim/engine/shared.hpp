@@ -77,6 +77,7 @@ enum EventKind : u32 {
   NO_FENCE_AFTER_FLAG,
   READ_ONLY_WRITTEN,
   LOOKS_AT_ATOMIC,
+  BAD_TEXTURE,
 };
 
 enum SpecialRegister {
@@ -127,6 +128,8 @@ enum SpecialRegister {
 constexpr u32 MAX_GRID_X = 2147483647, MAX_GRID_YZ = 65535, MAX_BLOCK_XY = 1024, MAX_BLOCK_Z = 64, MAX_THREADS = 1024, MAX_REGISTERS = 65536, REGISTER_UNIT = 256, DEFAULT_SHARED = 49152, MAX_LOCAL_BYTES = 524288, MAX_CLUSTER = 16, PORTABLE_CLUSTER = 8;  // CUDA's
 
 constexpr u32 POISON = 2147188733;  // what never-written memory reads as
+
+constexpr u64 TEXTURE_MAGIC = 2406455424690185588;  // of a Texture
 
 constexpr u32 FUNCTION_STEP = 16;  // bytes between their addresses
 
@@ -180,6 +183,16 @@ struct Pattern {
 };
 static_assert(sizeof(Pattern) == 136);
 
+struct Texture {
+  u64 magic, address;
+  u32 width, height;  // texels
+  u8 dimensions, channels;
+  u8 element, type;  // of a channel: its bytes; unsigned, signed or floating
+  u8 across, down;   // as AddressMode numbers them
+  u8 linear, normalized, reads_normalized;
+};
+static_assert(sizeof(Texture) == 40);
+
 struct Event {
   u32 kind, pc, other_pc, space;
   u64 address, count;
@@ -211,6 +224,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 144);
 
-constexpr const char* LAYOUT = "ddf2c86a0f018bf0";
+constexpr const char* LAYOUT = "1aaf062285b882cb";
 
 }  // namespace sim

@@ -69,6 +69,7 @@ class Finding(Record):
     place: Place | None  # the line to change; None where the PTX does not say
     event: Event | None = None  # None: it stands in the text, whether or not it runs
     text: Message = NOTHING  # of a finding in the text: the instruction, or why none simulates it
+    order: Message = NOTHING  # the one of several orders of blocks and warps in which it was seen
     ptx_line: int | None = None  # where it was seen, in the PTX
     here: Place | None = None  # the same in the source
     there: Place | None = None  # the other access, or where the value was read

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxsim import records
 from ptxsim.findings.finding import Access, Crossing, Finding, Kind
 from ptxsim.findings.names import plain_name
-from ptxsim.message import Message, counted, enumerated, phrase, verbatim
+from ptxsim.message import NOTHING, Message, counted, enumerated, phrase, verbatim
 
 _SPACES = {
     "global": phrase("global"),
@@ -17,6 +17,13 @@ _SPACES = {
 
 
 def sentence(seen: Finding, gpu: str = "") -> Message:
+    found = _sentence(seen, gpu)
+    if seen.order == NOTHING:
+        return found
+    return phrase("{found} ({order})", found=found, order=seen.order)
+
+
+def _sentence(seen: Finding, gpu: str) -> Message:
     if seen.streams is not None:
         return _stream_race(seen.streams, seen.place)
     if seen.event is None:

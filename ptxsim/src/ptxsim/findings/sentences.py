@@ -146,7 +146,8 @@ def race(s: EventScene) -> Message:
     if s.same_block:
         return phrase(
             "in global memory {this_thread} {does} {element} at {here}, which {that_thread} of the "
-            "same block {did} at {there} with no __syncthreads() between them"
+            "same block {did} at {there} with no __syncthreads() (or, within a warp, __syncwarp()) "
+            "between them"
         )
     if s.seen.severity is Severity.WARNING:
         return phrase(
@@ -219,7 +220,7 @@ def trap(s: EventScene) -> Message:
     return phrase("{who} stopped the kernel at {here} (trap, or calls nested too deep)")
 
 
-def mbarrier(s: EventScene) -> Message:
+def mbarrier_never_completes(s: EventScene) -> Message:
     missing = s.seen.mask - (1 << 32) if s.seen.mask >> 31 else s.seen.mask
     why = []
     if s.seen.arrived != s.seen.expected:
@@ -253,7 +254,7 @@ def mbarrier(s: EventScene) -> Message:
     return phrase("{found}: {why}", found=found, why=enumerated(why)) if why else found
 
 
-def proxy_fence(s: EventScene) -> Message:
+def proxy_fence_missing(s: EventScene) -> Message:
     if not s.same_block:
         return phrase(
             "{here} reads {element} of {this_block} through the async proxy, and {that_one} wrote "
@@ -281,13 +282,30 @@ def before_grid_wait(s: EventScene) -> Message:
     )
 
 
-def tensor_map(s: EventScene) -> Message:
+def bad_tensor_map(s: EventScene) -> Message:
     if not s.seen.arrived:
         return phrase(
             "{who} uses an invalid tensor map at {here}; did cuTensorMapEncodeTiled fail?"
         )
     return phrase(
         "{who} uses a tensor map of {arrived} dimensions at {here}, where {expected} are asked for"
+    )
+
+
+def bad_texture(s: EventScene) -> Message:
+    if not s.seen.arrived:
+        return phrase(
+            "{who} reads a texture at {here}, and {address:#x} is no texture object: only "
+            "cudaCreateTextureObject makes one; read memory through its pointer",
+            address=s.access.address,
+        )
+    if s.seen.arrived != s.seen.expected:
+        return phrase(
+            "{who} reads at {here} a texture of {arrived} dimensions with {expected} coordinates"
+        )
+    return phrase(
+        "{who} reads at {here} a texture of integers as floats, or one of floats as integers: the "
+        "type in tex2D<…> must be the one that the texture object gives"
     )
 
 

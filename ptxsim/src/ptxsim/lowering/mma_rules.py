@@ -7,7 +7,10 @@ from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_rules import space_of
 from ptxsim.lowering.operation import CROSS_LANE, OWN_TAINT, SHARED, SIGNED, Operand
 
-ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "tf32": 4}
+ELEMENT_BITS = {
+    **{"f64": 64, "f32": 32, "tf32": 32, "s32": 32, "f16": 16, "bf16": 16},
+    **{"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1},
+}
 
 
 # --- ldmatrix, stmatrix
@@ -37,7 +40,7 @@ _A_SIGNED, _B_SIGNED, _SATURATES, _DIFFERS = 1, 2, 4, 8
 
 def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
     shape = next((m for m in mods if m.startswith("m")), "")
-    types = [m for m in mods if m in ELEMENT_BYTES or m in _EXACT or m == "s32"]
+    types = [m for m in mods if m in ELEMENT_BITS]
     layouts = [m for m in mods if m in {"row", "col"}]
     if len(types) != 4 or len(layouts) != 2:
         raise low.unsupported()
@@ -48,36 +51,35 @@ def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
         for operand in low.vector(text, "b64" if left == "f64" else "b32", output=index == 0)
     ]
     rows, depth = (int(shape[1:].partition(cut)[place]) for cut, place in (("n", 0), ("k", 2)))
-    flops = 0 if result == "s32" else 2 * rows * 8 * depth // 32
-    flags = OWN_TAINT
+    flops, flags = product_flops(result, rows, depth), OWN_TAINT
     if shape == "m8n8k4" and left == right == "f16":
         name = f"mma.{shape}.{'.'.join(layouts)}.{result}.{start}"
         flops, flags = 4 * flops, CROSS_LANE
-    elif layouts != ["row", "col"] or result != start or _EXACT.get(left) != _EXACT.get(right):
+    elif layouts != ["row", "col"] or result != start:
         raise low.unsupported()
-    elif left in _EXACT:
-        name = f"mma.{shape}.{result}.{_EXACT[left]}"
-        extra.append(_exact_form(left, right, mods))
-    elif left == right:
-        name = f"mma.{shape}.{result}.{left}"
     else:
-        raise low.unsupported()
+        kind, form = product_kind(low, left, right, mods)
+        name, extra = f"mma.{shape}.{result}.{kind}", [*extra, *form]
     low.emit_guarded(name, [], extra=extra, flags=flags, flops=flops)
 
 
-def _exact_form(left: str, right: str, mods: list[str]) -> int:
-    """The last operand of the engine's mma of doubles, integers or bits."""
-    if left == "f64":
-        return next((_ROUNDINGS.index(m) for m in mods if m in _ROUNDINGS), 0)
-    if left == "b1":
-        return _DIFFERS * ("xor" in mods)
+def product_kind(low: Lowering, left: str, right: str, mods: list[str]) -> tuple[str, list[int]]:
+    """The engine's name of a product of these types, and its last operand if they are doubles,
+    integers or bits."""
+    if _EXACT.get(left, left) != _EXACT.get(right, right):
+        raise low.unsupported()
+    if left not in _EXACT:
+        return left, []
     signs = _A_SIGNED * (left[0] == "s") | _B_SIGNED * (right[0] == "s")
-    return signs | _SATURATES * ("satfinite" in mods)
+    form = signs | _SATURATES * ("satfinite" in mods) | _DIFFERS * ("xor" in mods)
+    if left == "f64":
+        form = next((_ROUNDINGS.index(m) for m in mods if m in _ROUNDINGS), 0)
+    return _EXACT[left], [form]
 
 
-def m16n8_flops(k: int) -> int:
-    """Per lane, of one m16n8 product."""
-    return 2 * 16 * 8 * k // 32
+def product_flops(result: str, rows: int, k: int) -> int:
+    """Per lane, of one product of ``rows`` and 8 columns."""
+    return 0 if result == "s32" else 2 * rows * 8 * k // 32
 
 
 _DEPTH = {"f16": 16, "bf16": 16, "tf32": 8}  # K of one instruction

@@ -216,21 +216,6 @@ class UnsupportedInstruction(Exception):  # noqa: N818 - a fact about the PTX, n
         )
 
 
-class NoTextures(UnsupportedInstruction):
-    """A texture or surface is used, and no program can have made one."""
-
-    def __init__(self, instruction: Instruction) -> None:
-        super().__init__(
-            instruction,
-            phrase(
-                "{opcode} reads or writes through a texture or surface: textures are not "
-                "supported, and none can exist here; read the array through a pointer "
-                "(const … __restrict__ or __ldg takes the same cache)",
-                opcode=instruction.opcode[:40],
-            ),
-        )
-
-
 class OperandKind(Flag):
     REGISTER = auto()
     PREDICATE = auto()

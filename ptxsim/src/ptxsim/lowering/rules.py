@@ -32,7 +32,6 @@ from ptxsim.lowering.operation import (
     VALUE,
     VECTOR,
     Constant,
-    NoTextures,
     Operand,
     Rule,
 )
@@ -55,10 +54,6 @@ def nothing(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 def sleep(low: Lowering, item: Instruction, mods: list[str]) -> None:
     low.emit_guarded("nanosleep", [None, low.source(item.operands[0], "u32")])
-
-
-def texture(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    raise NoTextures(item)
 
 
 def cache_policy(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -104,7 +99,6 @@ def call_target(low: Lowering, item: Instruction, mods: list[str]) -> None:
 _ANY = VALUE | CONDITION | ADDRESS | VECTOR
 _HINT = Rule(nothing, rest=_ANY)
 _FENCE = Rule(fence)
-_TEXTURE = Rule(texture, rest=_ANY | TARGET)
 _LOAD = Rule(memory_rules.load, (TARGET | VECTOR, ADDRESS, REGISTER), optional=1)
 _TRAP = Rule(trap)
 _LEAVE = Rule(leave)
@@ -133,6 +127,7 @@ RULES: dict[str, Rule] = {
         memory_rules.atomic, (TARGET | VECTOR, ADDRESS, VALUE | VECTOR, VALUE, REGISTER), optional=2
     ),
     "red": Rule(memory_rules.atomic, (ADDRESS, VALUE | VECTOR, REGISTER | ADDRESS), optional=1),
+    "tex": Rule(memory_rules.texture, (VECTOR, ADDRESS)),
     "cvta": Rule(memory_rules.convert_address, (TARGET, VALUE)),
     "isspacep": Rule(memory_rules.is_space, (PREDICATE, VALUE)),
     "cp": Rule(memory_rules.copy, rest=ADDRESS | VALUE | CONDITION),
@@ -179,6 +174,4 @@ RULES: dict[str, Rule] = {
     "brkpt": _TRAP,
     "call": Rule(call, rest=NAME | LIST),
     CALL_TARGET: Rule(call_target, (REGISTER, REGISTER, NUMBER, NUMBER)),
-    # textures and surfaces
-    **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"), _TEXTURE),
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ptxsim.frontend.records import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_rules import space_of
-from ptxsim.lowering.mma_rules import ELEMENT_BYTES, m16n8_flops
+from ptxsim.lowering.mma_rules import ELEMENT_BITS, product_flops, product_kind
 from ptxsim.lowering.operation import (
     OWN_TAINT,
     SPECIAL_REGISTERS,
@@ -26,8 +26,8 @@ from ptxsim.lowering.operation import (
 
 @dataclass(frozen=True)
 class FragmentPiece:
-    """One register of a fragment: the row and column of its first element, where ``lane // 4`` adds
-    to the one and ``lane % 4 * count`` to the other. Its other elements lie along ``along``."""
+    """Elements that a lane holds side by side: the row and column of the first, where ``lane // 4``
+    adds to the one and ``lane % 4 * count`` to the other. The others lie along ``along``."""
 
     row: int
     column: int
@@ -40,46 +40,37 @@ class FragmentPiece:
         return FragmentPiece(self.column, self.row, along, self.count)
 
 
-def _left(m: int, k: int, count: int) -> list[FragmentPiece]:
-    """A of m16n8kK, for every 16 rows."""
-    return [
-        FragmentPiece(top + 8 * (r & 1), 4 * count * (r >> 1), "row", count)
-        for top in range(0, m, 16)
-        for r in range(16 * k // 32 // count)
-    ]
-
-
-def _right(n: int, k: int, count: int) -> list[FragmentPiece]:
-    """B of m16n8kK, for every 8 columns."""
-    return [
-        FragmentPiece(4 * count * r, left, "column", count)
-        for left in range(0, n, 8)
-        for r in range(8 * k // 32 // count)
-    ]
-
-
-def _sum(m: int, n: int) -> list[FragmentPiece]:
-    """C and D of m16n8kK, for every 16 rows and 8 columns; two elements each."""
+def pieces_of(matrix: str, m: int, n: int, k: int, count: int) -> list[FragmentPiece]:
+    """The pieces of a fragment of m×n×k, made of products of 16 or 8 rows and 8 columns. Of A and B
+    a piece is one register of ``count`` elements; of sums it is two elements. With 8 rows and more
+    columns the transposed product is computed."""
+    if m < n and m == 8:
+        other = {"a": "b", "b": "a"}.get(matrix, matrix)
+        return [piece.turned() for piece in pieces_of(other, n, m, k, count)]
+    high, halves = min(m, 16), min(m, 16) // 8
+    if matrix == "a":
+        return [
+            FragmentPiece(top + 8 * (r % halves), 4 * count * (r // halves), "row", count)
+            for top in range(0, m, high)
+            for r in range(high * k // 32 // count)
+        ]
+    if matrix == "b":
+        return [
+            FragmentPiece(4 * count * r, left, "column", count)
+            for left in range(0, n, 8)
+            for r in range(8 * k // 32 // count)
+        ]
     return [
         FragmentPiece(top + 8 * r, left, "row", 2)
-        for top in range(0, m, 16)
+        for top in range(0, m, high)
         for left in range(0, n, 8)
-        for r in range(2)
+        for r in range(halves)
     ]
-
-
-def pieces_of(matrix: str, m: int, n: int, k: int, kind: str) -> list[FragmentPiece]:
-    """The pieces of a fragment of m×n×k. With 8 rows the transposed product is computed."""
-    count = 4 // ELEMENT_BYTES[kind]
-    if m == 8:
-        other = {"a": "b", "b": "a"}.get(matrix, matrix)
-        return [piece.turned() for piece in pieces_of(other, n, m, k, kind)]
-    if matrix == "a":
-        return _left(m, k, count)
-    return _right(n, k, count) if matrix == "b" else _sum(m, n)
 
 
 _LANE = Special(SPECIAL_REGISTERS.index("%laneid"))
+_EXTENTS = {(m, n, 16) for m, n in ((16, 16), (32, 8), (8, 32))} | {(16, 16, 8)}
+_EXTENTS |= {(8, 8, 4), (8, 8, 32), (8, 8, 128)}
 
 
 def _extents(mods: Sequence[str]) -> tuple[int, int, int]:
@@ -87,9 +78,18 @@ def _extents(mods: Sequence[str]) -> tuple[int, int, int]:
     m, _, rest = shape[1:].partition("n")
     n, _, k = rest.partition("k")
     extents = int(m), int(n), int(k)
-    if extents not in {(16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 16, 8)}:
+    if extents not in _EXTENTS:
         raise ValueError(shape)
     return extents
+
+
+def _word(kind: str) -> str:
+    """The type of a register with elements of type ``kind``."""
+    return "b64" if kind == "f64" else "b32"
+
+
+def _per_register(kind: str) -> int:
+    return max(32 // ELEMENT_BITS[kind], 1)
 
 
 def wmma(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -105,39 +105,35 @@ def wmma(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 
 class _Tile:
-    """The addresses of a tile in memory, for the loads and stores of its fragment."""
+    """A tile in memory, for the loads and stores of its fragment."""
 
     def __init__(
         self,
         low: Lowering,
         mods: Sequence[str],
         address: str,
-        pitch: str | None,
+        pitch: Sequence[str],
         extents: tuple[int, int],
         *,
         store: bool,
     ) -> None:
-        """extents: of the matrix, in rows and columns."""
-        self.low, self.bytes = low, ELEMENT_BYTES[mods[-1]]
+        """extents: of the matrix, in rows and columns. pitch: its operand, if there is one."""
+        self.low, self.bits = low, ELEMENT_BITS[mods[-1]]
         self.rows = "row" in mods  # they are what lies one pitch apart
         self.space = space_of(low, list(mods))
         self.base, self.width, self.offset = low.address(address)
         tight = extents[1] if self.rows else extents[0]
-        self.pitch = low.source(pitch, "u32") if pitch else Constant(tight, 4)
+        self.pitch = low.source(pitch[0], "u32") if pitch else Constant(tight, 4)
         self.places: dict[tuple[bool, int, int], Operand] = {}
         low.emit_guarded(
             "wmma.tile",
             [self.pitch, None, None, None, self.base, self.width],
             imm=self.offset,
-            width=self.bytes,
+            width=max(self.bits // 8, 1),
             vec=2 if store else 1,
             space=self.space,
             flags=OWN_TAINT,
         )
-
-    def contiguous(self, piece: FragmentPiece) -> bool:
-        """Whether the elements of a piece lie next to each other."""
-        return (piece.along == "row") == self.rows
 
     def at(self, piece: FragmentPiece, element: int) -> tuple[Operand, int]:
         """A register with a 64-bit address, and an offset from it."""
@@ -145,10 +141,10 @@ class _Tile:
         column = piece.column + (element if piece.along == "row" else 0)
         far, near = (row, column) if self.rows else (column, row)
         # lane // 4 counts across the pieces' elements, lane % 4 along them.
-        key = (self.contiguous(piece), piece.count, far)
+        key = ((piece.along == "row") == self.rows, piece.count, far)
         if key not in self.places:
             self.places[key] = self._place(*key)
-        return self.places[key], self.offset + near * self.bytes
+        return self.places[key], self.offset + near * self.bits // 8
 
     def _place(self, contiguous: bool, count: int, far: int) -> Operand:
         """base + ((lane's own + far) · pitch + lane's own) · bytes"""
@@ -163,129 +159,146 @@ class _Tile:
         low.emit("mul.wide.u32", [sum_, steps, self.pitch])
         wide = low.converted(along, "cvt.r.u64.u32", 8)
         low.emit("add.u64", [sum_, sum_, wide])
-        low.emit("shl.b64", [bytes_, sum_, Constant(self.bytes.bit_length() - 1, 4)])
+        low.emit("shl.b64", [sum_, sum_, Constant(self.bits.bit_length() - 1, 4)])
+        low.emit("shr.u64", [bytes_, sum_, Constant(3, 4)])
         if self.base is None:
             return bytes_
         base = self.base if self.width == 8 else low.converted(self.base, "cvt.r.u64.u32", 8)
         low.emit("add.u64", [bytes_, bytes_, base])
         return bytes_
 
-    def halves(self, piece: FragmentPiece, registers: list[Operand]) -> bool:
-        """Whether two elements of one register lie apart."""
-        return not self.contiguous(piece) and len(registers) != piece.count
-
-    def access(
-        self,
-        name: str,
-        piece: FragmentPiece,
-        registers: list[Operand],
-        places: list[tuple[Operand, int]],
-        width: int = 4,
+    def move(
+        self, name: str, pieces: Sequence[FragmentPiece], registers: Sequence[list[Operand]]
     ) -> None:
-        """Move the registers of a piece, at once where its elements lie next to each other."""
-        groups = [registers] if self.contiguous(piece) else [[register] for register in registers]
-        for values, (where, offset) in zip(groups, places, strict=False):
-            self.low.emit_guarded(
-                name,
-                [*values, *([None] * (4 - len(values))), where, 8, 0],
-                imm=offset,
-                width=width,
-                vec=len(values),
-                space=self.space,
-                flags=OWN_TAINT,
-            )
+        """Load or store the registers of every piece: at once where its elements lie next to each
+        other."""
+        places = [[self.at(piece, e) for e in range(piece.count)] for piece in pieces]
+        for piece, values, at in zip(pieces, registers, places, strict=True):
+            if (piece.along == "row") == self.rows:
+                self._access(name, values, at[0], max(self.bits // 8, 4))
+                continue
+            if self.bits < 8:  # nvcc lays them out along the pieces
+                raise self.low.unsupported_form()
+            apart = len(values) == piece.count
+            parts: list[Operand] = values if apart else [self.low.register(4) for _ in at]
+            if not apart and name == "st":
+                self.low.emit("unpack.b32", [*parts, *values])
+            for part, where in zip(parts, at, strict=True):
+                self._access(name, [part], where, self.bits // 8)
+            if not apart and name == "ld":
+                self._pack(values[0], parts)
+
+    def _access(
+        self, name: str, values: list[Operand], at: tuple[Operand, int], width: int
+    ) -> None:
+        self.low.emit_guarded(
+            name,
+            [*values, *([None] * (4 - len(values))), at[0], 8, 0],
+            imm=at[1],
+            width=width,
+            vec=len(values),
+            space=self.space,
+            dwidth=max(width, 4),
+            flags=OWN_TAINT,
+        )
+
+    def _pack(self, target: Operand, parts: list[Operand]) -> None:
+        """Put two halves, or four bytes, into one register."""
+        low = self.low
+        if len(parts) == 4:
+            halves: list[Operand] = []
+            for lower, upper in (parts[:2], parts[2:]):
+                shifted, half = low.register(4), low.register(4)
+                low.emit("shl.b32", [shifted, upper, Constant(8, 4)])
+                low.emit("or.b32", [half, shifted, lower])
+                halves.append(half)
+            parts = halves
+        low.emit_guarded("pack.b32", [target, *parts])
 
 
 def _load_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
     matrix, kind = mods[1], mods[-1]
     m, n, k = _extents(mods)
-    rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n)}[matrix]
-    targets = low.vector(item.operands[0], "b32", output=True)
-    pitch = item.operands[2] if len(item.operands) > 2 else None
-    tile = _Tile(low, mods, item.operands[1], pitch, (rows, columns), store=False)
-    pieces = pieces_of(matrix, m, n, k, kind)
-    loads: list[tuple[FragmentPiece, list[Operand]]] = []
-    if matrix == "c" and kind == "f32":
-        loads = [(piece, targets[2 * i : 2 * i + 2]) for i, piece in enumerate(pieces)]
-    else:
-        loads = [(piece, [target]) for piece, target in zip(pieces, targets, strict=False)]
-    if len(targets) % len(pieces):
-        raise low.unsupported_form()
-    places = [[tile.at(piece, e) for e in range(piece.count)] for piece, _ in loads]
-    for (piece, registers), at in zip(loads, places, strict=True):
-        if not tile.halves(piece, registers):
-            tile.access("ld", piece, registers, at)
-            continue
-        parts: list[Operand] = [low.register(4), low.register(4)]
-        tile.access("ld", piece, parts, at, 2)
-        low.emit_guarded("pack.b32", [registers[0], *parts])
+    extents = {"a": (m, k), "b": (k, n), "c": (m, n)}[matrix]
+    targets = low.vector(item.operands[0], _word(kind), output=True)
+    tile = _Tile(low, mods, item.operands[1], item.operands[2:], extents, store=False)
+    pieces = pieces_of(matrix, m, n, k, _per_register(kind))
     # A fragment of FP16 may have more registers than its elements need; they hold copies.
-    if matrix != "c":
-        for index in range(len(pieces), len(targets)):
-            low.emit_guarded("mov.b32", [targets[index], targets[index % len(pieces)]])
+    copies = matrix != "c" and kind == "f16"
+    registers = _by_piece(low, targets, pieces, kind, copies=copies)
+    tile.move("ld", pieces, registers)
+    for index in range(len(pieces), len(targets) if copies else 0):
+        low.emit_guarded("mov.b32", [targets[index], targets[index % len(pieces)]])
 
 
 def _store_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
     kind = mods[-1]
     m, n, k = _extents(mods)
-    values = low.vector(item.operands[1], "b32", output=False)
-    pitch = item.operands[2] if len(item.operands) > 2 else None
-    tile = _Tile(low, mods, item.operands[0], pitch, (m, n), store=True)
-    pieces = pieces_of("d", m, n, k, kind)
-    each = 2 if kind == "f32" else 1
-    if len(values) != each * len(pieces):
+    values = low.vector(item.operands[1], _word(kind), output=False)
+    tile = _Tile(low, mods, item.operands[0], item.operands[2:], (m, n), store=True)
+    pieces = pieces_of("d", m, n, k, 2)
+    tile.move("st", pieces, _by_piece(low, values, pieces, kind, copies=False))
+
+
+def _by_piece(
+    low: Lowering,
+    registers: list[Operand],
+    pieces: list[FragmentPiece],
+    kind: str,
+    *,
+    copies: bool,
+) -> list[list[Operand]]:
+    """Return the registers of each piece. copies: there may be several times as many."""
+    each = pieces[0].count // _per_register(kind)
+    needed = each * len(pieces)
+    if len(registers) % needed or (len(registers) > needed and not copies):
         raise low.unsupported_form()
-    for index, piece in enumerate(pieces):
-        registers = values[each * index : each * (index + 1)]
-        at = [tile.at(piece, e) for e in range(piece.count)]
-        if not tile.halves(piece, registers):
-            tile.access("st", piece, registers, at)
-            continue
-        parts: list[Operand] = [low.register(4), low.register(4)]
-        low.emit("unpack.b32", [*parts, registers[0]])
-        tile.access("st", piece, parts, at, 2)
+    return [registers[at : at + each] for at in range(0, needed, each)]
 
 
 def _multiply_fragments(low: Lowering, item: Instruction, mods: list[str]) -> None:
     m, n, k = _extents(mods)
-    types = [t for t in mods if t in ELEMENT_BYTES]
-    result, start = types[0], types[-1]
-    kind = "f16" if len(types) == 2 else types[1]
-    if len(types) == 4 and types[1] != types[2]:
-        raise low.unsupported()
-    d = low.vector(item.operands[0], "b32", output=True)
-    a, b, c = (low.vector(text, "b32", output=False) for text in item.operands[1:])
-    if m == 8:
-        a, b, m, n = b, a, n, m
-    per_left, per_right = (rows * k // 32 // (4 // ELEMENT_BYTES[kind]) for rows in (16, 8))
+    types = [t for t in mods if t in ELEMENT_BITS]
+    result, *kinds, start = types
+    left, right = kinds or ("f16", "f16")
+    word = _word(result)
+    d = low.vector(item.operands[0], word, output=True)
+    a, b, c = (low.vector(text, word, output=False) for text in item.operands[1:])
+    if m < n and m == 8:
+        a, b, m, n, left, right = b, a, n, m, right, left
+    high, per = min(m, 16), _per_register(left)
+    per_left, per_right = high * k // 32 // per, 8 * k // 32 // per
     wider = result == "f16" and start == "f32"  # the sum is rounded to halves afterwards
     inner = "f32" if wider else result
-    each, of_start, of_sum = (4 if t == "f32" else 2 for t in (result, start, inner))
-    tiles = [(top, left) for top in range(m // 16) for left in range(n // 8)]
+    each, of_start, of_sum = (high // 4 // _per_register(t) for t in (result, start, inner))
+    tiles = [(top, beside) for top in range(m // high) for beside in range(n // 8)]
     if len(d) != each * len(tiles) or len(c) != of_start * len(tiles):
         raise low.unsupported_form()
     # Registers are read before any is written, and the tiles are computed one after the other.
     apart = wider or bool(set(_registers(d)) & set(_registers([*a, *b, *c])))
-    sums: list[Operand] = [low.register(4) for _ in range(of_sum * len(tiles))] if apart else d
-    for index, (top, left) in enumerate(tiles):
+    width = 8 if word == "b64" else 4
+    sums: list[Operand] = [low.register(width) for _ in range(of_sum * len(tiles))] if apart else d
+    kind, form = product_kind(low, left, right, mods)
+    for index, (top, beside) in enumerate(tiles):
         begin = _converted_start(low, c[of_start * index : of_start * (index + 1)], start, inner)
         low.emit_guarded(
-            f"mma.m16n8k{k}.{inner}.{kind}",
+            f"mma.m{high}n8k{k}.{inner}.{kind}",
             [],
             extra=[
                 *sums[of_sum * index : of_sum * (index + 1)],
                 *a[per_left * top : per_left * (top + 1)],
-                *b[per_right * left : per_right * (left + 1)],
+                *b[per_right * beside : per_right * (beside + 1)],
                 *begin,
+                *form,
             ],
             flags=OWN_TAINT,
-            flops=m16n8_flops(k),
+            flops=product_flops(inner, high, k),
         )
     for at, register in enumerate(d if apart else []):
         if wider:
             low.emit_guarded("cvt.f16x2.f32", [register, sums[2 * at + 1], sums[2 * at]])
         else:
-            low.emit_guarded("mov.b32", [register, sums[at]])
+            low.emit_guarded(f"mov.{word}", [register, sums[at]])
 
 
 def _converted_start(low: Lowering, values: list[Operand], start: str, inner: str) -> list[Operand]:

@@ -33,7 +33,6 @@ void global_race(Warp& w, int lane, const Region& r, i64 index, u64 at, u32 byte
   conflict(w, e, other, e.address, first);
 }
 
-// Whether all lanes of the warp may have made the access, so that nobody knows which of them.
 bool of_own_warp(const Warp& w, const Region::Reads& read) {
   return read.block == w.home->linear + 1 && (read.who & 1023) / LANES == w.index;
 }
@@ -43,13 +42,34 @@ bool is_volatile(const Warp& w, u32 pc) {
 }
 
 constexpr u32 LINE = 32;  // cells that share a record of reads
+// While a launch writes nothing to a region, the lanes that read there are told apart, which takes
+// time, in so many executions of an instruction only.
+constexpr u64 FIRST_EXECUTIONS = 256;
+constexpr u32 TOLD_APART = ~PC_MASK;
+
+// The lanes of `mask` read cells of one line, of which `known` were read before.
+void tell_apart(const Warp& w, Region& r, const Access& a, u32 mask, u32 known) {
+  const u32 shift = w.program->global_shift, count = std::max(a.bytes >> shift, 1u);
+  for (; mask; mask &= mask - 1) {
+    const u8 lane = u8(__builtin_ctz(mask));
+    const u64 first = (a.at[lane] - r.base) >> shift;
+    for (u64 cell = first; cell < first + count; ++cell, known |= 1u << (cell - 1) % LINE) {
+      Region::Lanes& readers = r.readers[cell];
+      if (!(known >> cell % LINE & 1)) readers = {lane, lane};
+      else if (readers.first == readers.second) readers.second = lane;
+    }
+  }
+}
 
 void remember_in(Warp& w, Region& r, const Access& a) {
   const u32 shift = w.program->global_shift, me = w.block->linear + 1, who = w.stamp(0);
   const u64 several = (u64{1} << std::max(a.bytes >> shift, 1u)) - 1;
+  const bool tells = !r.stamps.empty() || w.program->memory[w.pc].requests <= FIRST_EXECUTIONS;
   if (r.lines.empty()) r.lines.resize((r.size >> shift) / LINE + 1);
+  if (r.readers.empty()) r.readers.resize(r.lines.size() * LINE);
   for (u32 rest = a.mask; rest;) {
     const u64 line = ((a.at[__builtin_ctz(rest)] - r.base) >> shift) / LINE;
+    const u32 all = rest;
     u64 cells = 0;
     for (; rest; rest &= rest - 1) {
       const u64 cell = (a.at[__builtin_ctz(rest)] - r.base) >> shift;
@@ -57,13 +77,14 @@ void remember_in(Warp& w, Region& r, const Access& a) {
       cells |= several << cell % LINE;
     }
     auto& [last, before, elsewhere] = r.lines[line];
-    if (last.block == me && last.who == who && is_volatile(w, last.pc) == is_volatile(w, w.pc)) {
-      last.cells |= u32(cells);
-      continue;
+    if (last.block != me || last.who != who || is_volatile(w, last.pc) != is_volatile(w, w.pc)) {
+      if (last.block != me) elsewhere = last;
+      else if ((last.who ^ who) & 1023) before = last;
+      last = {me, who, w.pc | TOLD_APART, 0};
     }
-    if (last.block != me) elsewhere = last;
-    else if ((last.who ^ who) & 1023) before = last;
-    last = {me, who, w.pc, u32(cells)};
+    if (!tells) last.pc &= PC_MASK;
+    if (last.pc & TOLD_APART) tell_apart(w, r, a, all & ~rest, last.cells);
+    last.cells |= u32(cells);
   }
 }
 
@@ -159,11 +180,16 @@ void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 byte
                   !same && before.pc & ATOMIC_BIT);
     else if (!r.lines.empty() && checked && !atomic && !same)
       for (const auto& [last, other, elsewhere] = r.lines[place / LINE];
-           const Region::Reads& read : {last, other, elsewhere}) {
-        const Region::Stamp reader{read.block, read.who, read.pc};
-        if (!read.block || !(read.cells >> place % LINE & 1) || of_own_warp(w, read) ||
-            in_order(w, lane, reader))
-          continue;
+           const Region::Reads* read : {&last, &other, &elsewhere}) {
+        if (!read->block || !(read->cells >> place % LINE & 1)) continue;
+        Region::Stamp reader{read->block, read->who, read->pc & PC_MASK};
+        if (of_own_warp(w, *read)) {
+          if (read != &last || !(last.pc & TOLD_APART))
+            continue;  // nobody knows which of its lanes
+          const auto [first, second] = r.readers[place];
+          reader.who += first == lane ? second : first;
+        }
+        if (in_order(w, lane, reader)) continue;
         global_race(w, lane, r, index, at, bytes, true, false, false, reader, first);
         break;
       }

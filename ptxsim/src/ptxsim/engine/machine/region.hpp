@@ -21,7 +21,11 @@ struct Region {
   // The latest reads, those of another warp of that block, and those of another block.
   struct Line { Reads last, before, elsewhere; };
   std::vector<Line> lines;  // in this launch; empty until read
-  std::vector<u8> uses;     // per cell, Use of this launch; empty unless traced and used
+  // Per cell the first two lanes that read it, the same one twice if only one did; of a line's last
+  // reads, if their pc has TOLD_APART.
+  struct Lanes { u8 first, second; };
+  std::vector<Lanes> readers;
+  std::vector<u8> uses;  // per cell, Use of this launch; empty unless traced and used
   // Of malloc in a kernel: its memory, the bytes asked for, and who freed it; pc: ~0 in an earlier
   // launch; block: 0 while it is not freed. What is freed has no bytes.
   bool in_heap = false;

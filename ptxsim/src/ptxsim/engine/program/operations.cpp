@@ -40,6 +40,7 @@ const Table& operations() {
     add_proxy(t);
     add_bulk(t);
     add_tensor_copies(t);
+    add_textures(t);
     add_store_async(t);
     add_wgmma(t);
     add_cluster_addresses(t);

@@ -75,6 +75,7 @@ void add_matrix_accesses(Table&);
 void add_proxy(Table&);
 void add_bulk(Table&);
 void add_tensor_copies(Table&);
+void add_textures(Table&);
 void add_store_async(Table&);
 void add_wgmma(Table&);
 void add_cluster_addresses(Table&);

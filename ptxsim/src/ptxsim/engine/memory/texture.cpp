@@ -1,0 +1,166 @@
+// tex: reads through texture objects of one and two dimensions, as the CUDA programming guide
+// describes them. A handle is the address of a Texture in global memory. How weights are rounded,
+// and that tex1Dfetch finds 0 outside whatever the address mode, is what an H100 did (2026-11-25).
+#include <algorithm>
+#include <cmath>
+
+#include "../arithmetic/half.hpp"
+#include "../checks/global_races.hpp"
+#include "../checks/undefined.hpp"
+#include "../program/operations.hpp"
+#include "access.hpp"
+
+namespace sim {
+namespace {
+
+enum AddressMode : u8 { WRAP, CLAMP, MIRROR, BORDER };
+enum TexelType : u8 { UNSIGNED, INTEGER, FLOATING };
+constexpr i64 SHARES = 256;  // of a texel, in linear filtering
+constexpr double FARTHEST = 1 << 30;
+
+bool is_float(const Texture& t) { return t.type == FLOATING || t.reads_normalized; }
+
+bool is_sound(const Texture& t) {
+  const auto is_size = [](u32 n) { return n == 1 || n == 2 || n == 4; };
+  return t.magic == TEXTURE_MAGIC && t.dimensions - 1u < 2 && t.width && t.height &&
+         u64(t.width) * t.height <= 1u << 30 && is_size(t.channels) && is_size(t.element) &&
+         t.type <= FLOATING && t.across <= BORDER && t.down <= BORDER && (!t.linear || is_float(t));
+}
+
+// The texture object that a lane's handle names; a finding where it is none for this instruction.
+bool read_texture(Warp& w, const Ins& i, int lane, u64 handle, bool floats, Texture& t) {
+  Machine& m = *w.block->machine;
+  i64 index = -1;
+  t.magic = 0;
+  const Region* r = m.find(handle, index);
+  if (r && within(handle, sizeof t, r->base, r->size))
+    std::memcpy(&t, r->data + (handle - r->base), sizeof t);
+  const bool there = is_sound(t);
+  if (there && t.dimensions == i.vec && is_float(t) == floats) return true;
+  Event e = event_at(w, BAD_TEXTURE, lane);
+  e.address = handle;
+  e.arrived = there ? t.dimensions : 0;
+  e.expected = i.vec;
+  m.report(e);
+  return false;
+}
+
+// The first texel that a coordinate falls on, which may lie outside, and the share of the next one.
+struct Spot { i64 first, share; };
+
+Spot spot_of(const Texture& t, u8 mode, u32 extent, double at) {
+  if (t.normalized && (mode == WRAP || mode == MIRROR)) at -= 2 * std::floor(at / 2);
+  if (t.normalized) at *= extent;
+  at = std::isnan(at) ? 0 : std::clamp(at, -FARTHEST, FARTHEST);
+  if (!t.linear) return {i64(std::floor(at)), 0};
+  const i64 shares = i64(std::floor((at - 0.5) * SHARES + 0.5));
+  return {shares >> 8, shares & (SHARES - 1)};
+}
+
+// The texel that stands for one outside the texture; -1: the border, which is 0.
+i64 settled(const Texture& t, u8 mode, i64 at, i64 extent) {
+  if (at >= 0 && at < extent) return at;
+  if (mode == BORDER) return -1;
+  if (mode == CLAMP || !t.normalized) return std::clamp<i64>(at, 0, extent - 1);
+  const i64 period = mode == MIRROR ? 2 * extent : extent, place = (at % period + period) % period;
+  return place < extent ? place : period - 1 - place;
+}
+
+// One channel of a texel, in the 32 bits that the instruction gives.
+u32 channel(const Texture& t, const u8* from) {
+  u32 bits = 0;
+  std::memcpy(&bits, from, t.element);
+  if (t.type == FLOATING) return t.element == 2 ? float_to_bits(float(Half{u16(bits)})) : bits;
+  const u32 unused = 32 - 8 * t.element, most = ALL >> unused >> (t.type == INTEGER);
+  if (t.type == INTEGER) bits = u32(i32(bits << unused) >> unused);
+  if (!t.reads_normalized) return bits;
+  const double value = t.type == INTEGER ? double(i32(bits)) : double(bits);
+  return float_to_bits(float(std::max(value / most, -1.0)));
+}
+
+// What one lane makes of the texels next to its coordinates.
+struct Sample {
+  u32 texel[4];
+  double sums[4];
+  bool undefined;
+};
+
+void add_texel(Warp& w, int lane, const Texture& t, u64 place, double weight, Sample& sample) {
+  Access a{};
+  a.bytes = u32(t.channels) * t.element;
+  a.mask = 1u << lane;
+  const u64 address = a.at[lane] = t.address + place * a.bytes;
+  i64 index = -1;
+  Region* r = w.block->machine->find(address, index);
+  if (!r || !within(address, a.bytes, r->base, r->size)) return;
+  check_read_only(w, lane, *r, index, address, a.bytes);
+  sample.undefined |= global_read(w, lane, *r, index, address, a.bytes, false);
+  remember_reads(w, r, a);
+  trace(w, a, READ);
+  Hint& hint = hint_of(w, GLOBAL);
+  hint.low = r->base;
+  hint.high = r->base + r->size;
+  hint.region = index;
+  for (int c = 0; c < t.channels; ++c) {
+    sample.texel[c] = channel(t, r->data + (address - r->base) + c * t.element);
+    sample.sums[c] += weight * bits_to_float(sample.texel[c]);
+  }
+}
+
+struct TextureOperands { i32 texels[4], handle, at[2]; };
+
+// floats: what it gives. fetches: its coordinates are integers, and outside is 0.
+template <bool floats, bool fetches> Flow texture(Warp& w, const Ins& i) {
+  const auto o = operands<TextureOperands>(i);
+  for (const i32 slot : {o.handle, o.at[0], o.at[1]})
+    check_defined(w, slot, UNDEFINED_ADDRESS, false);
+  const auto coordinate = [&](int axis, int lane) -> double {
+    if (o.at[axis] < 0) return 0;
+    if (fetches) return lanes<i32>(w, o.at[axis])[lane];
+    return bits_to_float(lanes<u32>(w, o.at[axis])[lane]);
+  };
+  Sample samples[LANES] = {};
+  u32 undefined = 0;
+  for (u32 rest = w.exec; rest; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    Texture t;
+    if (!read_texture(w, i, l, lanes<u64>(w, o.handle)[l], floats, t)) continue;
+    if (fetches) t.normalized = t.linear = 0, t.across = t.down = BORDER;
+    const Spot x = spot_of(t, t.across, t.width, coordinate(0, l));
+    const Spot y = i.vec == 2 ? spot_of(t, t.down, t.height, coordinate(1, l)) : Spot{};
+    const i64 both = (x.share * y.share + SHARES / 2) / SHARES;
+    const i64 weights[] = {SHARES - x.share - y.share + both, x.share - both, y.share - both, both};
+    for (int corner = 0; corner < 4; ++corner) {
+      const i64 column = settled(t, t.across, x.first + (corner & 1), t.width);
+      const i64 row = settled(t, t.down, y.first + (corner >> 1), t.height);
+      if (weights[corner] && column >= 0 && row >= 0)
+        add_texel(w, l, t, u64(row * t.width + column), double(weights[corner]) / SHARES,
+                  samples[l]);
+    }
+    if (t.linear)
+      for (int c = 0; c < 4; ++c) samples[l].texel[c] = float_to_bits(float(samples[l].sums[c]));
+    undefined |= u32(samples[l].undefined) << l;
+  }
+  for (int c = 0; c < 4; ++c) {
+    if (o.texels[c] < 0) continue;
+    for (u32 rest = w.exec; rest; rest &= rest - 1)
+      lanes<u32>(w, o.texels[c])[__builtin_ctz(rest)] = samples[__builtin_ctz(rest)].texel[c];
+    if (undefined || w.tainted) mark_undefined(w, o.texels[c], undefined, w.pc);
+  }
+  return Flow::next;
+}
+
+bool is_texture(const Program&, const Ins& i) {
+  return (i.vec == 1 && i.o[6] < 0) || (i.vec == 2 && i.o[6] >= 0);
+}
+
+}  // namespace
+
+void add_textures(Table& t) {
+  t.push_back({"tex.f32.f32", texture<true, false>, "NNNN>wnN", is_texture});
+  t.push_back({"tex.f32.s32", texture<true, true>, "NNNN>wnN", is_texture});
+  t.push_back({"tex.u32.f32", texture<false, false>, "NNNN>wnN", is_texture});
+  t.push_back({"tex.u32.s32", texture<false, true>, "NNNN>wnN", is_texture});
+}
+
+}  // namespace sim
