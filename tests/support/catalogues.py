@@ -100,7 +100,8 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
     yield from extract_from_dir(ROOT, methods, settings, KEYWORDS)
     words = (each.value for each in (*Kind, *Severity))
     refusals = (each.sentence.text for each in REFUSALS)
-    events = filter(None, SENTENCES.values())
+    tabled = ([each] if isinstance(each, str) else each.values() for each in SENTENCES.values())
+    events = filter(None, chain.from_iterable(tabled))
     texts = (*refusals, *words, *events, *_of_commands(), *_of_tables())
     yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):

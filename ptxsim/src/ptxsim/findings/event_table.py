@@ -2,7 +2,8 @@
 
 The engine numbers events in this order; ``python -m ptxsim.engine_header`` writes their names into
 its header. events.json has the rest: under severity and kind each event's sentence, whose places
-the scene's names fill; "" stands for the function of sentences.py with the event's name.
+the scene's names fill. The function of sentences.py with the event's name chooses between several,
+or makes the sentence where the table has "".
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ptxsim.findings.scene import EventScene
 from ptxsim.message import Message
 
 _TABLE = msgspec.json.decode(
-    Path(__file__).with_name("events.json").read_bytes(), type=dict[str, dict[str, str]]
+    Path(__file__).with_name("events.json").read_bytes(),
+    type=dict[str, dict[str, str | dict[str, str]]],
 )
 _GROUPS = {name: group for group, events in _TABLE.items() for name in events}
 SENTENCES = {name: text for events in _TABLE.values() for name, text in events.items()}
@@ -89,7 +91,10 @@ class Event(Enum):
         return Kind(_GROUPS[self.name].split()[1])
 
     def sentence(self, scene: EventScene) -> Message:
-        if words := SENTENCES[self.name]:
-            return scene.told(Message(text=words))
-        found: Message = getattr(sentences, self.name.lower())(scene)
-        return scene.told(found)
+        words = SENTENCES[self.name]
+        if not isinstance(words, str) or not words:
+            made = getattr(sentences, self.name.lower())(scene)
+            if isinstance(made, Message):
+                return scene.told(made)
+            words = words[made]
+        return scene.told(Message(text=words))

@@ -93,6 +93,7 @@ class EventScene:
         self.operation = phrase("write") if self.access.write else phrase("read")
         self.bytes = byte_count(self.access.size)
         self.element = _element(self.access)
+        self.name, self.address = self.access.accessed.name, self.access.address
         self.space = _SPACES.get(self.access.space, "")
         self.memory = _memory(self.access)
         self.present, self.missing = _lanes(seen.lanes), _lanes(seen.mask & ~seen.lanes)

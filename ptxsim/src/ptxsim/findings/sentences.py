@@ -91,133 +91,43 @@ def misaligned(s: EventScene) -> Message:
     return found
 
 
-def no_function(s: EventScene) -> Message:
-    if s.access.address < _NOT_UNDER_NULL:
-        return phrase(
-            "{who} calls a function through a null pointer at {here}: the pointer (or the table of "
-            "an object with virtual functions) was never set"
-        )
-    return phrase(
-        "{who} calls a function through a pointer at {here}, and no function of these parameters "
-        "and this result lies at {address:#x}; a function's address in device code differs from "
-        "the one that the host sees",
-        address=s.access.address,
-    )
+def no_function(s: EventScene) -> str:
+    return "null" if s.access.address < _NOT_UNDER_NULL else "other"
 
 
-def freed_twice(s: EventScene) -> Message:
-    if not s.access.accessed.size:
-        return phrase(
-            "{who} frees {name} a second time at {here}: an earlier launch already did",
-            name=s.access.accessed.name,
-        )
-    return phrase(
-        "{who} frees {name} a second time at {here}: {that_one} already did at {there}",
-        name=s.access.accessed.name,
-    )
+def freed_twice(s: EventScene) -> str:
+    return "in an earlier launch" if not s.access.accessed.size else "by another"
 
 
-def freed_wrongly(s: EventScene) -> Message:
-    return phrase(
-        "{who} frees {element} at {here}, and no malloc or new in a kernel returned this address"
-    )
-
-
-def race(s: EventScene) -> Message:
+def race(s: EventScene) -> str:
     if s.access.space == "shared" and not s.same_block:
-        return phrase(
-            "in shared memory of a cluster {who} {does} {element} at {here}, which {that_one} "
-            "{did} at {there}, and nothing orders the two; a barrier of the cluster does, or an "
-            "mbarrier at which one arrives and the other waits"
-        )
+        return "in cluster"
     if s.access.space == "shared":
-        return phrase(
-            "in shared memory {this_thread} {does} {element} at {here}, which {that_thread} {did} "
-            "at {there} with no __syncthreads() (or, within a warp, __syncwarp()) between them "
-            "{in_block}"
-        )
+        return "in shared memory"
     by_one_line = s.access.write and s.seen.other_write and s.seen.here == s.seen.there
     if s.same_block and by_one_line:
-        return phrase(
-            "two threads of a block write the same element: {this_thread} writes {element} at "
-            "{here}, where {that_thread} wrote it, too {in_block}; a barrier does not help: an "
-            "index is wrong, or the check of the bounds is missing"
-        )
+        return "at one line of a block"
     if s.same_block:
-        return phrase(
-            "in global memory {this_thread} {does} {element} at {here}, which {that_thread} of the "
-            "same block {did} at {there} with no __syncthreads() (or, within a warp, __syncwarp()) "
-            "between them"
-        )
+        return "in block"
     if s.seen.severity is Severity.WARNING:
-        return phrase(
-            "double work: {who} {does} {element} at {here} though {that_one} already wrote the "
-            "same value; is the grid too large?"
-        )
-    if by_one_line:
-        return phrase(
-            "between blocks: {who} writes {element} at {here}, where {that_one} wrote another "
-            "value; no barrier helps: if the element is one thread's alone, an index is wrong or "
-            "the check of the bounds is missing; if both add to it, use atomicAdd"
-        )
-    return phrase(
-        "between blocks: {who} {does} {element} at {here}, which {that_one} {did} at {there}; "
-        "blocks run in any order: use atomicAdd, a second kernel, or a flag that a block waits "
-        "for, with a __threadfence() before it is set and another after the wait (fences alone "
-        "order nothing)"
-    )
+        return "double work"
+    return "at one line" if by_one_line else "between blocks"
 
 
-def atomic_and_plain(s: EventScene) -> Message:
-    if s.access.space == "shared":
-        return phrase(
-            "{element} is changed by an atomic operation and by a plain store: {this_thread} at "
-            "{here}, {that_thread} at {there} {in_block}; nothing says which comes first: put a "
-            "__syncthreads() between them"
-        )
-    return phrase(
-        "{element} is changed by an atomic operation and by a plain store: {who} at {here}, "
-        "{that_one} at {there}; nothing says which comes first, since blocks run in any order: "
-        "clear it before the launch, with cudaMemset or a kernel of its own (a __syncthreads() "
-        "between them is enough only if no other block changes it)"
-    )
+def atomic_and_plain(s: EventScene) -> str:
+    return "in shared memory" if s.access.space == "shared" else "in global memory"
 
 
-def volatile_race(s: EventScene) -> Message:
-    if s.same_block:
-        return phrase(
-            "volatile orders nothing: {this_thread} {does} {element} at {here}, which "
-            "{that_thread} {did} at {there} {in_block}, and no thread waits for it to change; put "
-            "a __syncthreads() (within a warp, a __syncwarp()) between them"
-        )
-    return phrase(
-        "volatile orders nothing: {who} {does} {element} at {here}, which {that_one} {did} at "
-        "{there}, and no thread waits for it to change; use atomicAdd, a second kernel, or a flag "
-        "that a block waits for, with a __threadfence() before it is set and another after the wait"
-    )
+def volatile_race(s: EventScene) -> str:
+    return "in block" if s.same_block else "between blocks"
 
 
-def no_fence_after_flag(s: EventScene) -> Message:
-    if s.same_block:
-        return phrase(
-            "{this_thread} {does} {element} at {here}, which {that_thread} {did} at {there} "
-            "{in_block}: a flag, a lock or a relaxed wait has told it so, but it has executed no "
-            "fence since; put a __threadfence_block() behind the wait"
-        )
-    return phrase(
-        "{who} {does} {element} at {here}, which {that_one} {did} at {there}: a flag or a lock has "
-        "told it so, but it has executed no fence since and may find an old value; put a "
-        "__threadfence() behind the wait"
-    )
+def no_fence_after_flag(s: EventScene) -> str:
+    return "in block" if s.same_block else "between blocks"
 
 
-def trap(s: EventScene) -> Message:
-    if s.seen.plain_launch:
-        return phrase(
-            "grid.sync() at {here} needs a cooperative launch, and this one is not ({who}): "
-            "launch the kernel with cudaLaunchCooperativeKernel instead of <<<…>>>"
-        )
-    return phrase("{who} stopped the kernel at {here} (trap, or calls nested too deep)")
+def trap(s: EventScene) -> str:
+    return "grid barrier" if s.seen.plain_launch else "any"
 
 
 def mbarrier_never_completes(s: EventScene) -> Message:
@@ -254,59 +164,22 @@ def mbarrier_never_completes(s: EventScene) -> Message:
     return phrase("{found}: {why}", found=found, why=enumerated(why)) if why else found
 
 
-def proxy_fence_missing(s: EventScene) -> Message:
-    if not s.same_block:
-        return phrase(
-            "{here} reads {element} of {this_block} through the async proxy, and {that_one} wrote "
-            "it there at {there} with a plain store: no fence.proxy.async between them makes it "
-            "visible"
-        )
-    return phrase(
-        "{here} reads {element} through the async proxy, and {that_thread} wrote it at "
-        "{there} with a plain store {in_block}: no fence.proxy.async between them makes it "
-        "visible there"
-    )
+def proxy_fence_missing(s: EventScene) -> str:
+    return "between blocks" if not s.same_block else "in block"
 
 
-def before_grid_wait(s: EventScene) -> Message:
-    if s.seen.other_write:
-        return phrase(
-            "{who} {does} {element} at {here} before it has waited for the kernel launched before "
-            "this one, which may still be writing there: a programmatic launch may begin early, so "
-            "call cudaGridDependencySynchronize() (griddepcontrol.wait) first"
-        )
-    return phrase(
-        "{who} {does} {element} at {here} before it has waited for the kernel launched before "
-        "this one, which may still be reading there: a programmatic launch may begin early, so "
-        "call cudaGridDependencySynchronize() (griddepcontrol.wait) first"
-    )
+def before_grid_wait(s: EventScene) -> str:
+    return "after write" if s.seen.other_write else "after read"
 
 
-def bad_tensor_map(s: EventScene) -> Message:
+def bad_tensor_map(s: EventScene) -> str:
+    return "none" if not s.seen.arrived else "dimensions"
+
+
+def bad_texture(s: EventScene) -> str:
     if not s.seen.arrived:
-        return phrase(
-            "{who} uses an invalid tensor map at {here}; did cuTensorMapEncodeTiled fail?"
-        )
-    return phrase(
-        "{who} uses a tensor map of {arrived} dimensions at {here}, where {expected} are asked for"
-    )
-
-
-def bad_texture(s: EventScene) -> Message:
-    if not s.seen.arrived:
-        return phrase(
-            "{who} reads a texture at {here}, and {address:#x} is no texture object: only "
-            "cudaCreateTextureObject makes one; read memory through its pointer",
-            address=s.access.address,
-        )
-    if s.seen.arrived != s.seen.expected:
-        return phrase(
-            "{who} reads at {here} a texture of {arrived} dimensions with {expected} coordinates"
-        )
-    return phrase(
-        "{who} reads at {here} a texture of integers as floats, or one of floats as integers: the "
-        "type in tex2D<…> must be the one that the texture object gives"
-    )
+        return "none"
+    return "dimensions" if s.seen.arrived != s.seen.expected else "type"
 
 
 def _coordinate(s: EventScene) -> int:
