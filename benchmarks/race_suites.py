@@ -55,7 +55,6 @@ _REASONS = (
     ("loop_unwind", "all threads store the same value, which harms nobody within a block"),
     ("racy-device.cu", "its __device__ pointer is null until host code sets it"),
     ("racy-loop-comma-in-cond", "nvcc drops the read, whose value is discarded"),
-    ("racy-warp", "a lane writes global memory that another lane of its warp read just before"),
 )
 
 

@@ -44,8 +44,9 @@ def fence(low: Lowering, item: Instruction, mods: list[str]) -> None:
     low.emit_guarded("fence" if wide else "fence.cta", [])
 
 
-def grid_dependency(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    low.emit_guarded(".".join(("griddepcontrol", *mods)), [])
+def bare(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    """Instructions without operands; no debugger waits for a breakpoint."""
+    low.emit_guarded(item.opcode.replace("brkpt", "trap"), [])
 
 
 def nothing(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -76,10 +77,6 @@ def leave(low: Lowering, item: Instruction, mods: list[str]) -> None:
     low.emit_guarded(name, [], flags=DECIDES)
 
 
-def trap(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    low.emit_guarded("trap", [])
-
-
 def call(low: Lowering, item: Instruction, mods: list[str]) -> None:
     name = next((t for t in item.operands if t[0] != "("), "")
     if name in SIMULATED_CALLS:
@@ -100,7 +97,7 @@ _ANY = VALUE | CONDITION | ADDRESS | VECTOR
 _HINT = Rule(nothing, rest=_ANY)
 _FENCE = Rule(fence)
 _LOAD = Rule(memory_rules.load, (TARGET | VECTOR, ADDRESS, REGISTER), optional=1)
-_TRAP = Rule(trap)
+_BARE = Rule(bare)
 _LEAVE = Rule(leave)
 _PART = VALUE | PIECE
 _VIDEO = Rule(video_rules.video, (TARGET | PIECE, _PART, _PART, VALUE), optional=1)
@@ -156,7 +153,7 @@ RULES: dict[str, Rule] = {
     # order and time
     "membar": _FENCE,
     "fence": Rule(fence, rest=ADDRESS | NUMBER),
-    "griddepcontrol": Rule(grid_dependency),
+    "griddepcontrol": _BARE,
     "nanosleep": Rule(sleep, (VALUE,)),
     # hints
     "prefetch": _HINT,
@@ -170,8 +167,8 @@ RULES: dict[str, Rule] = {
     "brx": Rule(indexed_branch, (VALUE, NAME)),
     "ret": _LEAVE,
     "exit": _LEAVE,
-    "trap": _TRAP,
-    "brkpt": _TRAP,
+    "trap": _BARE,
+    "brkpt": _BARE,
     "call": Rule(call, rest=NAME | LIST),
     CALL_TARGET: Rule(call_target, (REGISTER, REGISTER, NUMBER, NUMBER)),
 }
