@@ -25,8 +25,8 @@ _GPU = "grader.run.gpu"
 _FOLLOWED = {  # module → functions, or methods as Class.name
     "grader.course.worker": ("_grade", "_compile"),
     "grader.build.steps": ("translate", "assemble", "link"),
-    "grader.judge.pipeline": ("build_program", "record_group", "_simulate", "_disassemble"),
-    "grader.judge.program": ("Explaining.result",),
+    "grader.judge.pipeline": ("build_program", "record_group", "_simulate"),
+    "grader.judge.program": ("Explaining.result", "Program.disassemble"),
     "grader.run.simulator.device": ("CpuDevice.read", "CpuDevice.tensor_cores"),
     f"{_GPU}.device": ("GpuDevice.stand_by", "GpuDevice.run", "GpuDevice._end"),
     f"{_GPU}.session": ("LoadedAhead.__init__", "GpuSession.__init__"),
