@@ -42,7 +42,7 @@ from grader.base import Bound, Gpu, GraderError, KernelCounts, KernelInfo, gpus
 from grader.explain.bound import (
     CALIBRATION,
     Calibration,
-    Launch,
+    Demand,
     _seconds,
     _wave,
     bound,
@@ -113,7 +113,7 @@ class Explained(Record):
     speed: float | None  # measured
     clock_mhz: int | None
     bound: Bound
-    launches: tuple[Launch, ...]
+    launches: tuple[Demand, ...]
 
 
 class Job(Record):
@@ -222,7 +222,7 @@ def prepared(source: Source, *, folder: Path, sizes: int, arch: str, gpu: Gpu) -
         name=source.name,
         family=source.family,
         half=source.half,
-        kernels=program.built.kernels,
+        kernels=program.built.info.kernels,
         functions=tuple(each for each in functions if each.name in launched),
         runs=runs,
     )
@@ -328,13 +328,13 @@ def explained_run(kernel: Kernel, run: Run, gpu: Gpu) -> Explained | None:
 
 def _launched(
     counts: KernelCounts, kernel: KernelInfo, loop: MainLoop | None, gpu: Gpu, *, cold: bool
-) -> Launch:
+) -> Demand:
     wave = _wave(counts, kernel, gpu)
     seconds = _seconds(counts, wave, gpu)
     waits = waited(loop, wave, gpu, cold=cold) if loop and wave else None
     if waits:
         seconds["waiting"] = waits[0]
-    return Launch(counts=counts, wave=wave, seconds=seconds)
+    return Demand(counts=counts, wave=wave, seconds=seconds)
 
 
 # --- fitting -----------------------------------------------------------------------------------

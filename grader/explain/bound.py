@@ -64,7 +64,7 @@ def bound(
 
     None when there are no counts, or a block does not fit on this GPU.
     """
-    launches: list[Launch] = []
+    launches: list[Demand] = []
     waiting: Waiting | None = None
     for each, loop in zip_longest(counts, loops):
         kernel = kernels.get(each.name)
@@ -77,7 +77,7 @@ def bound(
             longest = max((one.seconds.get("waiting", 0.0) for one in launches), default=0.0)
             waiting = found[1] if found[0] > longest else waiting
             seconds["waiting"] = found[0]
-        launches.append(Launch(counts=each, wave=wave, seconds=seconds))
+        launches.append(Demand(counts=each, wave=wave, seconds=seconds))
     sums = _sums([each.seconds for each in launches])
     sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9)
     hard = sum(max(_certain(each.seconds).values()) for each in launches)
@@ -105,7 +105,7 @@ def bound(
     )
 
 
-class Launch(Record):
+class Demand(Record):
     """One kind of launch: the time that each resource needs at its full rate."""
 
     counts: KernelCounts
@@ -114,7 +114,7 @@ class Launch(Record):
 
 
 def estimated(
-    launches: Sequence[Launch], work: Work, gpu: Gpu, calibration: Calibration
+    launches: Sequence[Demand], work: Work, gpu: Gpu, calibration: Calibration
 ) -> tuple[float, dict[str, float]]:
     """Seconds of a call, and those in which each resource of it is busy."""
     slowed = [_slowed(each, work, gpu, calibration) for each in launches]
@@ -142,7 +142,7 @@ def _longest(seconds: Mapping[str, float]) -> str:
     return max(seconds, key=lambda name: seconds[name])
 
 
-def _slowed(launch: Launch, work: Work, gpu: Gpu, calibration: Calibration) -> dict[str, float]:
+def _slowed(launch: Demand, work: Work, gpu: Gpu, calibration: Calibration) -> dict[str, float]:
     """The time that each resource takes in kernels as they are."""
     counts, wave = launch.counts, launch.wave
     seconds = dict(launch.seconds)
