@@ -170,7 +170,7 @@ class Bound(Record):
     # without the issue model. Null where the counts are of a part of a block.
     most: Limit | None = None
     interval: tuple[float, float] | None = None  # of the speed, for four kernels in five
-    calibrated: bool = True  # the estimate's constants were measured on this GPU
+    calibrated: bool = True  # the estimate's constants were measured on its kind of multiprocessor
 
     @property
     def expected(self) -> tuple[float, float]:

@@ -38,7 +38,7 @@ _LINE_CYCLES = 0.99
 class Calibration(Record):
     """Constants of the estimate, fitted to kernels that were measured."""
 
-    gpus: tuple[str, ...]  # on which they were measured
+    capabilities: tuple[int, ...]  # of the GPUs on which they were measured: 90
     # By resource: the time that kernels need / the time at its full rate. For waiting: the time
     # beyond that of the busiest unit / the same by the issue model.
     slower: dict[str, float]
@@ -46,7 +46,7 @@ class Calibration(Record):
     launch_us: float
     call_us: float  # on top of its launches
     spread: dict[str, tuple[float, float]]  # by kind of work: measured / estimated speed
-    elsewhere: float  # factor on the spread on other GPUs
+    elsewhere: float  # factor on the spread on GPUs of other capabilities
 
 
 CALIBRATION = decode(Path(__file__).with_name("calibration.json").read_bytes(), Calibration)
@@ -94,7 +94,7 @@ def bound(
         size=work.size.dims,
         speed=speed,
         interval=(low * speed, min(high * speed, most)),
-        calibrated=gpu.name in CALIBRATION.gpus,
+        calibrated=gpu.capability in CALIBRATION.capabilities,
         resource=limits[0].resource,
         limits=tuple(limits),
         peak=work.peak(gpu.peak_tflops(work.arithmetic), gpu.dram_gb_s),
@@ -170,7 +170,7 @@ def _spread(work: Work, counts: Sequence[KernelCounts], gpu: Gpu) -> tuple[float
     """Measured / estimated speed of four kernels in five of this kind, at least and at most."""
     kind = "tensor cores" if any(each.tensor for each in counts) else work.unit.of
     low, high = CALIBRATION.spread[kind]
-    factor = 1.0 if gpu.name in CALIBRATION.gpus else CALIBRATION.elsewhere
+    factor = 1.0 if gpu.capability in CALIBRATION.capabilities else CALIBRATION.elsewhere
     return low / factor, high * factor
 
 
