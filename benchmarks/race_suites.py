@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby, product
@@ -34,7 +34,7 @@ from ptxsim.simulator import Simulator
 _RACES = frozenset({Kind.RACE, Kind.BARRIER_DIVERGENCE})
 _BOUNDS = _RACES | {Kind.OUT_OF_BOUNDS}
 _LIMITS = SimLimits(seconds=60.0, steps=1 << 28)
-_DYNAMIC = 1 << 14  # bytes of shared memory
+DYNAMIC = 1 << 14  # bytes of shared memory
 _NODES = 300  # of Indigo's graph
 _NUMBERS = ("long", "unsigned long", "long long", "unsigned long long", "double")
 # Words of other tools that say nothing to a compiler.
@@ -170,6 +170,22 @@ _SUITES: dict[str, Callable[[Path], Iterator[Case]]] = {
 }
 
 
+def all_cases(roots: Iterable[Path]) -> list[Case]:
+    return [
+        case
+        for root in roots
+        for folder, cases_of in _SUITES.items()
+        if (root / folder).is_dir()
+        for case in cases_of(root.absolute())
+    ]
+
+
+def write_ignored(folder: Path) -> None:
+    """The header that ``compiled`` includes first."""
+    ignored = "".join(f"#define {word}(...) ((void)0)\n" for word in _IGNORED)
+    (folder / "ignored.h").write_text(ignored)
+
+
 def compiled(case: Case, folder: Path) -> Path | str:
     """The PTX, or why nvcc makes none."""
     target = folder / f"{case.suite}-{'-'.join(case.source.parts[-4:])}.ptx"
@@ -184,10 +200,15 @@ def compiled(case: Case, folder: Path) -> Path | str:
     return f"nvcc: {errors[0].rpartition('error')[2].strip(': ')}" if errors else "nvcc failed"
 
 
-def _types(kernel: str) -> list[str]:
-    """Of the parameters, as far as the name says."""
+def argument_types(kernel: str) -> list[str]:
+    """Types of a kernel's parameters, as far as its name says."""
     plain = subprocess.run(["c++filt", kernel], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"[^(),]+", plain.strip().partition("(")[2])
+    return [each.strip() for each in re.findall(r"[^(),]+", plain.strip().partition("(")[2])]
+
+
+def small_numbers(place: int) -> np.ndarray:
+    """The array behind a pointer."""
+    return np.random.default_rng(place).integers(0, 64, 1 << 20).astype(np.int32)
 
 
 def verdict(case: Case, ptx: Path | str) -> Verdict:
@@ -200,7 +221,7 @@ def verdict(case: Case, ptx: Path | str) -> Verdict:
         kernels = simulator.declared.entries
         if not kernels:
             return Verdict(case, refused="no kernel: a template without instances, or unused")
-        dynamic = _DYNAMIC if ".extern .shared" in text else 0
+        dynamic = DYNAMIC if ".extern .shared" in text else 0
         runs = product(kernels, case.numbers, (0, 1))
         outcomes = [_run(case, simulator, dynamic, *run) for run in runs]
     except RefusedProgram as error:
@@ -213,14 +234,14 @@ def _run(
     case: Case, simulator: Simulator, dynamic: int, kernel: str, number: int, turn: int
 ) -> SimOutcome:
     entry = simulator.declared.entries[kernel]
-    types = [each.strip() for each in _types(kernel)]
+    types = argument_types(kernel)
     params, buffers = bytearray(entry.size), dict[int, np.ndarray]()
     allocations: list[Allocation] = []
     for place, param in enumerate(entry.params):
         type_, index = types[place] if place < len(types) else "", len(allocations)
         if param.size % 8 == 0 and type_ not in _NUMBERS:  # a pointer, or a struct of them
-            small = np.random.default_rng(index).integers(0, 64, 1 << 20).astype(np.int32)
-            array = case.inputs[index].copy() if index < len(case.inputs) else small
+            given = index < len(case.inputs)
+            array = case.inputs[index].copy() if given else small_numbers(index)
             address = 0x7F00_0000_0000 + (index << 32)
             buffers[index] = array.view(np.uint8)
             allocations.append(
@@ -275,18 +296,11 @@ def main() -> int:
     parser.add_argument("suites", type=Path, nargs="+", metavar="DIR")
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
-    cases = [
-        case
-        for root in asked.suites
-        for folder, cases_of in _SUITES.items()
-        if (root / folder).is_dir()
-        for case in cases_of(root.absolute())
-    ]
+    cases = all_cases(asked.suites)
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.keep or Path(scratch)
         folder.mkdir(exist_ok=True)
-        ignored = "".join(f"#define {word}(...) ((void)0)\n" for word in _IGNORED)
-        (folder / "ignored.h").write_text(ignored)
+        write_ignored(folder)
         with ThreadPoolExecutor() as pool:
             files = pool.map(lambda case: compiled(case, folder), cases)
             found = [verdict(case, ptx) for case, ptx in zip(cases, files, strict=True)]
