@@ -106,5 +106,6 @@ from .result import SlurmInfo as SlurmInfo
 from .result import Standing as Standing
 from .result import StandingRung as StandingRung
 from .result import SubmissionRef as SubmissionRef
+from .result import ThreadTile as ThreadTile
 from .result import Timing as Timing
 from .result import Watched as Watched

@@ -117,6 +117,16 @@ class Timing(Record):
         return min(self.ratio, self.modes.slow.ratio) if self.modes else self.ratio
 
 
+class ThreadTile(Record):
+    """The part of a matrix that one block of the last launch computes: where its first threads
+    wrote."""
+
+    operand: str  # the output: "C"
+    rows: int  # from the first to the last that the block wrote
+    columns: int
+    threads: tuple[tuple[int, ...], ...]  # by thread, elements in the part: row · columns + column
+
+
 class CaseResult(Record):
     id: str  # e.g. "correctness-3", "performance-0", "cpu-2"
     size: Dims
@@ -127,6 +137,7 @@ class CaseResult(Record):
     error: ErrorStats | None
     timing: Timing | None
     kernels: int | None = None  # launches of one call; null: refused
+    tile: ThreadTile | None = None  # of the last size that the simulator ran
 
 
 class KernelLaunch(Record):

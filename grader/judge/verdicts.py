@@ -78,6 +78,7 @@ def judge_cases(
                 seconds=outcome.seconds if outcome else None,
                 error=outcome.error if outcome else None,
                 timing=outcome.timing if outcome else None,
+                tile=outcome.tile if outcome else None,
             )
         )
     return tuple(results)

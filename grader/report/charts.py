@@ -298,6 +298,46 @@ def bank_map(banks: base.BankMap, language: base.Language) -> Picture:
     )
 
 
+_TILE_EDGE, _KEY = 256.0, 78  # of the longer side; from key to key
+
+
+def thread_tile(tile: base.ThreadTile, language: base.Language) -> Picture:
+    """The elements of the first threads of a block, in the block's part of the output."""
+    cell = _TILE_EDGE / max(tile.rows, tile.columns)
+    width, height = tile.columns * cell, tile.rows * cell
+    parts, keys = [rect(1, 1, width, height, "frame")], []
+    for thread, elements in enumerate(tile.threads):
+        # Neighbours in a row share a rectangle.
+        runs = groupby(
+            enumerate(elements), lambda pair: (pair[1] - pair[0], pair[1] // tile.columns)
+        )
+        for _, run in runs:
+            found = [element for _, element in run]
+            row, column = divmod(found[0], tile.columns)
+            place = (1 + column * cell, 1 + row * cell, len(found) * cell, cell)
+            parts.append(rect(*place, f"tile series{thread}"))
+        x = 1 + _KEY * thread
+        keys += [
+            rect(x, height + 12, 10, 10, f"tile series{thread}"),
+            text(x + 14, height + 21, language(phrase("thread {thread}", thread=thread)), "small"),
+        ]
+    title = language(phrase("Elements of {operand} by thread", operand=tile.operand))
+    first = len(tile.threads[0]) if tile.threads else 0
+    words = phrase("thread 0: {count} elements, {rows} × {columns} for the block")
+    described = language(words.given(count=first, rows=tile.rows, columns=tile.columns))
+    drawn = max(width + 2, float(_KEY * len(tile.threads)))
+    return Picture(
+        caption=phrase(
+            "What the first threads of a block compute of its {rows} × {columns} elements of "
+            "{operand}, rows down.",
+            rows=tile.rows,
+            columns=tile.columns,
+            operand=tile.operand,
+        ),
+        image=_unscaled(svg(height + 28, [*parts, *keys], title, described, width=drawn), drawn),
+    )
+
+
 # --- a student's history ----------------------------------------------------------------------
 
 

@@ -137,6 +137,7 @@ def _render(
             (_cut(kernel_name(row.kernel.name), _NAME), row)
             for row in kernel_rows(result)[: room.kernels]
         ],
+        tile=_tile(result, language),
         answers=answers(result, sources, profile),
         limits=_limits(result, language),
         unexplained=cut(why.missing or NOTHING) if why else "",
@@ -176,6 +177,11 @@ def _summary(result: base.Result, room: _Room, language: base.Language) -> str:
         "First: {size}: {what}", size=base.size_text(failed.size), what=_cut(what, room.message)
     )
     return language(sentences([some, first]))
+
+
+def _tile(result: base.Result, language: base.Language) -> Picture | None:
+    found = next((case.tile for case in reversed(result.cases) if case.tile), None)
+    return charts.thread_tile(found, language) if found else None
 
 
 def _limits(result: base.Result, language: base.Language) -> Markup | None:

@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from grader.base import ErrorStats, Finding, GraderError, Rejected, Timing, Verdict
+from grader.base import ErrorStats, Finding, GraderError, Rejected, ThreadTile, Timing, Verdict
 from grader.run.statistics import Clocked
 from ptxsim.findings.finding import LineCount
 from ptxsim.message import NOTHING, Message, verbatim
@@ -48,6 +48,7 @@ class CaseOutcome(Record):
     findings: tuple[Finding, ...] = ()
     lines: tuple[LineCount, ...] = ()
     printed: str = ""  # by device printf, cut to a readable length
+    tile: ThreadTile | None = None  # of the last size that the simulator ran
     timing: Timing | None = None  # of the cases that are timed
     untimed_ms: float | None = None  # on a GPU: the launch that was verified, or warmed up, only
     clocks: tuple[tuple[Clocked, Clocked], ...] = ()  # of each repetition: submission, baseline

@@ -111,6 +111,12 @@ def test_an_accepted_grade_fits_one_screen(place: Path) -> None:
     for words in ("7 more sizes: right", "H200: ", "next: sgemm.cu:", "report: results/"):
         assert words in done.stdout
     assert "A100" not in done.stdout
+    (document,) = (place / "results").glob("sgemm/alice/*.json")
+    *others, largest = json.loads(document.read_text())["cases"]
+    part, corner = largest["tile"], [128 * row + column for row in range(8) for column in range(8)]
+    assert (part["operand"], part["rows"], part["columns"]) == ("C", 128, 128)
+    assert part["threads"] == [[8 * 128 * t + each for each in corner] for t in range(4)]
+    assert not any(case["tile"] for case in others)
     whole = run("report", "alice", "-v", "--no-report", cwd=place).stdout
     for words in ("256×128×64", "warps on an SM", "A100", "by the counts of its launch"):
         assert words in whole

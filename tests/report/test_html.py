@@ -20,7 +20,7 @@ from jinja2 import Environment
 from grader.base.finding import Finding, Kind
 from grader.base.native import CACHE_VARIABLE
 from grader.base.records import KernelInfo, SourceFile, Verdict
-from grader.base.result import BuildInfo, Result
+from grader.base.result import BuildInfo, Result, ThreadTile
 from grader.report import environments, html
 from grader.report.drawing import coloured
 from grader.sandbox import bubblewrap
@@ -159,6 +159,21 @@ class Balance(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag not in self.VOID and self.open.pop() != tag:
             self.crossed.append(f"{tag} at line {self.getpos()[0]}")
+
+
+def test_a_page_shows_which_elements_threads_compute() -> None:
+    """Neighbours in a row are one rectangle."""
+    tile = ThreadTile(operand="C", rows=4, columns=8, threads=((0, 1, 8, 9), (2, 3, 10, 11)))
+    right = msgspec.structs.replace(RIGHT, tile=tile)
+    kernel = KernelInfo(name="k", registers=8, shared_bytes=0, spill_bytes=0)
+    made = BuildInfo(ok=True, command="", log="", seconds=0.0, kernels=(kernel,))
+    said = html.render(make_result(cases=(right,), build=made), {})
+
+    assert re.findall(r'width="([\d.]+)" height="[\d.]+" class="tile series(\d)"', said) == [
+        *(("64.0", "0"), ("64.0", "0"), ("64.0", "1"), ("64.0", "1")),
+        *(("10.0", "0"), ("10.0", "1")),  # what the colours mean
+    ]
+    assert "4 × 8 elements of C" in said
 
 
 @pytest.mark.parametrize("name", PAGES)

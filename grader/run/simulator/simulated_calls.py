@@ -9,14 +9,14 @@ the first one did.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.base import Finding, Kind, Rejected, Verdict, element_words
+from grader.base import Finding, Kind, Rejected, ThreadTile, Verdict, element_words
 from grader.problems import FUNCTION, OutputCheck, Problem, check, make_inputs, poisoned
 from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.simulator.messages import BlockCapacity
@@ -29,6 +29,8 @@ from ptxsim.outcome import Reason, RefusedProgram, SimOutcome
 from ptxsim.records import Plan, Record, Size
 
 _PRINTED_CHARACTERS = 2000
+_SHOWN_THREADS, _SHOWN_ELEMENTS = 4, 256  # of a block; of each thread
+_LARGEST_TILE = 1 << 16  # elements
 _AGAIN = 1 / 3  # of a call's time: the call runs once more if it took less
 _CALLS = 3
 _LATER_IS_WRONG = {
@@ -67,6 +69,33 @@ class Arrays:
 
     def check(self) -> OutputCheck:
         return check(self._problem, self._size, self._originals, self._results)
+
+    @property
+    def matrices(self) -> tuple[int, ...]:
+        """The outputs that are matrices, as indices of allocations."""
+        found = enumerate(self._outputs, len(self._inputs))
+        return tuple(index for index, each in found if len(each.shape) == 2)
+
+    def tile(self, writers: Mapping[int, NDArray[Any]]) -> ThreadTile | None:
+        """Where threads of the block that computes the first element of a matrix wrote."""
+        for index, who in writers.items():
+            operand = self._outputs[index - len(self._inputs)]
+            who = who[:: max(1, who.size // operand.count)]  # several cells for a wide element
+            if not who.size or not who["block"][0]:
+                continue
+            places = np.flatnonzero(who["block"] == who["block"][0])
+            rows, columns = (each - each.min() for each in operand.index(places))
+            height, width = int(rows.max()) + 1, int(columns.max()) + 1
+            elements = rows * width + columns
+            shown = (np.sort(elements[who["thread"][places] == t]) for t in range(_SHOWN_THREADS))
+            if height * width <= _LARGEST_TILE:
+                return ThreadTile(
+                    operand=operand.name,
+                    rows=height,
+                    columns=width,
+                    threads=tuple(tuple(each[:_SHOWN_ELEMENTS].tolist()) for each in shown),
+                )
+        return None
 
     def modified(self) -> tuple[Finding, ...]:
         """A finding for each input that is no longer as it was given."""
@@ -128,7 +157,7 @@ def seen_calls(
         arrays.renew()
 
 
-def summary(case: PlannedCase, seen: Sequence[SeenCall]) -> CaseOutcome:
+def summary(case: PlannedCase, seen: Sequence[SeenCall], arrays: Arrays) -> CaseOutcome:
     """Combine the calls: counts are the judged call's, the verdict that of the worst."""
     judged, last = seen[min(1, len(seen) - 1)], seen[-1]
     findings = list(judged.findings)
@@ -166,6 +195,7 @@ def summary(case: PlannedCase, seen: Sequence[SeenCall]) -> CaseOutcome:
         findings=tuple(findings),
         lines=judged.outcome.lines,
         printed=judged.outcome.printed[:_PRINTED_CHARACTERS],
+        tile=arrays.tile(judged.outcome.writers),
     )
 
 

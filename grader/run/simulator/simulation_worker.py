@@ -148,7 +148,8 @@ def run_case(
     arrays = Arrays(problem, size, turn)
     limits = SimLimits(seconds=seconds, resident=tuple(capacity.blocks for capacity in capacities))
     try:
-        made = simulator.calls(case.plan, arrays.buffers, limits, turn=turn)
+        shown = arrays.matrices if place == len(job.cases) - 1 else ()
+        made = simulator.calls(case.plan, arrays.buffers, limits, turn=turn, writers=shown)
         with closing(made) as calls:
             seen = seen_calls(calls, case.plan, arrays, seconds, capacities, alone=alone)
     except RefusedProgram as refusal:
@@ -160,7 +161,7 @@ def run_case(
             "it needs more memory than the lab's {memory} MB: allocate less", memory=job.memory_mb
         )
         return protocol.refused(case.id, size, Rejected(Verdict.RE, words))
-    return summary(case, seen)
+    return summary(case, seen, arrays)
 
 
 if __name__ == "__main__":

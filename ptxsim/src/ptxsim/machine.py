@@ -17,6 +17,7 @@ from ptxsim.engine_header import NO_MEMORY, RAN
 from ptxsim.findings.finding import Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.records import Variable
+from ptxsim.limits import MAX_THREADS
 from ptxsim.lowering.memory_layout import initial_bytes
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
 from ptxsim.streams import Use, in_rows, launch_use, rows_use
@@ -29,6 +30,7 @@ WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
 _MOST_KEPT = 1 << 25  # bytes of memory, for further looks at a call
 _WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
 _FILLERS = tuple(np.array([word], "<u4") for word in records.POISONS)
+_STAMP = np.dtype([("block", "<u4"), ("thread", "<u4"), ("pc", "<u4")])  # of the engine
 
 
 @dataclass
@@ -195,6 +197,15 @@ class Machine:
                 index = self._allocations[operation.allocation]
                 return (Use(index, 0, len(self._regions[index].data), True),)
         return ()
+
+    def writers(self, allocation: int) -> np.ndarray:
+        """Return who wrote last to each cell of an allocation in the last launch: fields "block",
+        counted from 1 (0: nobody wrote), and "thread". Empty when the launch wrote nothing."""
+        place, cells = self._allocations[allocation], ctypes.c_void_p()
+        count = self._library.sim_writers(self.handle, place, ctypes.byref(cells))
+        found = view(cells.value or 0, _STAMP, count).copy()
+        found["thread"] &= MAX_THREADS - 1
+        return found
 
     def _launch_uses(self) -> Sequence[Use]:
         found = []

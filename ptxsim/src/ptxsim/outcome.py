@@ -6,9 +6,12 @@ EngineError      the simulator itself failed, or its installation is broken
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ptxsim.findings.finding import Finding, LineCount
 from ptxsim.message import Message, verbatim
@@ -37,6 +40,8 @@ class SimOutcome:
     hints: tuple[Finding, ...] = ()  # what may be why elements are wrong, if they are
     changed: tuple[str, ...] = ()  # what lives on and is not as the call found it, by its name
     metrics: tuple[LineMetrics, ...] = ()  # where the simulator was asked for them
+    # By allocation, where asked for: who wrote last to its cells (Machine.writers).
+    writers: Mapping[int, np.ndarray] = field(default_factory=dict)
 
 
 class Reason(Enum):

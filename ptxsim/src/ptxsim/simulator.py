@@ -119,6 +119,7 @@ class Simulator:
         *,
         turn: int = 0,
         seed: int = 0,
+        writers: Sequence[int] = (),
     ) -> Generator[SimOutcome, None, None]:
         """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
 
@@ -129,6 +130,7 @@ class Simulator:
         turn: of the first of them; each has the next one. In odd turns blocks and warps run from
         the last to the first, and what CUDA leaves undefined differs from turn to turn.
         seed: of a permutation in which blocks and warps run instead; 0: none.
+        writers: allocations of which the outcomes say who wrote to them.
         """
         check_plan(plan, self._module, self._variables, limits.bytes)
         initialised = range(plan.inputs) if initialised is None else initialised
@@ -143,7 +145,8 @@ class Simulator:
                 operations, resident = work[number] if number < len(work) else then
                 run.machine.begin_call(turn + number, seed)
                 look = partial(self._look, run, plan, operations, resident=resident)
-                yield judge_races(run.machine, limits, look)
+                outcome = judge_races(run.machine, limits, look)
+                yield replace(outcome, writers={w: run.machine.writers(w) for w in writers})
                 run.machine.forget(poisoned)
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None

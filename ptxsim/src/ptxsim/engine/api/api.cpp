@@ -168,6 +168,14 @@ u64 sim_uses(Machine* m, u64 index, const u8** uses) {
   return m->regions[index]->uses.size();
 }
 
+// How many cells of a region have a Stamp in `stamps`, of the last write in the last launch: none
+// when it wrote nothing there.
+u64 sim_writers(Machine* m, u64 index, const Region::Stamp** stamps) {
+  if (index >= m->regions.size()) return 0;
+  *stamps = m->regions[index]->stamps.data();
+  return m->regions[index]->stamps.size();
+}
+
 // How many regions there are: those that were added, and behind them those of malloc in kernels.
 u64 sim_regions(Machine* m) { return m->regions.size(); }
 // The bytes that malloc was asked for.
