@@ -14,8 +14,8 @@ from grader.run.simulator.device import engine_library
 from ptxsim.engine import load_engine
 from tests.fuzz.cases import make_case, run_case
 
-SANITISED = (
-    *("-std=c++20", "-O1", "-g", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"),
+SANITISED = (  # reports name functions and lines; -O1 and -g would compile nearly twice as long
+    *("-std=c++20", "-Og", "-g1", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"),
     *("-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
 )
 _MOST_CPU_SECONDS = 8.0  # of one case, whose launches have half a second each

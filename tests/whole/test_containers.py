@@ -42,7 +42,9 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     """containers/Dockerfile on the base, with the wheels that pip finds for it."""
     start = base()
     wheels = tmp_path_factory.mktemp("wheels")
-    pip(["wheel", "--no-deps", "--wheel-dir", wheels, ROOT / "ptxsim", ROOT])
+    pip(
+        ["wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, ROOT / "ptxsim", ROOT]
+    )
     ours = list(wheels.iterdir())
     theirs = ["--only-binary", ":all:", "--python-version", PYTHON]
     pip(["download", *theirs, "--dest", wheels, *ours, "scikit-build-core>=0.11"])

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.slow
 SIZES = (Size.of(m=9, n=17, k=33), Size.of(m=32, n=32, k=16))
 OPTIONS = Path(__file__).with_name("sanitisers.cpp")  # what the environment would say
 RECORDER_FLAGS = (
-    *("-g", "-fno-omit-frame-pointer"),
+    *("-g1", "-fno-omit-frame-pointer"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
     "-fno-sanitize=vptr",  # it looks at memory through a pipe, which a child cannot have
 )
