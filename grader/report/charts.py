@@ -322,20 +322,14 @@ def thread_tile(tile: base.ThreadTile, language: base.Language) -> Picture:
             text(x + 14, height + 21, language(phrase("thread {thread}", thread=thread)), "small"),
         ]
     title = language(phrase("Elements of {operand} by thread", operand=tile.operand))
-    first = len(tile.threads[0]) if tile.threads else 0
-    words = phrase("thread 0: {count} elements, {rows} × {columns} for the block")
-    described = language(words.given(count=first, rows=tile.rows, columns=tile.columns))
-    drawn = max(width + 2, float(_KEY * len(tile.threads)))
-    return Picture(
-        caption=phrase(
-            "What the first threads of a block compute of its {rows} × {columns} elements of "
-            "{operand}, rows down.",
-            rows=tile.rows,
-            columns=tile.columns,
-            operand=tile.operand,
-        ),
-        image=_unscaled(svg(height + 28, [*parts, *keys], title, described, width=drawn), drawn),
+    caption = phrase(
+        "What the first threads of a block compute of its {rows} × {columns} elements of "
+        "{operand}, rows down.",
+        **{name: getattr(tile, name) for name in ("rows", "columns", "operand")},
     )
+    drawn = max(width + 2, float(_KEY * len(tile.threads)))
+    picture = svg(height + 28, [*parts, *keys], title, language(caption), width=drawn)
+    return Picture(caption=caption, image=_unscaled(picture, drawn))
 
 
 # --- a student's history ----------------------------------------------------------------------
