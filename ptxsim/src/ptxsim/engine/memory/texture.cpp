@@ -102,7 +102,7 @@ void add_texel(Warp& w, int lane, const Texture& t, u64 place, double weight, Sa
   hint.high = r->base + r->size;
   hint.region = index;
   for (int c = 0; c < t.channels; ++c) {
-    sample.texel[c] = channel(t, r->data + (address - r->base) + c * t.element);
+    sample.texel[c] = channel(t, r->data + (address - r->base) + u64(c) * t.element);
     sample.sums[c] += weight * bits_to_float(sample.texel[c]);
   }
 }
