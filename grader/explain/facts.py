@@ -59,8 +59,8 @@ class KernelFacts(Record, kw_only=True):
 
     def near_the_limit(self, resource: str) -> bool:
         """Whether less use of this resource could make the kernel faster, now or soon."""
-        speeds = self.speeds()
-        return resource in speeds and speeds[resource] <= _NEAR * min(speeds.values())
+        units = {name: speed for name, speed in self.speeds().items() if name != "latency"}
+        return resource in units and units[resource] <= _NEAR * min(units.values())
 
     def speeds(self) -> dict[str, float]:
         """Return the speed that each resource allows."""

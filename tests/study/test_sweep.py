@@ -58,7 +58,7 @@ def swept(
 
 @pytest.mark.slow
 def test_every_variant_is_built_checked_and_bounded_and_a_sweep_resumes(tmp_path: Path) -> None:
-    points, stored = swept(tmp_path, {"T": ("8", "16"), "EXTRA": ("1", "2", "20000")}, 512)
+    points, stored = swept(tmp_path, {"T": ("8", "16"), "EXTRA": ("1", "2", "20000")}, 2048)
     by_name = {render.defines_name(point): point for point in points}
 
     assert stored == [False] * 6
@@ -73,7 +73,7 @@ def test_every_variant_is_built_checked_and_bounded_and_a_sweep_resumes(tmp_path
     needs = "it needs 80,576 bytes of shared memory; a block can declare 49,152"
     assert str(by_name["T=8 EXTRA=20000"].dropped) == needs
 
-    again, stored = swept(tmp_path, {"T": ("8", "16"), "EXTRA": ("1",)}, 512)
+    again, stored = swept(tmp_path, {"T": ("8", "16"), "EXTRA": ("1",)}, 2048)
     assert stored == [True, True] and list(again) == [small, large]
     (best,) = render.best(points, SHOWN)
     assert best.defines == ("T=16", "EXTRA=1")

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from html import unescape
 from pathlib import Path
-from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -28,7 +27,7 @@ from grader.results.entries import read_entries
 from grader.study import history_render, sweep_render
 from grader.study.sweep import Estimate, Point
 from grader.study.versions import MainKernel
-from ptxsim.findings.sentences import race
+from ptxsim.findings.event_table import SENTENCES
 from ptxsim.message import NOTHING, counted, phrase, verbatim
 from ptxsim.records import Size
 from tests.support.boards import climbing, keep
@@ -49,10 +48,9 @@ from tests.support.places import ALICE, ROOT
 from tests.support.product import GEMM, shipped_ladder
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
-UNORDERED = Mock(access=Mock(space="shared"), same_block=True)
 BARRIER = msgspec.structs.replace(
     RACE,
-    message=race(UNORDERED).given(
+    message=phrase(SENTENCES["RACE"]["in shared memory"]).given(
         this_thread=phrase("thread {thread}", thread="(7,0,0)"),
         that_thread=phrase("thread {thread}", thread="(31,31,0)"),
         does=phrase("reads"),

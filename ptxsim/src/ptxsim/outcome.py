@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ptxsim.findings.finding import Finding, LineCount
 from ptxsim.message import Message, verbatim
 from ptxsim.records import Place
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ptxsim.findings.metrics import LineMetrics
 
 
