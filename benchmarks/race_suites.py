@@ -46,7 +46,10 @@ _IGNORED = (
 
 # What a suite calls free of races and CUDA's memory model does not, and why.
 _RACY_TOO = (
-    ("warpsync/(scan_warp|intragroup_scan)", "a warp must run in step, with no __syncwarp()"),
+    (
+        "warpsync/(scan_warp|intragroup_scan|shuffle)",
+        "a warp must run in step, with no __syncwarp()",
+    ),
     ("test_copy_between_pointers", "two blocks store the same value"),
     ("pointertests/test12", "threads read a pointer that all of them store, with no barrier"),
     ("drf/parse-gv", "blocks read what others write; its tool looks at one block"),
