@@ -126,6 +126,15 @@ class ThreadTile(Record):
     columns: int
     threads: tuple[tuple[int, ...], ...]  # by thread, elements in the part: row · columns + column
 
+    def __post_init__(self) -> None:
+        """Refuse what no worker of ours says: a submission may speak for one."""
+        count = self.rows * self.columns
+        sound = min(self.rows, self.columns) > 0 and count <= 1 << 16 and len(self.threads) <= 4
+        for each in self.threads:
+            sound = sound and len(each) <= 256 and all(0 <= element < count for element in each)
+        if not sound:
+            raise ValueError("not a block's part of a matrix")
+
 
 class CaseResult(Record):
     id: str  # e.g. "correctness-3", "performance-0", "cpu-2"

@@ -78,7 +78,7 @@ def bound(
             waiting = found[1] if found[0] > longest else waiting
             seconds["waiting"] = found[0]
         launches.append(Demand(counts=each, wave=wave, seconds=seconds))
-    sums = _sums([each.seconds for each in launches])
+    sums = _certain(_sums([each.seconds for each in launches]))
     sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9)
     hard = sum(max(_certain(each.seconds).values()) for each in launches)
     hard = max(hard, sums["DRAM"])
@@ -99,7 +99,7 @@ def bound(
         limits=tuple(limits),
         peak=work.peak(gpu.peak_tflops(work.arithmetic), gpu.dram_gb_s),
         waiting=waiting,
-        most=Limit(resource=_longest(_certain(sums)), speed=most)
+        most=Limit(resource=max(sums, key=lambda name: sums[name]), speed=most)
         if all(each.complete for each in counts)
         else None,
     )
@@ -136,10 +136,6 @@ def _sums(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 def _certain(seconds: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in seconds.items() if name != "waiting"}
-
-
-def _longest(seconds: Mapping[str, float]) -> str:
-    return max(seconds, key=lambda name: seconds[name])
 
 
 def _slowed(launch: Demand, work: Work, gpu: Gpu, calibration: Calibration) -> dict[str, float]:

@@ -174,6 +174,18 @@ def test_a_page_shows_which_elements_threads_compute() -> None:
         *(("10.0", "0"), ("10.0", "1")),  # what the colours mean
     ]
     assert "4 × 8 elements of C" in said
+    for wrong in (
+        {"rows": 0},
+        {"columns": -8},
+        {"rows": 1 << 20},
+        {"threads": ((32,),)},
+        {"threads": ((-1,),)},
+        {"threads": ((0,),) * 5},
+        {"threads": ((0,) * 257,)},
+    ):
+        document = msgspec.json.encode({**msgspec.structs.asdict(tile), **wrong})
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.json.decode(document, type=ThreadTile)
 
 
 @pytest.mark.parametrize("name", PAGES)

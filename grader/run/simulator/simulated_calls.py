@@ -80,9 +80,9 @@ class Arrays:
         """Where threads of the block that computes the first element of a matrix wrote."""
         for index, who in writers.items():
             operand = self._outputs[index - len(self._inputs)]
-            who = who[:: max(1, who.size // operand.count)]  # several cells for a wide element
-            if not who.size or not who["block"][0]:
+            if who.size % operand.count or not who.size or not who["block"][0]:
                 continue
+            who = who[:: who.size // operand.count]  # several cells for a wide element
             places = np.flatnonzero(who["block"] == who["block"][0])
             rows, columns = (each - each.min() for each in operand.index(places))
             height, width = int(rows.max()) + 1, int(columns.max()) + 1
