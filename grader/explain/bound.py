@@ -120,10 +120,9 @@ def estimated(
     slowed = [_slowed(each, work, gpu, calibration) for each in launches]
     sums = _sums(slowed)
     sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9) * calibration.slower["DRAM"]
-    starts_us = calibration.call_us
-    starts_us += calibration.launch_us * sum(each.counts.times for each in launches)
+    starts = sum(each.counts.times for each in launches)
     busy = max(sum(max(each.values()) for each in slowed), sums["DRAM"])
-    return busy + starts_us * 1e-6, sums
+    return busy + (calibration.call_us + calibration.launch_us * starts) * 1e-6, sums
 
 
 def _sums(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
