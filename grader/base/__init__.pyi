@@ -109,3 +109,4 @@ from .result import SubmissionRef as SubmissionRef
 from .result import ThreadTile as ThreadTile
 from .result import Timing as Timing
 from .result import Watched as Watched
+from .result import split_arithmetic as split_arithmetic

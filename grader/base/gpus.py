@@ -9,7 +9,7 @@ import msgspec
 
 from grader.base.explanation import Occupancy
 from grader.base.records import decode
-from grader.base.result import GpuInfo, TensorPeak
+from grader.base.result import GpuInfo, TensorPeak, split_arithmetic
 from ptxsim.limits import MAX_REGISTERS, REGISTER_UNIT
 from ptxsim.records import Dim3, Record
 
@@ -92,11 +92,12 @@ class Gpu(Record):
         return rate * (cores.by_warps if by_warps else 1) / slower
 
     def peak_tflops(self, arithmetic: str) -> float:
-        """Return the peak of an arithmetic as problems name it: "f32", "f16.f32". Without tensor
-        cores for it, the FP32 peak."""
-        kind, _, sums = arithmetic.partition(".")
+        """Return the peak of an arithmetic as problems name it: "f32", "f16.f32", "f16.f32/3".
+        Without tensor cores for it, the FP32 peak."""
+        types, products = split_arithmetic(arithmetic)
+        kind, _, sums = types.partition(".")
         tensor = self.tensor_tflops(kind, sums) if sums else None
-        return tensor or self.fp32_tflops
+        return tensor / products if tensor else self.fp32_tflops
 
     def tensor_tflops(self, kind: str, sums: str) -> float | None:
         """The peak of the tensor cores at the boost clock. Data sheets of Hopper give it at a lower

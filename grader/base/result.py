@@ -197,7 +197,8 @@ class ProblemInfo(Record):
     output: str  # the operand that a report is about: "C"
     formula: str  # of the operations: "2·M·N·K"; "" where they do not count
     questions: tuple[str, ...]  # that the report answers, by name
-    # What may do the operations: "f32", or tensor cores by types of inputs and sums: "f16.f32".
+    # What may do the operations: "f32", or tensor cores by types of inputs and sums: "f16.f32";
+    # "f16.f32/3" where each takes three products.
     arithmetic: str = "f32"
 
     def like(self, other: ProblemInfo) -> bool:
@@ -213,6 +214,12 @@ class ProblemInfo(Record):
             return gpu.dram_gb_s * 1e9 / self.scale if gpu.dram_gb_s else None
         tflops = gpu.peak_tflops(self.arithmetic)
         return tflops * 1e12 / self.scale if tflops else None
+
+
+def split_arithmetic(name: str) -> tuple[str, int]:
+    """Return the types, and how many products on tensor cores stand for one: "f16.f32/3"."""
+    types, _, products = name.partition("/")
+    return types, int(products or 1)
 
 
 class SubmissionRef(Record):
@@ -257,8 +264,9 @@ class GpuInfo(Record):
         """Return the peak of an arithmetic as problems name it; None if not known."""
         if arithmetic == "f32":
             return self.fp32_peak_tflops
-        found = (each.tflops for each in self.tensor_peaks if each.arithmetic == arithmetic)
-        return next(found, None)
+        types, products = split_arithmetic(arithmetic)
+        found = (each.tflops for each in self.tensor_peaks if each.arithmetic == types)
+        return next((tflops / products for tflops in found), None)
 
 
 class SlurmInfo(Record):

@@ -140,7 +140,7 @@ def broken_rule(findings: Sequence[Finding], rules: Rules, arithmetic: str) -> M
             place=_place(narrow[0]),
         )
     half = [finding for finding in used if _HALF_SUMS.search(str(finding.message))]
-    if half and arithmetic.endswith(".f32"):
+    if half and ".f32" in arithmetic:
         return phrase(
             "{place}: this instruction adds up in FP16, and this lab asks for sums in FP32",
             place=_place(half[0]),

@@ -142,7 +142,7 @@ class Problem(ABC):
     # Along what a kernel's main loop runs, for advice: "K".
     depth: ClassVar[str] = "the input"
     # What may do the operations, and which peak is asked about: "f32", or tensor cores by types of
-    # inputs and sums: "f16.f32".
+    # inputs and sums: "f16.f32"; "f16.f32/3" where each takes three products.
     arithmetic: str = "f32"
     # The fields of the lab file that are this problem's own; the constructor gets them checked.
     Options: ClassVar[type[Record]] = Record

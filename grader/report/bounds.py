@@ -104,14 +104,15 @@ def peak_sentence(result: base.Result, why: base.Explanation) -> Message:
         peaks = listed(verbatim(f"{each.gpu} {each.peak:.4g}") for each in why.bounds)
         words = _say("peak.untimed") if speed is None else _say("peak.timed", speed=speed)
         return words.given(formula=formula, peaks=peaks, unit=problem.unit, **counted)
-    kind, _, sums = problem.arithmetic.partition(".")
+    types, parts = base.split_arithmetic(problem.arithmetic)
+    kind, _, sums = types.partition(".")
     if problem.counts == "bytes":
         peak, unit = card.dram_gb_s * 1e9 / problem.scale, problem.unit
         words = _say("peak.bandwidth")
     else:
         peak, unit = card.peak_tflops(problem.arithmetic), base.PEAK_UNIT
         if products := card.tensor_rate(kind, sums) if sums else 0:
-            words = _say("peak.products", products=products)
+            words = _say("peak.products", products=products / parts)
         else:
             words = _say("peak.lanes", lanes=card.multiprocessor.fp32_lanes)
         words = words.given(sms=card.multiprocessors, clock=card.clock_mhz / 1000)

@@ -62,6 +62,8 @@ def peak_name(problem: base.ProblemInfo) -> Message:
         return phrase("the memory's bandwidth")
     if problem.arithmetic == "f32":
         return phrase("the FP32 peak")
+    if (products := base.split_arithmetic(problem.arithmetic)[1]) > 1:
+        return phrase("the tensor cores' peak / {products} products", products=products)
     return phrase("the tensor cores' peak")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from grader.base import NO_TRAFFIC, PEAK_UNIT, Advice, TensorCount, Traffic
+from grader.base import NO_TRAFFIC, PEAK_UNIT, Advice, TensorCount, Traffic, split_arithmetic
 from grader.explain.accesses import MATRICES, MATRIX_ROW
 from grader.explain.banks import Conflict
 from grader.explain.facts import (
@@ -33,8 +33,9 @@ _WHAT = {"LDSM": verbatim("ldmatrix"), "STSM": verbatim("stmatrix")}
 
 def use_tensor_cores(facts: KernelFacts) -> Advice | None:
     """The estimate is that of the rung: fragments of 16×16, loaded from global memory."""
-    kind, _, sums = facts.work.arithmetic.partition(".")
-    if not sums or facts.counts.tensor:
+    types, parts = split_arithmetic(facts.work.arithmetic)
+    kind, _, sums = types.partition(".")
+    if not sums or parts > 1 or facts.counts.tensor:
         return None
     peak, tensor = facts.gpu.fp32_tflops, facts.gpu.tensor_tflops(kind, sums)
     products = facts.executed("FFMA", "HFMA2")

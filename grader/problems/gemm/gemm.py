@@ -40,6 +40,9 @@ _RECOMPUTED_MARGIN = REFERENCE_MARGIN + 1
 # Each level of Strassen's scheme saves 1/8 of the multiplications; no FP32 scheme saves a third.
 _FEWEST_OPERATIONS = 2 / 3
 _STEPS = (4, 8, 16, 32, 64, 128)  # K steps of tiled kernels
+# Products of two numbers' parts that an FP32 product needs: of two parts of 11 bits, both smaller
+# ones' is below its rounding; of three of 8 bits, three products are.
+_PRODUCTS_OF_PARTS = {"f16": 3, "tf32": 3, "bf16": 6}
 
 
 class Options(Record):
@@ -49,10 +52,13 @@ class Options(Record):
     baseline: Literal["best", "cublas", "cublaslt"] = "best"
     type: Format = "f32"
     accumulate: Sum = "f32"
+    split_into: Literal["f16", "bf16", "tf32"] | None = None
 
     def __post_init__(self) -> None:
         if self.accumulate == "f16" and self.type != "f16":
             raise ValueError(f"accumulate: f16 needs type: f16, not {self.type}")
+        if self.split_into and self.type != "f32":
+            raise ValueError(f"split_into: {self.split_into} needs type: f32, not {self.type}")
 
 
 # In the order of the ladder reference/hgemm.
@@ -96,14 +102,20 @@ class Gemm(Problem):
         self.admitted = self.options.baseline
         self.kind, self.sums = self.options.type, self.options.accumulate
         self.numbers = FORMATS[self.kind]
-        if self.kind != "f32":
+        self.split_into = self.options.split_into
+        if self.split_into:
+            self.arithmetic = f"{self.split_into}.f32/{_PRODUCTS_OF_PARTS[self.split_into]}"
+        elif self.kind != "f32":
             self.arithmetic = f"{self.kind}.{self.sums}"
+        if self.arithmetic != "f32":
             self.advice = TENSOR_ADVICE
             self.questions = (*ASKED, "on-tensor-cores", "cp-async", "cute")
 
     @property
     def title(self) -> Message:
         type_, layout = self.numbers.words, self.layout.words
+        if self.split_into:
+            return phrase("C = A·B in FP32, on tensor cores in parts, {layout}", layout=layout)
         if self.numbers.roundoff is None:
             return phrase("C = A·B in {type}, {layout}", type=type_, layout=layout)
         words = phrase("C = A·B in {type}, sums in {sums}, {layout}", type=type_, layout=layout)

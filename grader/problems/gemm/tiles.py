@@ -63,7 +63,8 @@ def layout_of(evidence: Evidence) -> Layout:
 
 
 def numbers_of(evidence: Evidence) -> Numbers:
-    kind = evidence.result.problem.arithmetic.partition(".")[0]
+    types, parts = base.split_arithmetic(evidence.result.problem.arithmetic)
+    kind = types.partition(".")[0] if parts == 1 else "f32"
     return next((FORMATS[name] for name in FORMATS if name == kind), FORMATS["f32"])
 
 

@@ -1,12 +1,16 @@
-"""HGEMM's rungs and the variants of the last one beside cuBLAS, on an H200.
+"""The rungs of a lab, and the variants of the last HGEMM rung, beside cuBLAS, on a Hopper GPU.
 
-    python -m benchmarks.hgemm_h200 --build   # compiles everything into build/hgemm; needs no GPU
-    python -m benchmarks.hgemm_h200           # checks and times what was built, within 4 minutes
-    python -m benchmarks.hgemm_h200 --beside fast12=fast12.so   # with somebody else's BF16 kernel
+    python -m benchmarks.beside_cublas --build   # compiles into build/hgemm; needs no GPU
+    python -m benchmarks.beside_cublas           # checks and times what was built, in 4 minutes
+    python -m benchmarks.beside_cublas --beside fast12=fast12.so   # with another's BF16 kernel
+    python -m benchmarks.beside_cublas --lab sgemm-tensor --errors   # errors, beside cublasSgemm's
+    python -m benchmarks.beside_cublas --lab sgemm --draw 100 --seed 35   # shapes drawn at random
 
-Every program is a rung's hgemm.cu, compiled by nvcc for sm_90a as a library with the real CUDA
-runtime; run_custom is called as a program calls it. Of cublasGemmEx and cublasLt's candidates the
-best of three turns is timed, and the next one if it is within 2 %; the better of the two is cuBLAS.
+Every program is a rung's .cu file, compiled by nvcc for sm_90a as a library with the real CUDA
+runtime; run_custom is called as a program calls it. Of cublasSgemm (in 16 bits: cublasGemmEx) and
+cublasLt's candidates the best of three turns is timed, and the next one if it is within 2 %; the
+better of the two is cuBLAS. Shapes are drawn log-uniformly, each extent from 16 to 12288, with a
+product of at least 2^24; in 16 bits extents are multiples of 8.
 Inputs are normal random numbers, because power depends on them. cuBLAS and all programs take turns
 on the same inputs, warm and back to back, in an order that changes; what runs first in a turn is
 not timed, because the clocks follow the power that the program before needed. A figure is the
@@ -19,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import math
 import random
 import statistics
 import subprocess
@@ -39,9 +44,8 @@ from grader.run.gpu.measure import close_to_the_fastest
 from ptxsim.records import Size
 
 _ROOT = Path(__file__).resolve().parents[1]
-_BUILD = _ROOT / "build" / "hgemm"
-_RUNGS = _ROOT / "reference" / "hgemm"
-_TOP = "13_dispatch"
+_HGEMM = "hgemm"
+_TOP = "13_dispatch"  # of hgemm
 _SQUARES = (1024, 2048, 4096, 6144, 8192, 16384)
 _OTHERS = (
     *((1000, 1000, 1000), (4097, 4097, 4097)),
@@ -63,7 +67,8 @@ _SPIN = """extern "C" __global__ void spin(unsigned long long nanoseconds) {
   do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   while (now - start < nanoseconds);
 }"""
-_LIMIT = {"f16": 2.0**-9, "bf16": 2.0**-6}  # relative, of the largest element's size
+_LIMIT = {"f32": 2.0**-15, "f16": 2.0**-9, "bf16": 2.0**-6}  # of the largest element's size
+_LEAST, _MOST, _PRODUCT = 16, 12288, 2**24  # of shapes drawn: extents, and their product
 
 
 @dataclass(frozen=True)
@@ -72,16 +77,23 @@ class Program:
     folder: str
     defines: tuple[str, ...] = ()
     format: Format = "f16"
+    lab: str = _HGEMM
     squares_only: bool = False  # a variant that is there for the large sizes
     beside: Path | None = None  # a library that is not ours
 
     @property
     def library(self) -> Path:
-        return self.beside or _BUILD / f"{self.name}-{self.format}.so"
+        return self.beside or self.build / f"{self.name}-{self.format}.so"
+
+    @property
+    def build(self) -> Path:
+        return _ROOT / "build" / self.lab
 
 
-def programs() -> list[Program]:
-    rungs = sorted(folder.name for folder in _RUNGS.iterdir() if (folder / "hgemm.cu").exists())
+def programs(lab: str) -> list[Program]:
+    rungs = sorted(file.parent.name for file in (_ROOT / "reference" / lab).glob("*/*.cu"))
+    if lab != _HGEMM:
+        return [Program(name, name, format="f32", lab=lab) for name in rungs]
     found = [Program(name, name, squares_only=name != _TOP) for name in rungs]
     found += [
         Program(f"variant-{i}", _TOP, (f"HGEMM_VARIANT={i}",), squares_only=i > 3)
@@ -103,15 +115,15 @@ def programs() -> list[Program]:
 
 def build(program: Program) -> str:
     """Compiles; returns the compiler's words if it fails."""
-    problem = load_lab(find_lab("hgemm")).problem
+    problem = load_lab(find_lab(program.lab)).problem
     numbers = FORMATS[program.format]
-    scratch = _BUILD / f"{program.name}-{program.format}"
+    scratch = program.build / f"{program.name}-{program.format}"
     scratch.mkdir(parents=True, exist_ok=True)
     text = entry_source(problem.interface).replace("__half", numbers.element.name)
     (scratch / "entry.cu").write_text(text)
     (scratch / "gemm.cuh").write_text(header(Layout(), numbers))
     toolchain = find_toolchain("sm_90a")
-    includes = [INCLUDE, scratch, _RUNGS / program.folder]
+    includes = [INCLUDE, scratch, _ROOT / "reference" / program.lab / program.folder]
     if toolchain.cutlass_include is not None:
         includes.append(toolchain.cutlass_include)
     command = [str(toolchain.nvcc), "-gencode=arch=compute_90a,code=sm_90a", "-std=c++17", "-O3"]
@@ -148,20 +160,24 @@ class Card:
         self._spin = cupy.RawKernel(_SPIN, "spin")
 
     def matrices(self, size: Size) -> list[Any]:
-        """A, B and C, as 16-bit words."""
+        """A, B and C; in 16 bits as words."""
         m, n, k = size.extents
         cupy = self._cupy
         found = []
         for count in (m * k, k * n):
             normal = cupy.random.standard_normal(count, dtype=cupy.float32)
-            if self._format == "f16":
+            if self._format == "f32":
+                found.append(normal)
+            elif self._format == "f16":
                 found.append(normal.astype(cupy.float16).view(cupy.uint16))
             else:
                 found.append((normal.view(cupy.uint32) >> 16).astype(cupy.uint16))
-        return [*found, cupy.zeros(m * n, cupy.uint16)]
+        return [*found, cupy.zeros(m * n, found[0].dtype)]
 
     def values(self, words: Any) -> Any:
         cupy = self._cupy
+        if self._format == "f32":
+            return words.copy()
         if self._format == "f16":
             return words.view(cupy.float16).astype(cupy.float32)
         return (words.astype(cupy.uint32) << 16).view(cupy.float32)
@@ -169,9 +185,11 @@ class Card:
     def baselines(self, size: Size, matrices: Sequence[Any]) -> dict[str, Callable[[], object]]:
         pointers = [each.data.ptr for each in matrices]
         layout = Layout()
-        found: dict[str, Callable[[], object]] = {
-            "cublasGemmEx": self._blas.gemm_ex(layout, size, self._types, *pointers)
-        }
+        found: dict[str, Callable[[], object]] = (
+            {"cublasSgemm": self._blas.sgemm(layout, size, *pointers)}
+            if self._types.single
+            else {"cublasGemmEx": self._blas.gemm_ex(layout, size, self._types, *pointers)}
+        )
         found.update(self._blas.candidates(layout, size, *pointers))
         return found
 
@@ -242,7 +260,7 @@ def measure(
                 if program.format != format or (program.squares_only and not square):
                     continue
                 call = caller(program, matrices, size)
-                matrices[2].fill(0x7FFF)
+                matrices[2].fill(math.nan if format == "f32" else 0x7FFF)
                 call()
                 worst = card.worst(card.values(matrices[2]), want)
                 if worst <= _LIMIT[format] * 8:
@@ -260,6 +278,66 @@ def measure(
         if time.monotonic() - began > budget_s:
             print("out of time: the sizes that follow were not measured")
             return
+
+
+def drawn(count: int, seed: int, step: int) -> list[tuple[int, int, int]]:
+    """Return so many shapes, whose extents are multiples of ``step``."""
+    draw = random.Random(seed)
+    found: list[tuple[int, int, int]] = []
+    while len(found) < count:
+        extents = [
+            math.exp(draw.uniform(math.log(_LEAST), math.log(_MOST))) // step * step
+            for _ in range(3)
+        ]
+        if math.prod(extents) >= _PRODUCT:
+            m, n, k = map(int, extents)
+            found.append((m, n, k))
+    return found
+
+
+def errors(chosen: Sequence[Program], sizes: Sequence[tuple[int, int, int]]) -> None:
+    """Print each program's largest and rms error against FP64, in units of the lab's tolerance,
+    and the rms error beside cublasSgemm's, for three kinds of inputs."""
+    import cupy
+
+    problem = load_lab(find_lab("sgemm")).problem
+    card = Card("f32")
+    for extents in sizes:
+        size = Size.of(**dict(zip("mnk", extents, strict=True)))
+        m, n, k = extents
+        for kind in ("normal", "wide range", "cancelling"):
+            matrices = card.matrices(size)
+            a, b = matrices[0].reshape(m, k), matrices[1].reshape(n, k)
+            if kind == "wide range":  # of a factor of 2^24 within each row
+                for each in (a, b):
+                    each *= cupy.exp2(cupy.random.uniform(-12, 12, each.shape, cupy.float32))
+            elif kind == "cancelling":  # the second half of a sum takes most of the first away
+                half = k // 2
+                a[:, half : 2 * half] = a[:, :half]
+                b[:, half : 2 * half] = -b[:, :half] * (1 + b[:, half : 2 * half] * 2**-12)
+            few = cupy.random.randint(0, n, 128)  # columns of C that are computed in FP64
+            some = b[few].astype(cupy.float64)
+            wide = a.astype(cupy.float64)
+            want = some @ wide.T
+            scale = cupy.outer(
+                cupy.sqrt((some * some).sum(axis=1)), cupy.sqrt((wide * wide).sum(axis=1))
+            ) / math.sqrt(k)
+            del wide
+            calls = {"cublasSgemm": card.baselines(size, matrices)["cublasSgemm"]}
+            calls |= {each.name: caller(each, matrices, size) for each in chosen}
+            rms = {}
+            for name, call in calls.items():
+                matrices[2].fill(math.nan)
+                call()
+                off = cupy.abs(matrices[2].reshape(n, m)[few] - want) / scale
+                rms[name] = float(cupy.sqrt((off * off).mean()))
+                used = float(off.max()) / problem.tolerance(size)
+                print(
+                    f"{'×'.join(map(str, extents)):>18} {kind:<10} {name:<16} largest "
+                    f"{used:6.3f} of the tolerance, rms {rms[name]:.2e}, "
+                    f"{rms[name] / rms['cublasSgemm']:5.2f} of cublasSgemm's",
+                    flush=True,
+                )
 
 
 def _show(extents: tuple[int, int, int], format: str, turns: dict[str, list[float]]) -> None:
@@ -285,7 +363,11 @@ def _clocks() -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lab", default=_HGEMM, help="whose rungs")
     parser.add_argument("--build", action="store_true", help="only compile")
+    parser.add_argument("--errors", action="store_true", help="measure errors, not times")
+    parser.add_argument("--draw", type=int, default=0, metavar="N", help="N shapes at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the shapes drawn")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at a time")
     parser.add_argument("--only", default="", help="names of programs, with commas between them")
     parser.add_argument("--turns", type=int, default=_TURNS, help="of each program at a size")
@@ -294,14 +376,19 @@ def main() -> int:
     parser.add_argument("--sizes", default="", help="M×N×K as 4096 or 8192x1024x8192, with commas")
     chosen = parser.parse_args()
     wanted = set(filter(None, chosen.only.split(",")))
-    some = [each for each in programs() if not wanted or each.name in wanted]
+    some = [each for each in programs(chosen.lab) if not wanted or each.name in wanted]
     if chosen.build:
         return build_all(some, chosen.jobs)
     sizes = [_extents(text) for text in filter(None, chosen.sizes.split(","))]
+    if chosen.draw:
+        sizes = drawn(chosen.draw, chosen.seed, 8 if chosen.lab == _HGEMM else 1)
     built = [each for each in some if each.library.exists()]
     for name, _, library in (text.partition("=") for text in chosen.beside):
         path = Path(library).resolve(strict=True)
         built.append(Program(name, "", format="bf16", squares_only=True, beside=path))
+    if chosen.errors:
+        errors(built, sizes or [(n, n, n) for n in (1024, 4096, 8192, 16384)])
+        return 0
     # The sizes that matter most come first.
     measure(built, sizes or [*((n, n, n) for n in (8192, 4096, 6144, *_SQUARES[:2])), *_OTHERS,
                              (16384, 16384, 16384)], chosen.turns, chosen.seconds)  # fmt: skip
