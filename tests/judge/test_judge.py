@@ -95,7 +95,7 @@ def test_tensor_cores_are_for_16_bits_and_the_labs_sums(instruction: str) -> Non
     note = finding(Kind.TENSOR_CORE, severity=Severity.NOTE)
     note = msgspec.structs.replace(note, message=verbatim(f"{instruction} runs on tensor cores"))
     rules = Rules(tensor_cores="allow")
-    for arithmetic in ("f16.f32", "bf16.f32"):
+    for arithmetic in ("f16.f32", "bf16.f32", "f16.f32/3"):
         found, said = judge.judge_case(outcome(note), rules, arithmetic)
         assert found is (Verdict.RF if broken else Verdict.AC)
         assert str(said).endswith(broken or "")

@@ -49,6 +49,8 @@ RUNGS = rungs("reduction")
 RIGHT = {
     "sgemm-row": rungs("sgemm-row"),
     "hgemm": [*rungs("hgemm", "0[0-7]_*"), ROOT / "starters" / "hgemm"],
+    # Of those that are alike, the last: rungs 4 and 8 are in 9, and 6 is in 7.
+    "sgemm-tensor": rungs("sgemm-tensor", "0[3579]_*"),
     "reduction": [
         *(*RUNGS, ROOT / "starters" / "reduction", ROOT / "examples" / "reduction" / "alice")
     ],
@@ -182,6 +184,19 @@ def test_advice_leads_from_rung_to_rung(rung: Path) -> None:
         # Steps 1 to 16 split all eight warps; 32, 64 and 128 leave lane 0 of four, two and one.
         assert 8 * branch.splits == branch.reached / 8 * (5 * 8 + 4 + 2 + 1)
         assert 0.2 < branch.lost / counts.instructions < 0.4
+
+
+# --- FP32 products of parts
+
+
+def test_tf32_is_no_fp32_on_tensor_cores() -> None:
+    result = graded(rungs("sgemm-tensor", "01_*")[0], "sgemm-tensor")
+
+    assert result.verdict is Verdict.WA
+    assert all(case.verdict is not Verdict.AC for case in result.cases)
+    h200 = gpus.find("H200")
+    assert h200 and result.problem.arithmetic == "f16.f32/3"
+    assert h200.peak_tflops("f16.f32/3") == h200.peak_tflops("f16.f32") / 3
 
 
 # --- FP16 products

@@ -220,6 +220,7 @@ def test_a_lab_file_cannot_ask_for_sums_that_do_not_exist(tmp_path: Path) -> Non
     lab = tmp_path / "lab.yaml"
     for old, new, complaint in (
         ("type: f16 ", "type: bf16\naccumulate: f16 #", "accumulate: f16 needs type: f16"),
+        ("type: f16 ", "split_into: f16\ntype: f16 ", "split_into: f16 needs type: f32, not f16"),
         ("type: f16 ", "type: fp16 ", "type: expected 'f32' or 'f16' or 'bf16', got 'fp16'"),
     ):
         changed = text.replace("accumulate: f32 ", "# ") if "accumulate" in new else text
