@@ -8,6 +8,7 @@ longest copy runs as often as the code before it allows.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -106,10 +107,15 @@ def factors(samples: Sequence[LaunchSample], work: Work) -> tuple[float, ...]:
     """The factors from the sampled blocks to all launches of their kinds.
 
     Samples that ran out of time stand for the operations that the others leave of the task's,
-    shared by their warps.
+    shared by their warps. If blocks are uneven, a few of them are no average: then all launches
+    do the task's operations, or a whole multiple of them.
     """
     found = [each.all_blocks * each.times / each.blocks for each in samples]
     done = sum(each.flops * by for each, by in zip(samples, found, strict=True) if each.complete)
+    if 2 * done >= work.operations > 0:
+        scale = max(1, math.floor(done / work.operations + 1 - _ENOUGH)) * work.operations / done
+        for place, each in enumerate(samples):
+            found[place] *= scale if each.uneven and each.complete else 1.0
     warps = sum(each.all_warps for each in samples if each.stopped and each.flops)
     for place, each in enumerate(samples):
         if each.stopped and each.flops:

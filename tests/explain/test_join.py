@@ -121,6 +121,21 @@ def test_what_samples_are_a_ground_for(
     assert str(unfounded(found, by, task) or "") == why
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_uneven_blocks_do_the_tasks_operations_together(blocks: int) -> None:
+    """Of the rung's 792 blocks at 3072 the last 264 share 48 tiles."""
+    found, task = (
+        samples(rung("dispatch"), "sm_90", 3072, blocks=blocks),
+        work(Size.of(m=3072, n=3072, k=3072)),
+    )
+
+    assert any(each.uneven for each in found)
+    by = factors(found, task)
+    executed = sum(each.flops * times for each, times in zip(found, by, strict=True))
+    assert executed == pytest.approx(task.operations, rel=0.01)
+
+
 def test_what_leads_to_a_loop_that_never_runs_does_not_run_either() -> None:
     """0 → 1 → 2 (a loop) → 3, or from 0 to 3 at once: as 1's lines are also those of 0."""
     instruction = functions(ALICE, "sm_80")[0].instructions[0]

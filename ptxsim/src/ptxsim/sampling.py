@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ptxsim.findings.divergence import Branch, split_by
 from ptxsim.findings.finding import Finding, Kind, Severity
-from ptxsim.findings.row_counts import Counters, RowCount, row_counts
+from ptxsim.findings.row_counts import Counters, RowCount, count_flops, row_counts
 from ptxsim.findings.scene import sentence
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.message import NOTHING, Message
@@ -79,6 +79,7 @@ class LaunchSample(Record):
     rows: tuple[RowCount, ...]
     branches: tuple[Branch, ...] = ()
     mistake: Message = NOTHING  # the first error found in them
+    uneven: bool = False  # for all we know: two blocks did not do the same number of operations
 
     @property
     def complete(self) -> bool:
@@ -192,15 +193,17 @@ class Sampler(Simulator):
     def _sample(
         self, run: Running, launch: Launch, times: int, seconds: float, most: int
     ) -> LaunchSample:
-        """The block in the middle of the grid, which no edge cuts, and others while time allows.
+        """The block in the middle of the grid, which no edge cuts, the last one, and others while
+        time allows.
 
-        Two long ones that count the same in every instruction are enough.
+        If these two are long and count the same in every instruction, they are enough.
         """
         library = self._engine.library
         started = time.thread_time()
         together = math.prod(cluster_of(launch, self._module))  # all blocks of a cluster run
         spent, blocks, stopped, alike = 0.0, 0, None, False
         before: Counters | None = None
+        flops = [0]  # of the first blocks together
         run.findings.clear()
         for block in _spread(math.prod(launch.grid), most):
             if stopped or alike or (blocks and spent * (blocks + 1) / blocks > seconds):
@@ -216,6 +219,7 @@ class Sampler(Simulator):
                 before is not None and blocks == 2 * together and _long_and_twice(counters, before)
             )
             before = counters
+            flops.append(count_flops(counters))
         del run.programs[launch.kernel]
         library.sim_program_free(handle)
         branches, inside = split_by(counters, self._module.locations)
@@ -231,6 +235,7 @@ class Sampler(Simulator):
             rows=tuple(row_counts(counters, inside, launch.shared_bytes)),
             branches=branches,
             mistake=sentence(mistake) if mistake else NOTHING,
+            uneven=len(flops) < 3 or len(set(np.diff(flops))) > 1,
         )
 
 
@@ -246,11 +251,11 @@ def _distinct_launches(plan: Plan) -> dict[int, int]:
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """Choose at most ``most`` of ``count`` blocks, the one in the middle first."""
+    """Choose at most ``most`` of ``count`` blocks: the one in the middle, the last, others."""
     if count <= most:
         return list(range(count))
-    places = (0.5 + index * _GOLDEN for index in range(most))
-    return list(dict.fromkeys(int(count * (place % 1)) for place in places))
+    middle, *others = (int(count * ((0.5 + each * _GOLDEN) % 1)) for each in range(most))
+    return list(dict.fromkeys((middle, count - 1, *others)))[:most]
 
 
 def _long_and_twice(counters: Counters, once: Counters) -> bool:

@@ -57,8 +57,6 @@ def _per_instruction(run: Counters) -> np.ndarray:
     """One row per instruction, columns as in ``_COLUMNS``."""
     program = run.program
     warps = run.blocks["warps"][program.head].astype(np.int64)
-    lanes = run.blocks["lanes"][program.head].astype(np.int64)
-    lanes = np.where(program.guarded, run.guarded["lanes"], lanes)
     warps[program.head == np.arange(program.length)] = 0  # block heads are ours, not the program's
     memory, source = (
         np.stack([side[f] for f in ("requests", "cost", "bytes")], axis=1)
@@ -68,11 +66,22 @@ def _per_instruction(run: Counters) -> np.ndarray:
     in_shared = (program.spaces == SHARED)[:, None]
     columns = (
         warps[:, None],
-        (lanes * program.flops)[:, None],
+        (_lanes(run) * program.flops)[:, None],
         memory * in_global + source,
         memory * in_shared,
     )
     return np.concatenate([c.astype(np.int64) for c in columns], axis=1)
+
+
+def _lanes(run: Counters) -> np.ndarray:
+    """Executions of each instruction by a lane."""
+    lanes = run.blocks["lanes"][run.program.head]
+    return np.where(run.program.guarded, run.guarded["lanes"], lanes).astype(np.int64)
+
+
+def count_flops(run: Counters) -> int:
+    """Count the floating-point operations of a run."""
+    return int((_lanes(run) * run.program.flops).sum())
 
 
 _SUMS = ("requests", "cost", "cost8", "cost16", "passes8", "passes16", "lines")
@@ -119,9 +128,7 @@ def row_counts(
     """Sums over the operations that came from one PTX instruction. ``inside``: by block head, the
     branch that split the warps."""
     program, memory, source = counters.program, counters.memory, counters.source
-    warps = counters.blocks["warps"][program.head]
-    lanes = counters.blocks["lanes"][program.head]
-    lanes = np.where(program.guarded, counters.guarded["lanes"], lanes).astype(np.int64)
+    warps, lanes = counters.blocks["warps"][program.head], _lanes(counters)
     first = np.zeros(program.length, np.int64)  # PTX line of each basic block's first instruction
     for index, head in enumerate(program.head):
         if program.rows[index] and not first[head]:
