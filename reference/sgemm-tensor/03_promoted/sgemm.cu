@@ -7,7 +7,7 @@
 //           rounding has no side it prefers. It costs 64 additions for each thread and tile, beside
 //           192 mma for each warp.
 // Tile:     128 x 128, BK = 32, warp 64 x 32, 3 stages of 32 KiB, 256 threads.
-// Bound:    a third of the TF32 peak, of which mma.sync reaches about 60 % on Hopper.
+// Bound:    a third of the TF32 peak, of which mma.sync reaches two thirds on Hopper.
 // Source:   Ootomo, Yokota, "Recovering single precision accuracy from Tensor Cores while
 //           surpassing the FP32 theoretical peak performance", 2022.
 // Command:  grade --lab sgemm-tensor reference/sgemm-tensor/03_promoted

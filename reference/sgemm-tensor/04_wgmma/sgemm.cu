@@ -5,9 +5,9 @@
 //           warpgroups multiply them from shared memory by wgmma, while blocks stay from tile to
 //           tile (reference/hgemm, rungs 8 to 12). Sums are promoted every 32 values of k: one
 //           warpgroup adds while the other multiplies.
-// Why:      rung 03 splits every number once for each warp that reads it, 4 times each of A and B
-//           in a block, and mma.sync has about 60 % of the tensor cores' rate. The split costs
-//           12 bytes of memory traffic for every number; the product, 2 n or 2 m operations.
+// Why:      rung 03 splits every number once for each warp that reads it, in each block two times
+//           those of A and four times those of B, and mma.sync reaches two thirds of the tensor
+//           cores' rate on Hopper. The split costs 12 bytes of traffic for each number.
 // Tile:     128 x 256, BK = 32, two parts, 2 stages of 96 KiB; 64 x 128 of partial sums and 128 x
 //           128 of sums in the registers of a warpgroup, 240 for each thread.
 // Bound:    a third of the TF32 peak.

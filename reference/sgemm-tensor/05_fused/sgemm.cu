@@ -4,9 +4,8 @@
 //           split in shared memory by three warps of the producer's warpgroup, in place and beside
 //           it; a barrier more in every stage says that it is done. B's numbers go to registers,
 //           where each consumer splits its own fragments: wgmma takes its first operand from there.
-// Why:      the workspace of rung 04 is twice A and B, written and read again: 12 bytes of traffic
-//           for each number, 6 % of the time at 4096. And tiles of FP32 are half as large as their
-//           parts, so a stage has 64 KiB, and there are three.
+// Why:      the workspace of rung 04 is twice A and B, written and read again. And tiles of FP32
+//           are half as large as their parts, so a stage has 64 KiB, and there are three.
 // Shared:   a step reads 16 KiB of A and writes 32; consumers read 32 KiB of B, and wgmma A's
 // parts,
 //           64 bytes a clock: 70 % of what shared memory can do in that time. If B were split there
