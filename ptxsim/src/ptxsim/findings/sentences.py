@@ -52,8 +52,6 @@ def _where(access: Access, whole: Message) -> Message:
         before = byte_count(start - access.address)
         return phrase("{bytes} before the start of {whole}", bytes=before, whole=whole)
     if access.address >= end:
-        if access.address == end:
-            return phrase("0 bytes past the end of {whole}", whole=whole)
         past = byte_count(access.address - end)
         return phrase("{bytes} past the end of {whole}", bytes=past, whole=whole)
     return phrase("across the end of {whole}", whole=whole)
@@ -122,8 +120,7 @@ def volatile_race(s: EventScene) -> str:
     return "in block" if s.same_block else "between blocks"
 
 
-def no_fence_after_flag(s: EventScene) -> str:
-    return "in block" if s.same_block else "between blocks"
+no_fence_after_flag = proxy_fence_missing = volatile_race
 
 
 def trap(s: EventScene) -> str:
@@ -135,26 +132,18 @@ def mbarrier_never_completes(s: EventScene) -> Message:
     why = []
     if s.seen.arrived != s.seen.expected:
         why.append(s.told(phrase("{arrived} of {expected} arrivals came")))
-    announced = s.access.address
-    tally = {"announced": byte_count(announced), "brought": byte_count(announced - missing)}
-    if missing > 0:
-        why.append(
-            phrase(
-                "expect_tx announced {announced} and copies brought {brought}: it still expects "
-                "{bytes} that no copy brings",
-                bytes=byte_count(missing),
-                **tally,
-            )
+    if missing:
+        too_few = phrase(
+            "expect_tx announced {announced} and copies brought {brought}: it still expects "
+            "{bytes} that no copy brings"
         )
-    if missing < 0:
-        why.append(
-            phrase(
-                "expect_tx announced {announced} and copies brought {brought}: {bytes} more than "
-                "it expects",
-                bytes=byte_count(-missing),
-                **tally,
-            )
+        too_many = phrase(
+            "expect_tx announced {announced} and copies brought {brought}: {bytes} more than it "
+            "expects"
         )
+        announced, brought = s.access.address, s.access.address - missing
+        tally = (too_few if missing > 0 else too_many).given(bytes=byte_count(abs(missing)))
+        why.append(tally.given(announced=byte_count(announced), brought=byte_count(brought)))
     found = s.told(
         phrase(
             "{who} waits at {here} for ever for a phase of the mbarrier that was initialised at "
@@ -162,10 +151,6 @@ def mbarrier_never_completes(s: EventScene) -> Message:
         )
     )
     return phrase("{found}: {why}", found=found, why=enumerated(why)) if why else found
-
-
-def proxy_fence_missing(s: EventScene) -> str:
-    return "between blocks" if not s.same_block else "in block"
 
 
 def before_grid_wait(s: EventScene) -> str:
