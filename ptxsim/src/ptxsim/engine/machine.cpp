@@ -1,15 +1,9 @@
-// One translation unit for api/, checks/, machine/, program/, schedule/.
+// One translation unit for api/, machine/, program/, schedule/, and what many kernels have of
+// control/.
 #include "api/api.cpp"
-#include "checks/async_proxy.cpp"
-#include "checks/conflicts.cpp"
-#include "checks/dependency.cpp"
-#include "checks/suspect_reads.cpp"
-#include "checks/global_races.cpp"
-#include "checks/knowledge.cpp"
-#include "checks/peers.cpp"
-#include "checks/shared_races.cpp"
-#include "checks/undefined.cpp"
-#include "checks/undefined_bits.cpp"
+#include "control/barriers.cpp"
+#include "control/branches.cpp"
+#include "control/calls.cpp"
 #include "machine/machine.cpp"
 #include "program/operations.cpp"
 #include "program/packed_program.cpp"

@@ -121,41 +121,41 @@ void add_bits(Table& t) {
   lanewise(t, "popc.b64", [](u64 a) { return u32(std::popcount(a)); });
   lanewise(t, "clz.b32", [](u32 a) { return u32(std::countl_zero(a)); });
   lanewise(t, "clz.b64", [](u64 a) { return u32(std::countl_zero(a)); });
-  lanewise(t, "brev.b32", [](u32 a) { return reverse(a); });
-  lanewise(t, "brev.b64", [](u64 a) { return u64(reverse(u32(a))) << 32 | reverse(u32(a >> 32)); });
-  lanewise(t, "bfind.u32", [](u32 a) { return find_high(a, false); });
-  lanewise(t, "bfind.s32", [](i32 a) { return find_high(a, false); });
-  lanewise(t, "bfind.u64", [](u64 a) { return find_high(a, false); });
-  lanewise(t, "bfind.s64", [](i64 a) { return find_high(a, false); });
-  lanewise(t, "bfind.shiftamt.u32", [](u32 a) { return find_high(a, true); });
-  lanewise(t, "bfind.shiftamt.s32", [](i32 a) { return find_high(a, true); });
-  lanewise(t, "bfind.shiftamt.u64", [](u64 a) { return find_high(a, true); });
-  lanewise(t, "bfind.shiftamt.s64", [](i64 a) { return find_high(a, true); });
-  lanewise(t, "bfe.u32", [](u32 a, u32 b, u32 c) { return extract(a, b, c); });
-  lanewise(t, "bfe.s32", [](i32 a, u32 b, u32 c) { return extract(a, b, c); });
-  lanewise(t, "bfe.u64", [](u64 a, u32 b, u32 c) { return extract(a, b, c); });
-  lanewise(t, "bfe.s64", [](i64 a, u32 b, u32 c) { return extract(a, b, c); });
-  lanewise(t, "bfi.b32", [](u32 a, u32 b, u32 c, u32 d) { return insert(a, b, c, d); });
-  lanewise(t, "bfi.b64", [](u64 a, u64 b, u32 c, u32 d) { return insert(a, b, c, d); });
-  lanewise(t, "bmsk.clamp.b32",
-           [](u32 a, u32 b) { return a >= 32 ? 0u : (b >= 32 ? ~0u : (1u << b) - 1) << a; });
-  lanewise(t, "bmsk.wrap.b32", [](u32 a, u32 b) { return ((1u << (b & 31)) - 1) << (a & 31); });
-  lanewise(t, "szext.wrap.s32", [](i32 a, u32 b) {
+  rarely(t, "brev.b32", [](u32 a) { return reverse(a); });
+  rarely(t, "brev.b64", [](u64 a) { return u64(reverse(u32(a))) << 32 | reverse(u32(a >> 32)); });
+  rarely(t, "bfind.u32", [](u32 a) { return find_high(a, false); });
+  rarely(t, "bfind.s32", [](i32 a) { return find_high(a, false); });
+  rarely(t, "bfind.u64", [](u64 a) { return find_high(a, false); });
+  rarely(t, "bfind.s64", [](i64 a) { return find_high(a, false); });
+  rarely(t, "bfind.shiftamt.u32", [](u32 a) { return find_high(a, true); });
+  rarely(t, "bfind.shiftamt.s32", [](i32 a) { return find_high(a, true); });
+  rarely(t, "bfind.shiftamt.u64", [](u64 a) { return find_high(a, true); });
+  rarely(t, "bfind.shiftamt.s64", [](i64 a) { return find_high(a, true); });
+  rarely(t, "bfe.u32", [](u32 a, u32 b, u32 c) { return extract(a, b, c); });
+  rarely(t, "bfe.s32", [](i32 a, u32 b, u32 c) { return extract(a, b, c); });
+  rarely(t, "bfe.u64", [](u64 a, u32 b, u32 c) { return extract(a, b, c); });
+  rarely(t, "bfe.s64", [](i64 a, u32 b, u32 c) { return extract(a, b, c); });
+  rarely(t, "bfi.b32", [](u32 a, u32 b, u32 c, u32 d) { return insert(a, b, c, d); });
+  rarely(t, "bfi.b64", [](u64 a, u64 b, u32 c, u32 d) { return insert(a, b, c, d); });
+  rarely(t, "bmsk.clamp.b32",
+         [](u32 a, u32 b) { return a >= 32 ? 0u : (b >= 32 ? ~0u : (1u << b) - 1) << a; });
+  rarely(t, "bmsk.wrap.b32", [](u32 a, u32 b) { return ((1u << (b & 31)) - 1) << (a & 31); });
+  rarely(t, "szext.wrap.s32", [](i32 a, u32 b) {
     b &= 31;
     return b ? i32(u32(a) << (32 - b)) >> (32 - b) : 0;
   });
-  lanewise(t, "szext.wrap.u32", [](u32 a, u32 b) {
+  rarely(t, "szext.wrap.u32", [](u32 a, u32 b) {
     b &= 31;
     return b ? a << (32 - b) >> (32 - b) : 0u;
   });
   lanewise(t, "prmt.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, c); });
-  lanewise(t, "prmt.f4e.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'f')); });
-  lanewise(t, "prmt.b4e.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'b')); });
-  lanewise(t, "prmt.rc8.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, '8')); });
-  lanewise(t, "prmt.ecl.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'l')); });
-  lanewise(t, "prmt.ecr.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'r')); });
-  lanewise(t, "prmt.rc16.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, '6')); });
-  lanewise(t, "fns.b32", [](u32 a, u32 b, i32 c) { return nth_set(a, b, c); });
+  rarely(t, "prmt.f4e.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'f')); });
+  rarely(t, "prmt.b4e.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'b')); });
+  rarely(t, "prmt.rc8.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, '8')); });
+  rarely(t, "prmt.ecl.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'l')); });
+  rarely(t, "prmt.ecr.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'r')); });
+  rarely(t, "prmt.rc16.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, '6')); });
+  rarely(t, "fns.b32", [](u32 a, u32 b, i32 c) { return nth_set(a, b, c); });
 }
 
 void add_logic(Table& t) {
@@ -171,9 +171,9 @@ void add_logic(Table& t) {
   lanewise(t, "or.b32", [](u32 a, u32 b) { return a | b; });
   lanewise(t, "xor.b32", [](u32 a, u32 b) { return a ^ b; });
   lanewise(t, "not.b32", [](u32 a) { return ~a; });
-  lanewise(t, "cnot.b16", [](u16 a) { return u16(a == 0); });
-  lanewise(t, "cnot.b64", [](u64 a) { return u64(a == 0); });
-  lanewise(t, "cnot.b32", [](u32 a) { return u32(a == 0); });
+  rarely(t, "cnot.b16", [](u16 a) { return u16(a == 0); });
+  rarely(t, "cnot.b64", [](u64 a) { return u64(a == 0); });
+  rarely(t, "cnot.b32", [](u32 a) { return u32(a == 0); });
   lanewise(t, "and.b64", [](u64 a, u64 b) { return a & b; });
   lanewise(t, "or.b64", [](u64 a, u64 b) { return a | b; });
   lanewise(t, "xor.b64", [](u64 a, u64 b) { return a ^ b; });
@@ -182,16 +182,16 @@ void add_logic(Table& t) {
   lanewise(t, "or.pred", [](bool a, bool b) { return a || b; });
   lanewise(t, "xor.pred", [](bool a, bool b) { return a != b; });
   lanewise(t, "not.pred", [](bool a) { return !a; });
-  t.push_back({"lop3.b32", run_lop3, "n>nnn"});
+  add(t, "lop3.b32", run_lop3, "n>nnn");
   lanewise(t, "selp.b16", [](u16 a, u16 b, bool p) { return p ? a : b; });
   lanewise(t, "selp.b32", [](u32 a, u32 b, bool p) { return p ? a : b; });
   lanewise(t, "selp.b64", [](u64 a, u64 b, bool p) { return p ? a : b; });
-  lanewise(t, "slct.b32.s32", [](u32 a, u32 b, i32 c) { return c >= 0 ? a : b; });
-  lanewise(t, "slct.b32.f32", [](u32 a, u32 b, float c) { return c >= 0 ? a : b; });
-  lanewise(t, "slct.b16.s32", [](u16 a, u16 b, i32 c) { return c >= 0 ? a : b; });
-  lanewise(t, "slct.b16.f32", [](u16 a, u16 b, float c) { return c >= 0 ? a : b; });
-  lanewise(t, "slct.b64.f32", [](u64 a, u64 b, float c) { return c >= 0 ? a : b; });
-  lanewise(t, "slct.b64.s32", [](u64 a, u64 b, i32 c) { return c >= 0 ? a : b; });
+  rarely(t, "slct.b32.s32", [](u32 a, u32 b, i32 c) { return c >= 0 ? a : b; });
+  rarely(t, "slct.b32.f32", [](u32 a, u32 b, float c) { return c >= 0 ? a : b; });
+  rarely(t, "slct.b16.s32", [](u16 a, u16 b, i32 c) { return c >= 0 ? a : b; });
+  rarely(t, "slct.b16.f32", [](u16 a, u16 b, float c) { return c >= 0 ? a : b; });
+  rarely(t, "slct.b64.f32", [](u64 a, u64 b, float c) { return c >= 0 ? a : b; });
+  rarely(t, "slct.b64.s32", [](u64 a, u64 b, i32 c) { return c >= 0 ? a : b; });
 }
 
 }  // namespace sim

@@ -6,12 +6,12 @@ namespace {
 
 template <class T> struct Comparisons { const char *eq, *ne, *lt, *le, *gt, *ge; };
 template <class T> void integer_comparisons(Table& t, const Comparisons<T>& n) {
-  lanewise(t, n.eq, [](T a, T b) { return a == b; });
-  lanewise(t, n.ne, [](T a, T b) { return a != b; });
-  lanewise(t, n.lt, [](T a, T b) { return a < b; });
-  lanewise(t, n.le, [](T a, T b) { return a <= b; });
-  lanewise(t, n.gt, [](T a, T b) { return a > b; });
-  lanewise(t, n.ge, [](T a, T b) { return a >= b; });
+  lanewise_on<T>(t, n.eq, [](T a, T b) { return a == b; });
+  lanewise_on<T>(t, n.ne, [](T a, T b) { return a != b; });
+  lanewise_on<T>(t, n.lt, [](T a, T b) { return a < b; });
+  lanewise_on<T>(t, n.le, [](T a, T b) { return a <= b; });
+  lanewise_on<T>(t, n.gt, [](T a, T b) { return a > b; });
+  lanewise_on<T>(t, n.ge, [](T a, T b) { return a >= b; });
 }
 template <class T> auto wide(T v) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>) return float(v);
@@ -21,20 +21,20 @@ template <class T> struct FloatComparisons {
   const char *eq, *ne, *lt, *le, *gt, *ge, *equ, *neu, *ltu, *leu, *gtu, *geu, *num, *nan;
 };
 template <class T> void float_comparisons(Table& t, const FloatComparisons<T>& n) {
-  lanewise(t, n.eq, [](T a, T b) { return wide(a) == wide(b); });
-  lanewise(t, n.ne, [](T a, T b) { return wide(a) < wide(b) || wide(a) > wide(b); });
-  lanewise(t, n.lt, [](T a, T b) { return wide(a) < wide(b); });
-  lanewise(t, n.le, [](T a, T b) { return wide(a) <= wide(b); });
-  lanewise(t, n.gt, [](T a, T b) { return wide(a) > wide(b); });
-  lanewise(t, n.ge, [](T a, T b) { return wide(a) >= wide(b); });
-  lanewise(t, n.equ, [](T a, T b) { return !(wide(a) < wide(b) || wide(a) > wide(b)); });
-  lanewise(t, n.neu, [](T a, T b) { return !(wide(a) == wide(b)); });
-  lanewise(t, n.ltu, [](T a, T b) { return !(wide(a) >= wide(b)); });
-  lanewise(t, n.leu, [](T a, T b) { return !(wide(a) > wide(b)); });
-  lanewise(t, n.gtu, [](T a, T b) { return !(wide(a) <= wide(b)); });
-  lanewise(t, n.geu, [](T a, T b) { return !(wide(a) < wide(b)); });
-  lanewise(t, n.num, [](T a, T b) { return wide(a) == wide(a) && wide(b) == wide(b); });
-  lanewise(t, n.nan, [](T a, T b) { return !(wide(a) == wide(a) && wide(b) == wide(b)); });
+  lanewise_on<T>(t, n.eq, [](T a, T b) { return wide(a) == wide(b); });
+  lanewise_on<T>(t, n.ne, [](T a, T b) { return wide(a) < wide(b) || wide(a) > wide(b); });
+  lanewise_on<T>(t, n.lt, [](T a, T b) { return wide(a) < wide(b); });
+  lanewise_on<T>(t, n.le, [](T a, T b) { return wide(a) <= wide(b); });
+  lanewise_on<T>(t, n.gt, [](T a, T b) { return wide(a) > wide(b); });
+  lanewise_on<T>(t, n.ge, [](T a, T b) { return wide(a) >= wide(b); });
+  lanewise_on<T>(t, n.equ, [](T a, T b) { return !(wide(a) < wide(b) || wide(a) > wide(b)); });
+  lanewise_on<T>(t, n.neu, [](T a, T b) { return !(wide(a) == wide(b)); });
+  lanewise_on<T>(t, n.ltu, [](T a, T b) { return !(wide(a) >= wide(b)); });
+  lanewise_on<T>(t, n.leu, [](T a, T b) { return !(wide(a) > wide(b)); });
+  lanewise_on<T>(t, n.gtu, [](T a, T b) { return !(wide(a) <= wide(b)); });
+  lanewise_on<T>(t, n.geu, [](T a, T b) { return !(wide(a) < wide(b)); });
+  lanewise_on<T>(t, n.num, [](T a, T b) { return wide(a) == wide(a) && wide(b) == wide(b); });
+  lanewise_on<T>(t, n.nan, [](T a, T b) { return !(wide(a) == wide(a) && wide(b) == wide(b)); });
 }
 
 }  // namespace

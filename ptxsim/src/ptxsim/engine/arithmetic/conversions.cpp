@@ -1,6 +1,4 @@
 // cvt, and the moves that pack and unpack registers.
-#include <bit>
-#include <deque>
 #include <limits>
 #include <utility>
 
@@ -9,21 +7,21 @@
 namespace sim {
 namespace {
 
+double whole(double v, char mode) {
+  return mode == 'z'   ? std::trunc(v)
+         : mode == 'n' ? std::nearbyint(v)
+         : mode == 'm' ? std::floor(v)
+                       : std::ceil(v);
+}
+
 // Float to integer saturates, as the GPU does. NaN becomes 0, but the middle of the range where
 // 64 bits take part on either side.
-template <class To, class From> To to_integer(From v, int mode) {
-  if (std::isnan(v)) {
-    const bool wide = sizeof(From) == 8 || sizeof(To) == 8;
-    return wide ? To(std::make_unsigned_t<To>(1) << (sizeof(To) * 8 - 1)) : To(0);
-  }
-  v = mode == 'z'   ? std::trunc(v)
-      : mode == 'n' ? std::nearbyint(v)
-      : mode == 'm' ? std::floor(v)
-                    : std::ceil(v);
-  constexpr double low = double(std::numeric_limits<To>::min());
-  constexpr double high = double(std::numeric_limits<To>::max());
-  if (!(double(v) > low)) return std::numeric_limits<To>::min();
-  if (!(double(v) < high)) return std::numeric_limits<To>::max();
+template <class To> [[gnu::noinline]] To to_integer(double v, char mode, bool wide) {
+  using Limits = std::numeric_limits<To>;
+  if (std::isnan(v)) return wide ? To(std::make_unsigned_t<To>(1) << (sizeof(To) * 8 - 1)) : To(0);
+  v = whole(v, mode);
+  if (!(v > double(Limits::min()))) return Limits::min();
+  if (!(v < double(Limits::max()))) return Limits::max();
   return To(v);
 }
 
@@ -36,18 +34,15 @@ template <class T> constexpr bool is_float =
 
 template <class To, class From, char mode> To convert(From value) {
   auto v = widen(value);
-  if constexpr (is_float<To> && is_float<From> && mode != 'r')
-    v = mode == 'z'   ? std::trunc(v)
-        : mode == 'n' ? std::nearbyint(v)
-        : mode == 'm' ? std::floor(v)
-                      : std::ceil(v);
+  if constexpr (is_float<To> && is_float<From> && mode != 'r') v = decltype(v)(whole(v, mode));
   if constexpr (std::is_same_v<To, Half> && sizeof(v) <= 4) return to_half(double(v));
   else if constexpr (std::is_same_v<To, Bfloat> && std::is_same_v<decltype(v), float>)
     return to_bfloat(v);
   else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, Bfloat>)
     return rounded_to<To>(v, 'n');
   else if constexpr (is_float<To>) return To(v);
-  else if constexpr (is_float<From>) return to_integer<To>(v, mode);
+  else if constexpr (is_float<From>)
+    return to_integer<To>(v, mode, sizeof(From) == 8 || sizeof(To) == 8);
   else return To(v);
 }
 
@@ -66,96 +61,62 @@ template <class To> auto widest(To v) {
   else return u32(v);
 }
 
-// Rare conversions share one loop, because the compiler takes seconds for hundreds of them.
-template <class T> using BitsOf = std::conditional_t<sizeof(typename Lane<T>::Cell) == 8, u64, u32>;
-template <class To, class From>
-[[gnu::noinline]] Flow each_lane(Warp& w, const Ins& i, To (*convert_one)(From)) {
-  const From* in = static_cast<const From*>(w.slot(i.input(0)));
-  To* out = static_cast<To*>(w.slot(i.output()));
-  for (int l = 0; l < LANES; ++l)
-    if (w.exec >> l & 1) out[l] = convert_one(in[l]);
-  return Flow::next;
-}
-template <class F> struct Rare;
-template <class F, class R, class A> struct Rare<R (F::*)(A) const> {
-  static Flow handler(Warp& w, const Ins& i) {
-    return each_lane<BitsOf<R>, BitsOf<A>>(w, i, [](BitsOf<A> bits) {
-      const A value = from_cell<A>(std::bit_cast<typename Lane<A>::Cell>(bits));
-      return std::bit_cast<BitsOf<R>>(to_cell<R>(F{}(value)));
-    });
-  }
-};
-template <class F> Flow rarely(Warp& w, const Ins& i) {
-  return Rare<decltype(&std::remove_const_t<F>::operator())>::handler(w, i);
-}
-
 template <class T> constexpr bool is_common = sizeof(T) > 1 && !std::is_same_v<T, double>;
-template <class To, class From, char mode> Flow cvt(Warp& w, const Ins& i) {
-  constexpr auto f = [](From v) { return widest<To>(convert<To, From, mode>(v)); };
-  if constexpr (mode == 'r' && is_common<To> && is_common<From>) return apply<decltype(f)>(w, i);
-  else return rarely<decltype(f)>(w, i);
-}
-
 // A conversion's name is "cvt.", the mode, the type of the result and that of the operand.
 struct Conversion { const char *mode, *to, *from; };
-class Conversions {
- public:
-  explicit Conversions(Table& t) : table(t) {}
-  // Not inlined: hundreds of copies would take the compiler seconds.
-  [[gnu::noinline]] void add(const Conversion& c, Handler handler, char to, char from) {
-    static std::deque<std::string> names;  // the table points into them
-    names.push_back(std::string("cvt.") + c.mode + "." + c.to + "." + c.from);
-    sim::add(table, names.back().c_str(), handler, std::string{to, '>', from}.c_str());
-  }
-
- private:
-  Table& table;
-};
+// Not inlined: hundreds of copies would take the compiler seconds.
+[[gnu::noinline]] void add_conversion(Table& t, const Conversion& c, Handler handler, char to,
+                                      char from) {
+  add(t, std::string("cvt.") + c.mode + "." + c.to + "." + c.from, handler,
+      std::string{to, '>', from});
+}
 
 // Mode "r" is the default rounding, n/z/m/p round to an integer.
-template <class To, class From, char mode> void one(Conversions& all, const char* to,
-                                                    const char* from) {
+template <class To, class From, char mode> void one(Table& t, const char* to, const char* from) {
   static constexpr char name[] = {mode, 0};
-  all.add({name, to, from}, cvt<To, From, mode>, letter<To>, letter<From>);
+  constexpr auto f = [](From v) { return widest<To>(convert<To, From, mode>(v)); };
+  constexpr bool common = mode == 'r' && is_common<To> && is_common<From>;
+  using How = std::conditional_t<common, Run<Lanewise, decltype(f)>, Run<Rare, decltype(f)>>;
+  add_conversion(t, {name, to, from}, How::handler, letter<To>, letter<From>);
 }
 // cvt.rz, cvt.rm and cvt.rp: the result of 16 bits is rounded in a direction.
-template <class To, class From, char mode> void directed(Conversions& all, const char* to,
+template <class To, class From, char mode> void directed(Table& t, const char* to,
                                                          const char* from) {
   static constexpr char name[] = {'r', mode, 0};
   constexpr auto f = [](From v) { return rounded_to<To>(widen(v), mode); };
-  all.add({name, to, from}, rarely<decltype(f)>, letter<To>, letter<From>);
+  add_conversion(t, {name, to, from}, Run<Rare, decltype(f)>::handler, letter<To>, letter<From>);
 }
-template <class To, class From> void modes(Conversions& all, const char* to, const char* from) {
-  if constexpr (is_float<To> || !is_float<From>) one<To, From, 'r'>(all, to, from);
+template <class To, class From> void modes(Table& t, const char* to, const char* from) {
+  if constexpr (is_float<To> || !is_float<From>) one<To, From, 'r'>(t, to, from);
   if constexpr (is_float<From> && (!is_float<To> || std::is_same_v<To, From>)) {
-    one<To, From, 'n'>(all, to, from);
-    one<To, From, 'z'>(all, to, from);
-    one<To, From, 'm'>(all, to, from);
-    one<To, From, 'p'>(all, to, from);
+    one<To, From, 'n'>(t, to, from);
+    one<To, From, 'z'>(t, to, from);
+    one<To, From, 'm'>(t, to, from);
+    one<To, From, 'p'>(t, to, from);
   }
   if constexpr (sizeof(To) == 2 && is_float<To> && !std::is_same_v<To, From>) {
-    directed<To, From, 'z'>(all, to, from);
-    directed<To, From, 'm'>(all, to, from);
-    directed<To, From, 'p'>(all, to, from);
+    directed<To, From, 'z'>(t, to, from);
+    directed<To, From, 'm'>(t, to, from);
+    directed<To, From, 'p'>(t, to, from);
   }
   if constexpr (!is_float<To> && !is_float<From>) {
     constexpr auto f = [](From v) { return widest<To>(in_range<To>(v)); };
-    all.add({"sat", to, from}, rarely<decltype(f)>, letter<To>, letter<From>);
+    add_conversion(t, {"sat", to, from}, Run<Rare, decltype(f)>::handler, letter<To>, letter<From>);
   }
 }
-template <class From> void from_type(Conversions& all, const char* from) {
-  modes<u8, From>(all, "u8", from);
-  modes<i8, From>(all, "s8", from);
-  modes<u16, From>(all, "u16", from);
-  modes<i16, From>(all, "s16", from);
-  modes<u32, From>(all, "u32", from);
-  modes<i32, From>(all, "s32", from);
-  modes<u64, From>(all, "u64", from);
-  modes<i64, From>(all, "s64", from);
-  modes<Half, From>(all, "f16", from);
-  modes<Bfloat, From>(all, "bf16", from);
-  modes<float, From>(all, "f32", from);
-  modes<double, From>(all, "f64", from);
+template <class From> void from_type(Table& t, const char* from) {
+  modes<u8, From>(t, "u8", from);
+  modes<i8, From>(t, "s8", from);
+  modes<u16, From>(t, "u16", from);
+  modes<i16, From>(t, "s16", from);
+  modes<u32, From>(t, "u32", from);
+  modes<i32, From>(t, "s32", from);
+  modes<u64, From>(t, "u64", from);
+  modes<i64, From>(t, "s64", from);
+  modes<Half, From>(t, "f16", from);
+  modes<Bfloat, From>(t, "bf16", from);
+  modes<float, From>(t, "f32", from);
+  modes<double, From>(t, "f64", from);
 }
 
 u32 pack_half2(float high, float low) { return u32(to_half(high).bits) << 16 | to_half(low).bits; }
@@ -164,8 +125,8 @@ u32 pack_bfloat2(float high, float low) {
 }
 // TF32 keeps 10 mantissa bits, rounded to nearest: ties to even, or away from zero.
 u32 to_tf32(u32 bits, bool to_even) {
-  if ((bits & 0x7f800000) == 0x7f800000) return bits;
-  return (bits + (to_even ? 0xfff + (bits >> 13 & 1) : 0x1000)) & 0xffffe000;
+  const u32 rounded = (bits + (to_even ? 0xfff + (bits >> 13 & 1) : 0x1000)) & 0xffffe000;
+  return (bits & 0x7f800000) == 0x7f800000 ? bits : rounded;
 }
 
 struct UnpackOperands { i32 low, high, packed; };
@@ -197,19 +158,18 @@ Flow unpack32(Warp& w, const Ins& i) {
 }  // namespace
 
 void add_conversions(Table& t) {
-  Conversions all(t);
-  from_type<u8>(all, "u8");
-  from_type<i8>(all, "s8");
-  from_type<u16>(all, "u16");
-  from_type<i16>(all, "s16");
-  from_type<u32>(all, "u32");
-  from_type<i32>(all, "s32");
-  from_type<u64>(all, "u64");
-  from_type<i64>(all, "s64");
-  from_type<Half>(all, "f16");
-  from_type<Bfloat>(all, "bf16");
-  from_type<float>(all, "f32");
-  from_type<double>(all, "f64");
+  from_type<u8>(t, "u8");
+  from_type<i8>(t, "s8");
+  from_type<u16>(t, "u16");
+  from_type<i16>(t, "s16");
+  from_type<u32>(t, "u32");
+  from_type<i32>(t, "s32");
+  from_type<u64>(t, "u64");
+  from_type<i64>(t, "s64");
+  from_type<Half>(t, "f16");
+  from_type<Bfloat>(t, "bf16");
+  from_type<float>(t, "f32");
+  from_type<double>(t, "f64");
   lanewise(t, "cvt.f16x2.f32", [](float a, float b) { return pack_half2(a, b); });
   lanewise(t, "cvt.bf16x2.f32", [](float a, float b) { return pack_bfloat2(a, b); });
   lanewise(t, "cvt.rn.tf32.f32", [](u32 a) { return to_tf32(a, true); });
@@ -230,8 +190,8 @@ void add_conversions(Table& t) {
           [](i64 a) { return double(a); });
   rounded(t, {"cvt.rz.f64.u64", "cvt.rm.f64.u64", "cvt.rp.f64.u64"},
           [](u64 a) { return double(a); });
-  t.push_back({"unpack.b64", unpack64, "NN>w"});
-  t.push_back({"unpack.b32", unpack32, "NN>n"});
+  add(t, "unpack.b64", unpack64, "NN>w");
+  add(t, "unpack.b32", unpack32, "NN>n");
 }
 
 }  // namespace sim

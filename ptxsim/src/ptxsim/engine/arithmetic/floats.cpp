@@ -21,12 +21,12 @@ template <class F> u64 pairwise(u64 a, u64 b, F f) {
 
 struct Tests { const char *finite, *infinite, *number, *nan, *normal, *subnormal; };
 template <class T> void tests(Table& t, const Tests& n) {
-  lanewise(t, n.finite, [](T a) { return bool(std::isfinite(a)); });
-  lanewise(t, n.infinite, [](T a) { return bool(std::isinf(a)); });
-  lanewise(t, n.number, [](T a) { return !std::isnan(a); });
-  lanewise(t, n.nan, [](T a) { return bool(std::isnan(a)); });
-  lanewise(t, n.normal, [](T a) { return bool(std::isnormal(a)); });
-  lanewise(t, n.subnormal, [](T a) { return std::fpclassify(a) == FP_SUBNORMAL; });
+  rarely(t, n.finite, [](T a) { return bool(std::isfinite(a)); });
+  rarely(t, n.infinite, [](T a) { return bool(std::isinf(a)); });
+  rarely(t, n.number, [](T a) { return !std::isnan(a); });
+  rarely(t, n.nan, [](T a) { return bool(std::isnan(a)); });
+  rarely(t, n.normal, [](T a) { return bool(std::isnormal(a)); });
+  rarely(t, n.subnormal, [](T a) { return std::fpclassify(a) == FP_SUBNORMAL; });
 }
 
 }  // namespace

@@ -57,16 +57,16 @@ u16 bex2(u16 a) { return bfloat_from(std::exp2(bf(a))).bits; }
 u16 btanh(u16 a) { return bfloat_from(std::tanh(bf(a))).bits; }
 
 template <auto f> void halves1(Table& t, const char* one, const char* two) {
-  lanewise(t, one, [](u16 a) { return f(a); });
-  lanewise(t, two, [](u32 a) { return u32(f(u16(a))) | u32(f(u16(a >> 16))) << 16; });
+  rarely(t, one, [](u16 a) { return f(a); });
+  rarely(t, two, [](u32 a) { return u32(f(u16(a))) | u32(f(u16(a >> 16))) << 16; });
 }
 template <auto f> void halves(Table& t, const char* one, const char* two) {
-  lanewise(t, one, [](u16 a, u16 b) { return f(a, b); });
-  lanewise(t, two, [](u32 a, u32 b) { return pairwise(a, b, f); });
+  rarely(t, one, [](u16 a, u16 b) { return f(a, b); });
+  rarely(t, two, [](u32 a, u32 b) { return pairwise(a, b, f); });
 }
 template <auto f> void halves3(Table& t, const char* one, const char* two) {
-  lanewise(t, one, [](u16 a, u16 b, u16 c) { return f(a, b, c); });
-  lanewise(t, two, [](u32 a, u32 b, u32 c) { return pairwise(a, b, c, f); });
+  rarely(t, one, [](u16 a, u16 b, u16 c) { return f(a, b, c); });
+  rarely(t, two, [](u32 a, u32 b, u32 c) { return pairwise(a, b, c, f); });
 }
 
 }  // namespace
@@ -102,13 +102,13 @@ void add_halves(Table& t) {
   halves1<bex2>(t, "ex2.bf16", "ex2.bf16x2");
   halves1<btanh>(t, "tanh.bf16", "tanh.bf16x2");
   for (const char* name : {"neg.f16", "neg.bf16"})
-    lanewise(t, name, [](u16 a) { return u16(a ^ 0x8000); });
+    rarely(t, name, [](u16 a) { return u16(a ^ 0x8000); });
   for (const char* name : {"abs.f16", "abs.bf16"})
-    lanewise(t, name, [](u16 a) { return u16(a & 0x7fff); });
+    rarely(t, name, [](u16 a) { return u16(a & 0x7fff); });
   for (const char* name : {"neg.f16x2", "neg.bf16x2"})
-    lanewise(t, name, [](u32 a) { return a ^ 0x80008000u; });
+    rarely(t, name, [](u32 a) { return a ^ 0x80008000u; });
   for (const char* name : {"abs.f16x2", "abs.bf16x2"})
-    lanewise(t, name, [](u32 a) { return a & 0x7fff7fffu; });
+    rarely(t, name, [](u32 a) { return a & 0x7fff7fffu; });
 }
 
 }  // namespace sim

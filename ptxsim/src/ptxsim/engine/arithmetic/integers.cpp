@@ -57,19 +57,19 @@ template <class T> struct Names {
 
 template <class T> void integer(Table& t, const Names<T>& n) {
   using U = std::make_unsigned_t<T>;
-  lanewise(t, n.add, [](U a, U b) { return U(a + b); });
-  lanewise(t, n.sub, [](U a, U b) { return U(a - b); });
-  lanewise(t, n.low, [](U a, U b) { return U(u64(a) * u64(b)); });
-  lanewise(t, n.high, [](T a, T b) { return multiply_high(a, b); });
-  lanewise(t, n.mad, [](U a, U b, U c) { return U(u64(a) * u64(b) + u64(c)); });
-  lanewise(t, n.mad_high, [](T a, T b, U c) { return U(U(multiply_high(a, b)) + c); });
-  lanewise(t, n.div, [](T a, T b) { return quotient(a, b); });
-  lanewise(t, n.rem, [](T a, T b) { return remainder_of(a, b); });
-  lanewise(t, n.min, [](T a, T b) { return std::min(a, b); });
-  lanewise(t, n.max, [](T a, T b) { return std::max(a, b); });
-  lanewise(t, n.neg, [](U a) { return U(0 - a); });
-  lanewise(t, n.abs, [](T a) { return a < 0 ? U(0 - U(a)) : U(a); });
-  lanewise(t, n.shr, [](T a, u32 b) { return shift_right(a, b); });
+  lanewise_on<T>(t, n.add, [](U a, U b) { return U(a + b); });
+  lanewise_on<T>(t, n.sub, [](U a, U b) { return U(a - b); });
+  lanewise_on<T>(t, n.low, [](U a, U b) { return U(u64(a) * u64(b)); });
+  lanewise_on<T>(t, n.high, [](T a, T b) { return multiply_high(a, b); });
+  lanewise_on<T>(t, n.mad, [](U a, U b, U c) { return U(u64(a) * u64(b) + u64(c)); });
+  lanewise_on<T>(t, n.mad_high, [](T a, T b, U c) { return U(U(multiply_high(a, b)) + c); });
+  lanewise_on<T>(t, n.div, [](T a, T b) { return quotient(a, b); });
+  lanewise_on<T>(t, n.rem, [](T a, T b) { return remainder_of(a, b); });
+  lanewise_on<T>(t, n.min, [](T a, T b) { return std::min(a, b); });
+  lanewise_on<T>(t, n.max, [](T a, T b) { return std::max(a, b); });
+  lanewise_on<T>(t, n.neg, [](U a) { return U(0 - a); });
+  lanewise_on<T>(t, n.abs, [](T a) { return a < 0 ? U(0 - U(a)) : U(a); });
+  lanewise_on<T>(t, n.shr, [](T a, u32 b) { return shift_right(a, b); });
 }
 
 }  // namespace
@@ -93,46 +93,46 @@ void add_integers(Table& t) {
   lanewise(t, "mad.wide.u16", [](u16 a, u16 b, u32 c) { return u32(a) * b + c; });
   lanewise(t, "mad.wide.s32", [](i32 a, i32 b, u64 c) { return u64(i64(a) * b) + c; });
   lanewise(t, "mad.wide.u32", [](u32 a, u32 b, u64 c) { return u64(a) * b + c; });
-  lanewise(t, "mul24.lo.s32", [](i32 a, i32 b) { return u32(i64(a << 8 >> 8) * (b << 8 >> 8)); });
-  lanewise(t, "mul24.lo.u32", [](u32 a, u32 b) { return u32(u64(a & 0xffffff) * (b & 0xffffff)); });
-  lanewise(t, "mul24.hi.s32",
-           [](i32 a, i32 b) { return i32(i64(a << 8 >> 8) * (b << 8 >> 8) >> 16); });
-  lanewise(t, "mul24.hi.u32",
-           [](u32 a, u32 b) { return u32(u64(a & 0xffffff) * (b & 0xffffff) >> 16); });
-  lanewise(t, "mad24.lo.s32",
-           [](i32 a, i32 b, u32 c) { return u32(i64(a << 8 >> 8) * (b << 8 >> 8)) + c; });
-  lanewise(t, "mad24.lo.u32",
-           [](u32 a, u32 b, u32 c) { return u32(u64(a & 0xffffff) * (b & 0xffffff)) + c; });
-  lanewise(t, "add.sat.s32", [](i32 a, i32 b) { return clamp(i64(a) + b); });
-  lanewise(t, "sub.sat.s32", [](i32 a, i32 b) { return clamp(i64(a) - b); });
-  lanewise(t, "min.relu.s32", [](i32 a, i32 b) { return std::max(0, std::min(a, b)); });
-  lanewise(t, "max.relu.s32", [](i32 a, i32 b) { return std::max(0, std::max(a, b)); });
-  lanewise(t, "sad.u16", [](u16 a, u16 b, u16 c) { return u16(c + (a < b ? b - a : a - b)); });
-  lanewise(t, "sad.s16", [](i16 a, i16 b, u16 c) { return u16(c + (a < b ? b - a : a - b)); });
-  lanewise(t, "sad.u64", [](u64 a, u64 b, u64 c) { return c + (a < b ? b - a : a - b); });
-  lanewise(t, "sad.s64",
-           [](i64 a, i64 b, u64 c) { return c + (a < b ? u64(b) - u64(a) : u64(a) - u64(b)); });
-  lanewise(t, "sad.u32", [](u32 a, u32 b, u32 c) { return c + (a < b ? b - a : a - b); });
-  lanewise(t, "sad.s32",
-           [](i32 a, i32 b, u32 c) { return c + (a < b ? u32(b) - u32(a) : u32(a) - u32(b)); });
-  lanewise(t, "add.u16x2", [](u32 a, u32 b) { return two<u16>(a, b, std::plus<>{}); });
-  lanewise(t, "add.s16x2", [](u32 a, u32 b) { return two<u16>(a, b, std::plus<>{}); });
-  lanewise(t, "min.u16x2", [](u32 a, u32 b) { return two<u16>(a, b, Lesser{}); });
-  lanewise(t, "min.s16x2", [](u32 a, u32 b) { return two<i16>(a, b, Lesser{}); });
-  lanewise(t, "max.u16x2", [](u32 a, u32 b) { return two<u16>(a, b, Greater{}); });
-  lanewise(t, "max.s16x2", [](u32 a, u32 b) { return two<i16>(a, b, Greater{}); });
-  lanewise(t, "dp2a.lo.s32.s32", [](u32 a, u32 b, u32 c) { return dot2<i16, i8, 0>(a, b, c); });
-  lanewise(t, "dp2a.lo.s32.u32", [](u32 a, u32 b, u32 c) { return dot2<i16, u8, 0>(a, b, c); });
-  lanewise(t, "dp2a.lo.u32.s32", [](u32 a, u32 b, u32 c) { return dot2<u16, i8, 0>(a, b, c); });
-  lanewise(t, "dp2a.lo.u32.u32", [](u32 a, u32 b, u32 c) { return dot2<u16, u8, 0>(a, b, c); });
-  lanewise(t, "dp2a.hi.s32.s32", [](u32 a, u32 b, u32 c) { return dot2<i16, i8, 2>(a, b, c); });
-  lanewise(t, "dp2a.hi.s32.u32", [](u32 a, u32 b, u32 c) { return dot2<i16, u8, 2>(a, b, c); });
-  lanewise(t, "dp2a.hi.u32.s32", [](u32 a, u32 b, u32 c) { return dot2<u16, i8, 2>(a, b, c); });
-  lanewise(t, "dp2a.hi.u32.u32", [](u32 a, u32 b, u32 c) { return dot2<u16, u8, 2>(a, b, c); });
-  lanewise(t, "dp4a.s32.s32", [](u32 a, u32 b, u32 c) { return dot4<i8, i8>(a, b, c); });
-  lanewise(t, "dp4a.u32.u32", [](u32 a, u32 b, u32 c) { return dot4<u8, u8>(a, b, c); });
-  lanewise(t, "dp4a.s32.u32", [](u32 a, u32 b, u32 c) { return dot4<i8, u8>(a, b, c); });
-  lanewise(t, "dp4a.u32.s32", [](u32 a, u32 b, u32 c) { return dot4<u8, i8>(a, b, c); });
+  rarely(t, "mul24.lo.s32", [](i32 a, i32 b) { return u32(i64(a << 8 >> 8) * (b << 8 >> 8)); });
+  rarely(t, "mul24.lo.u32", [](u32 a, u32 b) { return u32(u64(a & 0xffffff) * (b & 0xffffff)); });
+  rarely(t, "mul24.hi.s32",
+         [](i32 a, i32 b) { return i32(i64(a << 8 >> 8) * (b << 8 >> 8) >> 16); });
+  rarely(t, "mul24.hi.u32",
+         [](u32 a, u32 b) { return u32(u64(a & 0xffffff) * (b & 0xffffff) >> 16); });
+  rarely(t, "mad24.lo.s32",
+         [](i32 a, i32 b, u32 c) { return u32(i64(a << 8 >> 8) * (b << 8 >> 8)) + c; });
+  rarely(t, "mad24.lo.u32",
+         [](u32 a, u32 b, u32 c) { return u32(u64(a & 0xffffff) * (b & 0xffffff)) + c; });
+  rarely(t, "add.sat.s32", [](i32 a, i32 b) { return clamp(i64(a) + b); });
+  rarely(t, "sub.sat.s32", [](i32 a, i32 b) { return clamp(i64(a) - b); });
+  rarely(t, "min.relu.s32", [](i32 a, i32 b) { return std::max(0, std::min(a, b)); });
+  rarely(t, "max.relu.s32", [](i32 a, i32 b) { return std::max(0, std::max(a, b)); });
+  rarely(t, "sad.u16", [](u16 a, u16 b, u16 c) { return u16(c + (a < b ? b - a : a - b)); });
+  rarely(t, "sad.s16", [](i16 a, i16 b, u16 c) { return u16(c + (a < b ? b - a : a - b)); });
+  rarely(t, "sad.u64", [](u64 a, u64 b, u64 c) { return c + (a < b ? b - a : a - b); });
+  rarely(t, "sad.s64",
+         [](i64 a, i64 b, u64 c) { return c + (a < b ? u64(b) - u64(a) : u64(a) - u64(b)); });
+  rarely(t, "sad.u32", [](u32 a, u32 b, u32 c) { return c + (a < b ? b - a : a - b); });
+  rarely(t, "sad.s32",
+         [](i32 a, i32 b, u32 c) { return c + (a < b ? u32(b) - u32(a) : u32(a) - u32(b)); });
+  rarely(t, "add.u16x2", [](u32 a, u32 b) { return two<u16>(a, b, std::plus<>{}); });
+  rarely(t, "add.s16x2", [](u32 a, u32 b) { return two<u16>(a, b, std::plus<>{}); });
+  rarely(t, "min.u16x2", [](u32 a, u32 b) { return two<u16>(a, b, Lesser{}); });
+  rarely(t, "min.s16x2", [](u32 a, u32 b) { return two<i16>(a, b, Lesser{}); });
+  rarely(t, "max.u16x2", [](u32 a, u32 b) { return two<u16>(a, b, Greater{}); });
+  rarely(t, "max.s16x2", [](u32 a, u32 b) { return two<i16>(a, b, Greater{}); });
+  rarely(t, "dp2a.lo.s32.s32", [](u32 a, u32 b, u32 c) { return dot2<i16, i8, 0>(a, b, c); });
+  rarely(t, "dp2a.lo.s32.u32", [](u32 a, u32 b, u32 c) { return dot2<i16, u8, 0>(a, b, c); });
+  rarely(t, "dp2a.lo.u32.s32", [](u32 a, u32 b, u32 c) { return dot2<u16, i8, 0>(a, b, c); });
+  rarely(t, "dp2a.lo.u32.u32", [](u32 a, u32 b, u32 c) { return dot2<u16, u8, 0>(a, b, c); });
+  rarely(t, "dp2a.hi.s32.s32", [](u32 a, u32 b, u32 c) { return dot2<i16, i8, 2>(a, b, c); });
+  rarely(t, "dp2a.hi.s32.u32", [](u32 a, u32 b, u32 c) { return dot2<i16, u8, 2>(a, b, c); });
+  rarely(t, "dp2a.hi.u32.s32", [](u32 a, u32 b, u32 c) { return dot2<u16, i8, 2>(a, b, c); });
+  rarely(t, "dp2a.hi.u32.u32", [](u32 a, u32 b, u32 c) { return dot2<u16, u8, 2>(a, b, c); });
+  rarely(t, "dp4a.s32.s32", [](u32 a, u32 b, u32 c) { return dot4<i8, i8>(a, b, c); });
+  rarely(t, "dp4a.u32.u32", [](u32 a, u32 b, u32 c) { return dot4<u8, u8>(a, b, c); });
+  rarely(t, "dp4a.s32.u32", [](u32 a, u32 b, u32 c) { return dot4<i8, u8>(a, b, c); });
+  rarely(t, "dp4a.u32.s32", [](u32 a, u32 b, u32 c) { return dot4<u8, i8>(a, b, c); });
 }
 
 }  // namespace sim

@@ -156,12 +156,12 @@ Flow run_multiply(Warp& w, const Ins& i) {
 }  // namespace
 
 void add_video(Table& t) {
-  t.push_back({"video", run_video, "n>nnniiii",
-               [](const Program&, const Ins& i) { return Video(i).sound(); }});
-  t.push_back({"vmad", run_multiply, "n>nnniii", [](const Program&, const Ins& i) {
-                 const auto o = operands<VideoNames>(i);
-                 return Selection::of(o.first).sound(1, 4) && Selection::of(o.second).sound(1, 4);
-               }});
+  add(t, "video", run_video, "n>nnniiii",
+      [](const Program&, const Ins& i) { return Video(i).sound(); });
+  add(t, "vmad", run_multiply, "n>nnniii", [](const Program&, const Ins& i) {
+    const auto o = operands<VideoNames>(i);
+    return Selection::of(o.first).sound(1, 4) && Selection::of(o.second).sound(1, 4);
+  });
 }
 
 }  // namespace sim

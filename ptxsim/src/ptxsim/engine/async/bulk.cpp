@@ -114,18 +114,18 @@ bool is_bulk_copy(const Ins& i) {
 }
 
 void add_bulk(Table& t) {
-  t.push_back({"cp.async.bulk", copy_in, ">wnniaiN"});
-  t.push_back({"cp.async.bulk.across", copy_across<false>, ">wnniaiN"});
-  t.push_back({"cp.async.bulk.out", copy_out<false>, ">wn-ia"});
+  add(t, "cp.async.bulk", copy_in, ">wnniaiN");
+  add(t, "cp.async.bulk.across", copy_across<false>, ">wnniaiN");
+  add(t, "cp.async.bulk.out", copy_out<false>, ">wn-ia");
   for (const Reduction& each : reductions()) {
     const std::string name(each.name);
-    t.push_back({"cp.reduce.async.bulk.out." + name, copy_out<true>, ">wn-ia"});
+    add(t, "cp.reduce.async.bulk.out." + name, copy_out<true>, ">wn-ia");
     if (is_for_shared(each))
-      t.push_back({"cp.reduce.async.bulk.across." + name, copy_across<true>, ">wnniai"});
+      add(t, "cp.reduce.async.bulk.across." + name, copy_across<true>, ">wnniai");
   }
-  t.push_back({"cp.async.bulk.commit_group", commit_bulk, ">"});
-  t.push_back({"cp.async.bulk.wait_group", wait_bulk, ">",
-               [](const Program&, const Ins& i) { return i.groups() >= 0 && i.groups() <= ALL; }});
+  add(t, "cp.async.bulk.commit_group", commit_bulk, ">");
+  add(t, "cp.async.bulk.wait_group", wait_bulk, ">",
+      [](const Program&, const Ins& i) { return i.groups() >= 0 && i.groups() <= ALL; });
 }
 
 }  // namespace sim

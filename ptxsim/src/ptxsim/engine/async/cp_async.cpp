@@ -141,13 +141,13 @@ void complete_async(Warp& w) { complete(w, 0, true); }
 bool is_async_copy(const Ins& i) { return i.run == copy; }
 
 void add_async(Table& t) {
-  t.push_back({"cp.async", copy, ">wNPia", [](const Program&, const Ins& i) {
-                 return i.vec == 1 && (i.width == 4 || i.width == 8 || i.width == 16);
-               }});
-  t.push_back({"cp.async.commit_group", commit_copies, ">"});
-  t.push_back({"cp.async.wait_group", wait_copies, ">",
-               [](const Program&, const Ins& i) { return i.groups() >= 0 && i.groups() <= ALL; }});
-  t.push_back({"cp.async.wait_all", wait_all, ">"});
+  add(t, "cp.async", copy, ">wNPia", [](const Program&, const Ins& i) {
+    return i.vec == 1 && (i.width == 4 || i.width == 8 || i.width == 16);
+  });
+  add(t, "cp.async.commit_group", commit_copies, ">");
+  add(t, "cp.async.wait_group", wait_copies, ">",
+      [](const Program&, const Ins& i) { return i.groups() >= 0 && i.groups() <= ALL; });
+  add(t, "cp.async.wait_all", wait_all, ">");
 }
 
 }  // namespace sim

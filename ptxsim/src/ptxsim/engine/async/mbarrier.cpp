@@ -179,20 +179,20 @@ MBarrier* barrier_at(Warp& w, int lane, u32 address) {
 }
 
 void add_mbarrier(Table& t) {
-  t.push_back({"mbarrier.init", init, ">n---a"});
-  t.push_back({"mbarrier.inval", invalidate, ">----a"});
-  t.push_back({"mbarrier.arrive", arrive<false, false>, "W>NN-a"});
-  t.push_back({"mbarrier.arrive_drop", arrive<true, false>, "W>NN-a"});
-  t.push_back({"mbarrier.arrive.relaxed", arrive<false, true>, "W>NN-a"});
-  t.push_back({"mbarrier.arrive_drop.relaxed", arrive<true, true>, "W>NN-a"});
-  t.push_back({"mbarrier.expect_tx", transactions<true>, ">n---a"});
-  t.push_back({"mbarrier.complete_tx", transactions<false>, ">n---a"});
-  t.push_back({"mbarrier.test_wait", test_wait<false, false>, "p>w--a"});
-  t.push_back({"mbarrier.test_wait.parity", test_wait<true, false>, "p>n--a"});
-  t.push_back({"mbarrier.test_wait.relaxed", test_wait<false, true>, "p>w--a"});
-  t.push_back({"mbarrier.test_wait.parity.relaxed", test_wait<true, true>, "p>n--a"});
-  t.push_back({"cp.async.mbarrier.arrive", arrive_after_copies<false>, ">----a"});
-  t.push_back({"cp.async.mbarrier.arrive.noinc", arrive_after_copies<true>, ">----a"});
+  add(t, "mbarrier.init", init, ">n---a");
+  add(t, "mbarrier.inval", invalidate, ">----a");
+  add(t, "mbarrier.arrive", arrive<false, false>, "W>NN-a");
+  add(t, "mbarrier.arrive_drop", arrive<true, false>, "W>NN-a");
+  add(t, "mbarrier.arrive.relaxed", arrive<false, true>, "W>NN-a");
+  add(t, "mbarrier.arrive_drop.relaxed", arrive<true, true>, "W>NN-a");
+  add(t, "mbarrier.expect_tx", transactions<true>, ">n---a");
+  add(t, "mbarrier.complete_tx", transactions<false>, ">n---a");
+  add(t, "mbarrier.test_wait", test_wait<false, false>, "p>w--a");
+  add(t, "mbarrier.test_wait.parity", test_wait<true, false>, "p>n--a");
+  add(t, "mbarrier.test_wait.relaxed", test_wait<false, true>, "p>w--a");
+  add(t, "mbarrier.test_wait.parity.relaxed", test_wait<true, true>, "p>n--a");
+  add(t, "cp.async.mbarrier.arrive", arrive_after_copies<false>, ">----a");
+  add(t, "cp.async.mbarrier.arrive.noinc", arrive_after_copies<true>, ">----a");
 }
 
 }  // namespace sim

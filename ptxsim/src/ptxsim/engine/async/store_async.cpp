@@ -93,12 +93,12 @@ bool completes_at_mbarrier(const Ins& i) {
 }
 
 void add_store_async(Table& t) {
-  t.push_back({"st.async", store_async<false>, ">vVVVani", is_sound});
+  add(t, "st.async", store_async<false>, ">vVVVani", is_sound);
   for (const Reduction& each : reductions()) {
     if (!is_for_shared(each)) continue;
     const bool wide = each.bytes == 8;
-    t.push_back({"red.async." + std::string(each.name), store_async<true>,
-                 wide ? ">w---ani" : ">n---ani", wide ? is_one<8> : is_one<4>});
+    add(t, "red.async." + std::string(each.name), store_async<true>, wide ? ">w---ani" : ">n---ani",
+        wide ? is_one<8> : is_one<4>);
   }
 }
 

@@ -205,8 +205,8 @@ bool is_tensor_copy(const Program&, const Ins& i) {
 bool is_load_tile(const Ins& i) { return i.run == load_tile; }
 
 void add_tensor_copies(Table& t) {
-  t.push_back({"cp.async.bulk.tensor", load_tile, "*>wnNNNNNNN", is_tensor_copy});
-  t.push_back({"cp.async.bulk.tensor.out", store_tile, "*>wnNNNNNNN", is_tensor_copy});
+  add(t, "cp.async.bulk.tensor", load_tile, "*>wnNNNNNNN", is_tensor_copy);
+  add(t, "cp.async.bulk.tensor.out", store_tile, "*>wnNNNNNNN", is_tensor_copy);
 }
 
 }  // namespace sim

@@ -105,6 +105,6 @@ void finish_async_reads(Warp& w, const AsyncReads& reads) {
   }
 }
 
-void add_proxy(Table& t) { t.push_back({"fence.proxy.async", fence_proxy, ">"}); }
+void add_proxy(Table& t) { add(t, "fence.proxy.async", fence_proxy, ">"); }
 
 }  // namespace sim

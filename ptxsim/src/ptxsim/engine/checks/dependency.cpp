@@ -107,8 +107,8 @@ void check_dependency(Warp& w, int lane, const Region& r, i64 index, u64 address
 }
 
 void add_dependency(Table& t) {
-  t.push_back({"griddepcontrol.wait", wait_for_launches, ">"});
-  t.push_back({"griddepcontrol.launch_dependents", trigger, ">"});
+  add(t, "griddepcontrol.wait", wait_for_launches, ">");
+  add(t, "griddepcontrol.launch_dependents", trigger, ">");
 }
 
 }  // namespace sim

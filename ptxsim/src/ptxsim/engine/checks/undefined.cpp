@@ -109,8 +109,8 @@ void check_in_flight(Warp& w, const i32* slots, u32 count) {
 }
 
 void add_undefined(Table& t) {
-  t.push_back({"never_set.narrow", never_set, "n>"});
-  t.push_back({"never_set.wide", never_set, "w>"});
+  add(t, "never_set.narrow", never_set, "n>");
+  add(t, "never_set.wide", never_set, "w>");
 }
 
 }  // namespace sim

@@ -145,11 +145,11 @@ Flow leave(Warp& w, u32 lanes_leaving) {
 }
 
 void add_barriers(Table& t) {
-  t.push_back({"bar.sync", barrier<true>, ">--nN", reduces<NONE>});
-  t.push_back({"bar.arrive", barrier<false>, ">--nN", reduces<NONE>});
-  t.push_back({"bar.red.popc", barrier<true>, "n>pnN", reduces<POPC>});
-  t.push_back({"bar.red.and", barrier<true>, "p>pnN", reduces<AND>});
-  t.push_back({"bar.red.or", barrier<true>, "p>pnN", reduces<OR>});
+  add(t, "bar.sync", barrier<true>, ">--nN", reduces<NONE>);
+  add(t, "bar.arrive", barrier<false>, ">--nN", reduces<NONE>);
+  add(t, "bar.red.popc", barrier<true>, "n>pnN", reduces<POPC>);
+  add(t, "bar.red.and", barrier<true>, "p>pnN", reduces<AND>);
+  add(t, "bar.red.or", barrier<true>, "p>pnN", reduces<OR>);
 }
 
 }  // namespace sim

@@ -83,17 +83,16 @@ Flow assertion(Warp& w, const Ins&) { return stop(w, ASSERTION); }
 }  // namespace
 
 void add_branches(Table& t) {
-  t.push_back({"bra", branch, ">", [](const Program& p, const Ins& i) {
-                 return is_block(p, i.target()) && falls_into_block(p, i);
-               }});
-  t.push_back({"brx", indexed_branch, ">-n", [](const Program& p, const Ins& i) {
-                 return falls_into_block(p, i) && std::all_of(i.x, i.x + i.targets(), [&](i32 at) {
-                          return is_block(p, at);
-                        });
-               }});
-  t.push_back({"exit", exit_lanes, ">"});
-  t.push_back({"trap", trap, ">"});
-  t.push_back({"call.__assertfail", assertion, ">iiiiii"});
+  add(t, "bra", branch, ">", [](const Program& p, const Ins& i) {
+    return is_block(p, i.target()) && falls_into_block(p, i);
+  });
+  add(t, "brx", indexed_branch, ">-n", [](const Program& p, const Ins& i) {
+    return falls_into_block(p, i) &&
+           std::all_of(i.x, i.x + i.targets(), [&](i32 at) { return is_block(p, at); });
+  });
+  add(t, "exit", exit_lanes, ">");
+  add(t, "trap", trap, ">");
+  add(t, "call.__assertfail", assertion, ">iiiiii");
 }
 
 }  // namespace sim

@@ -137,19 +137,17 @@ template <bool recursive> Flow ret(Warp& w, const Ins& i) {
 }  // namespace
 
 void add_calls(Table& t) {
-  t.push_back({"call", call<false>, ">", [](const Program& p, const Ins& i) {
-                 return is_block(p, i.target()) && falls_into_block(p, i);
-               }});
-  t.push_back({"call.recursive", call<true>, ">iiiiiiii", [](const Program& p, const Ins& i) {
-                 return is_block(p, i.target()) && falls_into_block(p, i) && is_frame(p, i);
-               }});
-  t.push_back({"call.target", call_target, "n>wi", [](const Program&, const Ins& i) {
-                 return operands<TargetOperands>(i).count >= 0;
-               }});
-  t.push_back({"ret", ret<false>, ">", falls_into_block});
-  t.push_back({"ret.recursive", ret<true>, ">iiiiiiii", [](const Program& p, const Ins& i) {
-                 return falls_into_block(p, i) && is_frame(p, i);
-               }});
+  add(t, "call", call<false>, ">", [](const Program& p, const Ins& i) {
+    return is_block(p, i.target()) && falls_into_block(p, i);
+  });
+  add(t, "call.recursive", call<true>, ">iiiiiiii", [](const Program& p, const Ins& i) {
+    return is_block(p, i.target()) && falls_into_block(p, i) && is_frame(p, i);
+  });
+  add(t, "call.target", call_target, "n>wi",
+      [](const Program&, const Ins& i) { return operands<TargetOperands>(i).count >= 0; });
+  add(t, "ret", ret<false>, ">", falls_into_block);
+  add(t, "ret.recursive", ret<true>, ">iiiiiiii",
+      [](const Program& p, const Ins& i) { return falls_into_block(p, i) && is_frame(p, i); });
 }
 
 }  // namespace sim

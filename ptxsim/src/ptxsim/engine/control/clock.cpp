@@ -41,9 +41,9 @@ Flow sleep(Warp& w, const Ins& i) {
 }  // namespace
 
 void add_clocks(Table& t) {
-  t.push_back({"clock.b32", read_clock<u32>, "n>"});
-  t.push_back({"clock.b64", read_clock<u64>, "w>"});
-  t.push_back({"nanosleep", sleep, ">-n"});
+  add(t, "clock.b32", read_clock<u32>, "n>");
+  add(t, "clock.b64", read_clock<u64>, "w>");
+  add(t, "nanosleep", sleep, ">-n");
 }
 
 }  // namespace sim

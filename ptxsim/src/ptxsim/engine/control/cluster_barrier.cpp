@@ -81,9 +81,9 @@ Flow wait_for_cluster(Warp& w, const Ins&) {
 }  // namespace
 
 void add_cluster_barrier(Table& t) {
-  t.push_back({"barrier.cluster.arrive", arrive<false>, ">"});
-  t.push_back({"barrier.cluster.arrive.relaxed", arrive<true>, ">"});
-  t.push_back({"barrier.cluster.wait", wait_for_cluster, ">"});
+  add(t, "barrier.cluster.arrive", arrive<false>, ">");
+  add(t, "barrier.cluster.arrive.relaxed", arrive<true>, ">");
+  add(t, "barrier.cluster.wait", wait_for_cluster, ">");
 }
 
 }  // namespace sim

@@ -141,9 +141,9 @@ template <int count> bool in_private(const Program& p, const Ins& i) {
 }  // namespace
 
 void add_heap(Table& t) {
-  t.push_back({"call.malloc", malloc, ">ii", in_private<2>});
-  t.push_back({"call.__cuda_syscall_aligned_malloc", aligned_malloc, ">iii", in_private<3>});
-  t.push_back({"call.free", free, ">ii", in_private<2>});
+  add(t, "call.malloc", malloc, ">ii", in_private<2>);
+  add(t, "call.__cuda_syscall_aligned_malloc", aligned_malloc, ">iii", in_private<3>);
+  add(t, "call.free", free, ">ii", in_private<2>);
 }
 
 }  // namespace sim

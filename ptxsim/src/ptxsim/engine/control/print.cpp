@@ -266,11 +266,10 @@ Flow print(Warp& w, const Ins& i) {
 }  // namespace
 
 void add_print(Table& t) {
-  t.push_back({"call.vprintf", print, ">iii", [](const Program& p, const Ins& i) {
-                 return std::all_of(i.o, i.o + 3, [&](i32 at) {
-                   return at >= 0 && within(u64(at), 8, p.local_bytes);
-                 });
-               }});
+  add(t, "call.vprintf", print, ">iii", [](const Program& p, const Ins& i) {
+    return std::all_of(i.o, i.o + 3,
+                       [&](i32 at) { return at >= 0 && within(u64(at), 8, p.local_bytes); });
+  });
 }
 
 }  // namespace sim

@@ -157,7 +157,7 @@ template <class T, class F> Flow reduce(Warp& w, const Ins& i) {
   });
 }
 template <class T, class F> void redux(Table& t, const char* name, F) {
-  t.push_back({name, reduce<T, F>, "n>nn"});
+  add(t, name, reduce<T, F>, "n>nn");
 }
 
 struct SyncOperands { i32 members; };
@@ -193,18 +193,18 @@ Flow elect(Warp& w, const Ins& i) {
 }  // namespace
 
 void add_warp(Table& t) {
-  t.push_back({"shfl.up", shuffle<UP>, "nP>nnnn"});
-  t.push_back({"shfl.down", shuffle<DOWN>, "nP>nnnn"});
-  t.push_back({"shfl.bfly", shuffle<BFLY>, "nP>nnnn"});
-  t.push_back({"shfl.idx", shuffle<IDX>, "nP>nnnn"});
-  t.push_back({"vote.all", vote<EVERY>, "p>pn"});
-  t.push_back({"vote.any", vote<ANYONE>, "p>pn"});
-  t.push_back({"vote.uni", vote<UNANIMOUS>, "p>pn"});
-  t.push_back({"vote.ballot", vote<BALLOT>, "n>pn"});
-  t.push_back({"match.any.b32", match<u32, false>, "nP>nn"});
-  t.push_back({"match.any.b64", match<u64, false>, "nP>wn"});
-  t.push_back({"match.all.b32", match<u32, true>, "nP>nn"});
-  t.push_back({"match.all.b64", match<u64, true>, "nP>wn"});
+  add(t, "shfl.up", shuffle<UP>, "nP>nnnn");
+  add(t, "shfl.down", shuffle<DOWN>, "nP>nnnn");
+  add(t, "shfl.bfly", shuffle<BFLY>, "nP>nnnn");
+  add(t, "shfl.idx", shuffle<IDX>, "nP>nnnn");
+  add(t, "vote.all", vote<EVERY>, "p>pn");
+  add(t, "vote.any", vote<ANYONE>, "p>pn");
+  add(t, "vote.uni", vote<UNANIMOUS>, "p>pn");
+  add(t, "vote.ballot", vote<BALLOT>, "n>pn");
+  add(t, "match.any.b32", match<u32, false>, "nP>nn");
+  add(t, "match.any.b64", match<u64, false>, "nP>wn");
+  add(t, "match.all.b32", match<u32, true>, "nP>nn");
+  add(t, "match.all.b64", match<u64, true>, "nP>wn");
   redux<u32>(t, "redux.add.u32", [](u32 a, u32 b) { return a + b; });
   redux<u32>(t, "redux.add.s32", [](u32 a, u32 b) { return a + b; });
   redux<u32>(t, "redux.min.u32", [](u32 a, u32 b) { return std::min(a, b); });
@@ -214,9 +214,9 @@ void add_warp(Table& t) {
   redux<u32>(t, "redux.and.b32", [](u32 a, u32 b) { return a & b; });
   redux<u32>(t, "redux.or.b32", [](u32 a, u32 b) { return a | b; });
   redux<u32>(t, "redux.xor.b32", [](u32 a, u32 b) { return a ^ b; });
-  t.push_back({"bar.warp.sync", sync_warp, ">n"});
-  t.push_back({"activemask", active_mask, "n>"});
-  t.push_back({"elect", elect, "Np>n"});
+  add(t, "bar.warp.sync", sync_warp, ">n");
+  add(t, "activemask", active_mask, "n>");
+  add(t, "elect", elect, "Np>n");
 }
 
 }  // namespace sim

@@ -1,7 +1,5 @@
 // atom and red.
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <string_view>
 
 #include "../arithmetic/extremes.hpp"
@@ -22,13 +20,26 @@ namespace {
 // old: -1 for red; swapped: what cas writes, else -1
 struct AtomicOperands { i32 old, value, swapped; };
 
-// NaN is the same as itself, and the two zeros differ.
-template <class T> bool same_bits(const T& a, const T& b) {
-  using Bytes = std::array<u8, sizeof(T)>;
-  return std::bit_cast<Bytes>(a) == std::bit_cast<Bytes>(b);
+// The `bytes` at a place, and how they are put there.
+u64 word_at(const u8* from, u32 bytes) {
+  u16 two;
+  u32 four;
+  u64 eight;
+  switch (bytes) {
+    case 2: return std::memcpy(&two, from, 2), two;
+    case 4: return std::memcpy(&four, from, 4), four;
+    default: return std::memcpy(&eight, from, 8), eight;
+  }
+}
+void put_word(u8* to, u64 word, u32 bytes) {
+  switch (bytes) {
+    case 2: std::memcpy(to, &word, 2); break;
+    case 4: std::memcpy(to, &word, 4); break;
+    default: std::memcpy(to, &word, 8);
+  }
 }
 
-template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, F f) {
+void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
   const auto o = operands<AtomicOperands>(i);
   drop_misaligned(w, a, space, true);
   Region* common = nullptr;
@@ -42,8 +53,10 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
     w.block->fenced |= bool(i.order() & (ACQUIRES | RELEASES));
     trace(w, a, o.old < 0 ? WRITTEN_STRONGLY : Use(WRITTEN_STRONGLY | READ_STRONGLY));
   }
-  Source<T> b(w, o.value), c(w, o.swapped < 0 ? o.value : o.swapped);
-  auto* old = o.old < 0 ? nullptr : lanes<typename Lane<T>::Cell>(w, o.old);
+  const u32 bytes = i.width, in_register = std::max(bytes, 4u);
+  const u8 *by = lanes<u8>(w, o.value),
+           *swapped = lanes<u8>(w, o.swapped < 0 ? o.value : o.swapped);
+  u8* const old = o.old < 0 ? nullptr : lanes<u8>(w, o.old);
   const bool shared = space == SHARED;
   Signal signal(w, space, i.order());
   u32 undefined = 0, origin = w.pc;
@@ -54,24 +67,22 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
                 : common        ? common
                                 : w.block->machine->find(a.at[l], index);
     u8* at = r ? r->data + (a.at[l] - r->base) : w.block->shared.data() + a.at[l];
-    T before;
-    std::memcpy(&before, at, sizeof before);
-    T after = f(before, b[l], c[l]);
-    const bool same = same_bits(before, after);
+    const u32 place = u32(l) * in_register;
+    const u64 before = word_at(at, bytes);
+    const u64 after = change(before, word_at(by + place, bytes), word_at(swapped + place, bytes));
+    const bool same = before == after;
     if (old) {
       const bool locks = o.swapped >= 0 && i.order() & AWAITED && !same;
       locks ? signal.take_lock(a.at[l]) : signal.ask_and_change(a.at[l]);
       const u32 cell = 1u << (shared ? w.program->shared_shift : w.program->global_shift);
-      await(w, shared ? shared_place(*w.block, u32(a.at[l])) : a.at[l], sizeof(T), cell);
+      await(w, shared ? shared_place(*w.block, u32(a.at[l])) : a.at[l], bytes, cell);
     }
     if (!same) signal.raise(a.at[l]);
     if (r && o.swapped >= 0)
-      for (u32 k = 0; k < sizeof(T); k += 1u << w.program->global_shift)
+      for (u32 k = 0; k < bytes; k += 1u << w.program->global_shift)
         w.block->machine->compared.insert(a.at[l] + k);
-    if (r && sizeof(T) == 4 && a.at[l] == w.block->machine->counter()) {
-      const auto top = [](const T& value) { return reinterpret_cast<const u8*>(&value)[3] & 0x80; };
-      if (top(before) != top(after)) signal.open();
-    }
+    const bool counts = r && bytes == 4 && a.at[l] == w.block->machine->counter();
+    if (counts && (before ^ after) >> 31) signal.open();
     w.block->machine->changes += !same;
     bool bad;
     if (r) {
@@ -82,51 +93,67 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
         e.region_start = e.address = r->base;
         w.block->machine->report(e);
       }
-      global_write(w, l, *r, index, a.at[l], sizeof(T), false, true, true);
+      global_write(w, l, *r, index, a.at[l], bytes, false, true, true);
     } else {
       bad = is_undefined(*w.block, u32(a.at[l]) >> w.program->shared_shift);
-      shared_write(w, l, u32(a.at[l]), sizeof(T), false, true, bad ? w.pc : DEFINED);
+      shared_write(w, l, u32(a.at[l]), bytes, false, true, bad ? w.pc : DEFINED);
     }
     undefined |= u32(bad) << l;
-    std::memcpy(at, &after, sizeof after);
-    if (old) old[l] = to_cell<T>(before);
+    put_word(at, after, bytes);
+    if (old) put_word(old + place, before, in_register);
   }
   if (old && (undefined || w.tainted)) mark_undefined(w, o.old, undefined, origin);
 }
 
-template <class T, class F> Flow atomic(Warp& w, const Ins& i) {
-  in_spaces(w, i, [&](Access& a, u8 space) { atomic_on<T>(w, i, a, space, F{}); });
+Flow run_atomic(Warp& w, const Ins& i, Change change) {
+  in_spaces(w, i, [&](Access& a, u8 space) { atomic_on(w, i, a, space, change); });
   const i32 old = operands<AtomicOperands>(i).old;
   if (old < 0) return Flow::next;
-  return look_at(w, i, old, sizeof(typename Lane<T>::Cell));
+  return look_at(w, i, old, std::max<u32>(i.width, 4));
+}
+
+// The compiler takes seconds where each operation has a copy of more than this.
+template <class T> T from_word(u64 word) {
+  using Bits =
+      std::conditional_t<sizeof(T) == 8, u64, std::conditional_t<sizeof(T) == 4, u32, u16>>;
+  return std::bit_cast<T>(Bits(word));
+}
+template <class T, class F> u64 change(u64 before, u64 by, u64 swapped) {
+  const T after = F{}(from_word<T>(before), from_word<T>(by), from_word<T>(swapped));
+  if constexpr (std::is_floating_point_v<T>) return std::bit_cast<BitsOf<T>>(after);
+  else return std::make_unsigned_t<T>(after);
+}
+template <class T, class F> Flow atomic(Warp& w, const Ins& i) {
+  return run_atomic(w, i, change<T, F>);
 }
 
 struct Atomics {
   Table operations;
   std::vector<Reduction> reductions;
+
+  void add(std::string_view name, u32 bytes, Handler, Change);
 };
 
-template <class T, class F> void apply_to(u8* to, const u8* from) {
-  T before, by;
-  std::memcpy(&before, to, sizeof before);
-  std::memcpy(&by, from, sizeof by);
-  const T after = F{}(before, by, by);
-  std::memcpy(to, &after, sizeof after);
+template <u32 bytes> bool is_sound(const Program&, const Ins& i) {
+  return i.width == bytes && i.vec == 1 &&
+         (i.space == GLOBAL || i.space == SHARED || i.space == GENERIC);
+}
+
+void Atomics::add(std::string_view name, u32 bytes, Handler handler, Change change) {
+  const std::string_view reduces = name.substr(std::string_view("atom.").size());
+  const bool compares = reduces.starts_with("cas.");
+  if (!reduces.starts_with("exch") && !compares && !reduces.ends_with("x2"))
+    reductions.push_back({reduces, bytes, change});
+  const char type = bytes == 8 ? 'w' : 'n', old = bytes == 8 ? 'W' : 'N';
+  sim::add(operations, name, handler,
+           std::string{old, '>', type, compares ? type : '-', '-', 'a', 'i'},
+           bytes == 2   ? is_sound<2>
+           : bytes == 4 ? is_sound<4>
+                        : is_sound<8>);
 }
 
 template <class T, class F> void atom(Atomics& t, const char* name, F) {
-  const std::string_view reduces = std::string_view(name).substr(std::string_view("atom.").size());
-  if (!reduces.starts_with("exch") && !reduces.starts_with("cas") && !reduces.ends_with("x2"))
-    t.reductions.push_back({reduces, sizeof(T), apply_to<T, F>});
-  const char type = letter<T>, old = letter<T> == 'w' ? 'W' : 'N';
-  const bool compares = std::string_view(name).starts_with("atom.cas.");
-  t.operations.push_back({name,
-                          atomic<T, F>,
-                          {old, '>', type, compares ? type : '-', '-', 'a', 'i'},
-                          [](const Program&, const Ins& i) {
-                            return i.width == sizeof(T) && i.vec == 1 &&
-                                   (i.space == GLOBAL || i.space == SHARED || i.space == GENERIC);
-                          }});
+  t.add(name, sizeof(T), atomic<T, F>, change<T, F>);
 }
 
 template <class T> u16 half_add(u16 a, u16 b) {
@@ -192,6 +219,11 @@ const Atomics& atomics() {
 
 void add_atomics(Table& t) {
   t.insert(t.end(), atomics().operations.begin(), atomics().operations.end());
+}
+
+void Reduction::apply(u8* to, const u8* from) const {
+  const u64 by = word_at(from, bytes);
+  put_word(to, change(word_at(to, bytes), by, by), bytes);
 }
 
 const std::vector<Reduction>& reductions() { return atomics().reductions; }

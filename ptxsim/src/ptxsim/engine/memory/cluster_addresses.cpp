@@ -57,10 +57,10 @@ Block* block_of(Warp& w, int lane, u64 address) {
 }
 
 void add_cluster_addresses(Table& t) {
-  t.push_back({"mapa.u32", map_address<u32>, "n>nn"});
-  t.push_back({"mapa.u64", map_address<u64>, "w>wn"});
-  t.push_back({"getctarank.u32", rank_of_address<u32>, "n>n"});
-  t.push_back({"getctarank.u64", rank_of_address<u64>, "n>w"});
+  add(t, "mapa.u32", map_address<u32>, "n>nn");
+  add(t, "mapa.u64", map_address<u64>, "w>wn");
+  add(t, "getctarank.u32", rank_of_address<u32>, "n>n");
+  add(t, "getctarank.u64", rank_of_address<u64>, "n>w");
 }
 
 }  // namespace sim

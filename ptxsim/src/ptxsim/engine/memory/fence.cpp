@@ -24,8 +24,8 @@ template <bool wide> Flow fence(Warp& w, const Ins&) {
 }  // namespace
 
 void add_fences(Table& t) {
-  t.push_back({"fence", fence<true>, ">"});
-  t.push_back({"fence.cta", fence<false>, ">"});
+  add(t, "fence", fence<true>, ">");
+  add(t, "fence.cta", fence<false>, ">");
 }
 
 }  // namespace sim

@@ -197,6 +197,6 @@ Flow load(Warp& w, const Ins& i) {
 
 bool is_load(const Ins& i) { return i.run == load; }
 
-void add_loads(Table& t) { t.push_back({"ld", load, "VVVV>ai", is_access}); }
+void add_loads(Table& t) { add(t, "ld", load, "VVVV>ai", is_access); }
 
 }  // namespace sim

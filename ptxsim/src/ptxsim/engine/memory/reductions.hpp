@@ -9,10 +9,15 @@
 
 namespace sim {
 
+// What an atomic operation makes of a word; swapped: what cas writes.
+using Change = u64 (*)(u64 before, u64 by, u64 swapped);
+
 struct Reduction {
   std::string_view name;  // such as "add.u32"
   u32 bytes;
-  void (*apply)(u8* to, const u8* from);
+  Change change;
+
+  void apply(u8* to, const u8* from) const;
 };
 
 const std::vector<Reduction>& reductions();

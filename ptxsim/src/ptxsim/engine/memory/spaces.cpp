@@ -76,13 +76,13 @@ bool is_access(const Program&, const Ins& i) {
 }
 
 void add_addresses(Table& t) {
-  t.push_back({"cvta.shared", to_generic<SHARED_WINDOW>, "w>w"});
-  t.push_back({"cvta.local", to_generic<LOCAL_WINDOW>, "w>w"});
-  t.push_back({"cvta.param", to_generic<PARAM_WINDOW>, "w>w"});
-  t.push_back({"cvta.to", from_generic, "w>w"});
-  t.push_back({"isspacep.shared", is_space<SHARED_WINDOW>, "p>w"});
-  t.push_back({"isspacep.local", is_space<LOCAL_WINDOW>, "p>w"});
-  t.push_back({"isspacep.global", is_space<0>, "p>w"});
+  add(t, "cvta.shared", to_generic<SHARED_WINDOW>, "w>w");
+  add(t, "cvta.local", to_generic<LOCAL_WINDOW>, "w>w");
+  add(t, "cvta.param", to_generic<PARAM_WINDOW>, "w>w");
+  add(t, "cvta.to", from_generic, "w>w");
+  add(t, "isspacep.shared", is_space<SHARED_WINDOW>, "p>w");
+  add(t, "isspacep.local", is_space<LOCAL_WINDOW>, "p>w");
+  add(t, "isspacep.global", is_space<0>, "p>w");
 }
 
 }  // namespace sim

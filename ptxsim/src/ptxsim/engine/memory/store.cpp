@@ -91,10 +91,10 @@ Flow store(Warp& w, const Ins& i) {
 }  // namespace
 
 void add_stores(Table& t) {
-  t.push_back({"st", store, ">vVVVai", [](const Program& p, const Ins& i) {
-                 return is_access(p, i) && i.space != CONST &&
-                        std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
-               }});
+  add(t, "st", store, ">vVVVai", [](const Program& p, const Ins& i) {
+    return is_access(p, i) && i.space != CONST &&
+           std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
+  });
 }
 
 }  // namespace sim

@@ -157,10 +157,10 @@ bool is_texture(const Program&, const Ins& i) {
 }  // namespace
 
 void add_textures(Table& t) {
-  t.push_back({"tex.f32.f32", texture<true, false>, "NNNN>wnN", is_texture});
-  t.push_back({"tex.f32.s32", texture<true, true>, "NNNN>wnN", is_texture});
-  t.push_back({"tex.u32.f32", texture<false, false>, "NNNN>wnN", is_texture});
-  t.push_back({"tex.u32.s32", texture<false, true>, "NNNN>wnN", is_texture});
+  add(t, "tex.f32.f32", texture<true, false>, "NNNN>wnN", is_texture);
+  add(t, "tex.f32.s32", texture<true, true>, "NNNN>wnN", is_texture);
+  add(t, "tex.u32.f32", texture<false, false>, "NNNN>wnN", is_texture);
+  add(t, "tex.u32.s32", texture<false, true>, "NNNN>wnN", is_texture);
 }
 
 }  // namespace sim

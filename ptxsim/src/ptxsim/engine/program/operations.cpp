@@ -2,8 +2,8 @@
 
 namespace sim {
 
-void add(Table& t, const char* name, Handler handler, const char* shape) {
-  t.push_back({name, handler, shape});
+void add(Table& t, std::string_view name, Handler handler, std::string_view shape, Sound sound) {
+  t.push_back({std::string(name), handler, std::string(shape), sound});
 }
 
 const Table& operations() {

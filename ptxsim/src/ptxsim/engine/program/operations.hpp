@@ -44,7 +44,8 @@ struct Named {
 BitRule bit_rule(std::string_view name);
 using Table = std::vector<Named>;
 // Not inlined, since there are thousands of calls.
-[[gnu::noinline]] void add(Table&, const char* name, Handler, const char* shape);
+[[gnu::noinline]] void add(Table&, std::string_view name, Handler, std::string_view shape,
+                           Sound = nullptr);
 void add_floats(Table&);
 void add_directed(Table&);
 void add_halves(Table&);

@@ -150,10 +150,10 @@ bool come_together(Warp& w, Flow& flow) {
 }
 
 void add_block_heads(Table& t) {
-  t.push_back({"block", block_head, ">ii", [](const Program& p, const Ins& i) {
-                 const auto o = operands<BlockOperands>(i);
-                 return o.fuel > 0 && o.stack >= 0 && u64(i.rank()) < p.ranks;
-               }});
+  add(t, "block", block_head, ">ii", [](const Program& p, const Ins& i) {
+    const auto o = operands<BlockOperands>(i);
+    return o.fuel > 0 && o.stack >= 0 && u64(i.rank()) < p.ranks;
+  });
 }
 
 }  // namespace sim

@@ -123,9 +123,9 @@ Flow begin_tile(Warp& w, const Ins& i) {
 bool is_load_matrix(const Ins& i) { return i.run == ldmatrix; }
 
 void add_matrix_accesses(Table& t) {
-  t.push_back({"ldmatrix", ldmatrix, "NNNN>a", is_matrix_access});
-  t.push_back({"stmatrix", stmatrix, ">NNNNa", is_matrix_access});
-  t.push_back({"wmma.tile", begin_tile, ">n---a"});
+  add(t, "ldmatrix", ldmatrix, "NNNN>a", is_matrix_access);
+  add(t, "stmatrix", stmatrix, ">NNNNa", is_matrix_access);
+  add(t, "wmma.tile", begin_tile, ">n---a");
 }
 
 }  // namespace sim

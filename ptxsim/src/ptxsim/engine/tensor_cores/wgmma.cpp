@@ -43,7 +43,7 @@ enum Form : i32 { TRANSPOSE_A = 1, TRANSPOSE_B = 2, NEGATE_A = 4, NEGATE_B = 8 }
 void report(Warp& w, EventKind kind) { w.block->machine->report(event_at(w, kind, 0)); }
 
 // x: d…, d…, then A's descriptor or its four registers, B's descriptor, scale-d, Form. vec: N / 8
-template <class T, bool halves, bool from_registers> Flow multiply(Warp& w, const Ins& i) {
+template <class T, bool halves> Flow multiply(Warp& w, const Ins& i, bool from_registers) {
   Flow flow = Flow::next;
   if (!come_together(w, flow)) return flow;
   if (w.block->machine->sampling) return Flow::next;  // no address depends on the product
@@ -64,7 +64,7 @@ template <class T, bool halves, bool from_registers> Flow multiply(Warp& w, cons
   std::vector<Vector<T, K>> a(ROWS), b(n);
   std::vector<bool> bad_a(ROWS), bad_b(n);
   u32 origin = w.pc - 1;
-  if constexpr (from_registers) {
+  if (from_registers) {
     constexpr u32 P = T::per_register;
     for (int l = 0; l < LANES; ++l)
       for (u32 r = 0; r < 4; ++r)
@@ -119,6 +119,13 @@ template <class T, bool halves, bool from_registers> Flow multiply(Warp& w, cons
   }
   w.wgmmas.push_back({w.pc, w.wgmma_group});
   return Flow::next;
+}
+
+template <class T, bool halves> Flow of_registers(Warp& w, const Ins& i) {
+  return multiply<T, halves>(w, i, true);
+}
+template <class T, bool halves> Flow of_memory(Warp& w, const Ins& i) {
+  return multiply<T, halves>(w, i, false);
 }
 
 Flow commit_products(Warp& w, const Ins&) {
@@ -185,36 +192,26 @@ Flow wait_products(Warp& w, const Ins& i) {
 // What of shared memory is undefined is told of this instruction, just ahead of a wgmma.
 Flow operands_ahead(Warp&, const Ins&) { return Flow::next; }
 
-template <int N8> bool is_multiply(const Program& p, const Ins& i) {
-  return i.vec == N8 && &i != p.code.data() && (&i)[-1].run == operands_ahead;
+std::string name_of(int n8) { return "wgmma.n" + std::to_string(n8 * 8) + "."; }
+
+bool is_multiply(const Program& p, const Ins& i) {
+  const size_t pc = size_t(&i - p.code.data());
+  return p.named[pc]->name.starts_with(name_of(i.vec)) && pc &&
+         p.code[pc - 1].run == operands_ahead;
 }
 
-// The names live as long as the table.
-const char* kept(std::string name) {
-  static std::vector<std::unique_ptr<std::string>> names;
-  names.push_back(std::make_unique<std::string>(std::move(name)));
-  return names.back()->c_str();
-}
-
-template <class T, bool halves, bool from_registers, int... N>
-void add_shapes(Table& t, const std::string& types, std::integer_sequence<int, N...>) {
-  const auto add = [&](int n8, Sound sound) {
-    const std::string sums(size_t(n8 * 8 / (halves ? 4 : 2)), 'n');
-    t.push_back(
-        {kept("wgmma.n" + std::to_string(n8 * 8) + types + (from_registers ? ".rs" : ".ss")),
-         multiply<T, halves, from_registers>,
-         "*" + sums + ">" + sums + (from_registers ? "nnnn" : "w") + "wpi", sound});
-  };
-  (add(N + 1, is_multiply<N + 1>), ...);
-}
-
+// types: of the sums and of the elements
 template <class T, bool halves> void add_forms(Table& t, const std::string& types) {
-  add_shapes<T, halves, false>(t, types, std::make_integer_sequence<int, 32>());
-  add_shapes<T, halves, true>(t, types, std::make_integer_sequence<int, 32>());
+  for (int n8 = 1; n8 <= 32; ++n8) {
+    const std::string sums(size_t(n8 * 8 / (halves ? 4 : 2)), 'n'), name = name_of(n8) + types;
+    const std::string shape = "*" + sums + ">" + sums;
+    add(t, name + ".ss", of_memory<T, halves>, shape + "wwpi", is_multiply);
+    add(t, name + ".rs", of_registers<T, halves>, shape + "nnnnwpi", is_multiply);
+  }
 }
 
 template <class T, bool halves> bool runs(const Ins& i) {
-  return i.run == multiply<T, halves, false> || i.run == multiply<T, halves, true>;
+  return i.run == of_memory<T, halves> || i.run == of_registers<T, halves>;
 }
 
 }  // namespace
@@ -224,15 +221,15 @@ bool is_wgmma(const Ins& i) {
 }
 
 void add_wgmma(Table& t) {
-  t.push_back({"wgmma.fence", fence, ">"});
-  t.push_back({"wgmma.operands", operands_ahead, ">"});
-  t.push_back({"wgmma.commit_group", commit_products, ">"});
-  t.push_back({"wgmma.wait_group", wait_products, ">",
-               [](const Program&, const Ins& i) { return i.groups() >= 0 && i.groups() <= ALL; }});
-  add_forms<F16, false>(t, ".f32.f16");
-  add_forms<F16, true>(t, ".f16.f16");
-  add_forms<Bf16, false>(t, ".f32.bf16");
-  add_forms<Tf32, false>(t, ".f32.tf32");
+  add(t, "wgmma.fence", fence, ">");
+  add(t, "wgmma.operands", operands_ahead, ">");
+  add(t, "wgmma.commit_group", commit_products, ">");
+  add(t, "wgmma.wait_group", wait_products, ">",
+      [](const Program&, const Ins& i) { return i.groups() >= 0 && i.groups() <= ALL; });
+  add_forms<F16, false>(t, "f32.f16");
+  add_forms<F16, true>(t, "f16.f16");
+  add_forms<Bf16, false>(t, "f32.bf16");
+  add_forms<Tf32, false>(t, "f32.tf32");
 }
 
 }  // namespace sim
