@@ -203,8 +203,10 @@ bool is_multiply(const Program& p, const Ins& i) {
 // types: of the sums and of the elements
 template <class T, bool halves> void add_forms(Table& t, const std::string& types) {
   for (int n8 = 1; n8 <= 32; ++n8) {
-    const std::string sums(size_t(n8 * 8 / (halves ? 4 : 2)), 'n'), name = name_of(n8) + types;
-    const std::string shape = "*" + sums + ">" + sums;
+    const std::string sums(size_t(n8 * 8 / (halves ? 4 : 2)), 'n');
+    std::string name = name_of(n8), shape = "*" + sums;
+    name.append(types);
+    shape.append(">").append(sums);
     add(t, name + ".ss", of_memory<T, halves>, shape + "wwpi", is_multiply);
     add(t, name + ".rs", of_registers<T, halves>, shape + "nnnnwpi", is_multiply);
   }
