@@ -22,7 +22,7 @@
 //           bytes. To copy both matrices takes their size twice in traffic, a fifth of the
 //           product's time at 4097, and wgmma does the rest.
 // Tuning:   -DHGEMM_VARIANT=N takes one shape of the table in variants.cuh for all, -DHGEMM_BAND=N
-//           sets the lines of a band, -DHGEMM_BF16 the type. benchmarks/beside_cublas.py times them.
+//           sets the lines of a band, -DHGEMM_BF16 the type. benchmarks.beside_cublas times them.
 // Tile:     192 x 256, 3 stages; 256 x 128, 3 stages, and 192 x 128, 4 stages; 128 x 128, 6 stages,
 //           no cluster; 128 x 64, one consumer, 8 stages; 192 x 128 in turns, 5 stages; clusters
 //           of 2 or none; BK = 64.
