@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ladder.shapes import drawn
 from grader.build.entry import INCLUDE, entry_source
 from grader.build.toolchain import find_toolchain
 from grader.labs.lab import find_lab, load_lab
@@ -68,7 +69,6 @@ _SPIN = """extern "C" __global__ void spin(unsigned long long nanoseconds) {
   while (now - start < nanoseconds);
 }"""
 _LIMIT = {"f32": 2.0**-15, "f16": 2.0**-9, "bf16": 2.0**-6}  # of the largest element's size
-_LEAST, _MOST, _PRODUCT = 16, 12288, 2**24  # of shapes drawn: extents, and their product
 
 
 @dataclass(frozen=True)
@@ -278,21 +278,6 @@ def measure(
         if time.monotonic() - began > budget_s:
             print("out of time: the sizes that follow were not measured")
             return
-
-
-def drawn(count: int, seed: int, step: int) -> list[tuple[int, int, int]]:
-    """Return so many shapes, whose extents are multiples of ``step``."""
-    draw = random.Random(seed)
-    found: list[tuple[int, int, int]] = []
-    while len(found) < count:
-        extents = [
-            math.exp(draw.uniform(math.log(_LEAST), math.log(_MOST))) // step * step
-            for _ in range(3)
-        ]
-        if math.prod(extents) >= _PRODUCT:
-            m, n, k = map(int, extents)
-            found.append((m, n, k))
-    return found
 
 
 def errors(chosen: Sequence[Program], sizes: Sequence[tuple[int, int, int]]) -> None:

@@ -1,6 +1,6 @@
 """Rung 32's kernels, each in every division that its estimate offers, on the GPU at hand.
 
-    python -m benchmarks.ladder.candidates [--only 768x768x768,…]
+    python -m benchmarks.ladder.candidates [--only 768x768x768,… | --draw 100 --seed 35]
 
 Timed as by benchmarks.ladder.shapes, by turns with cuBLAS; those that the estimate gives more than
 twice the time of its choice are left out. Each line: kernel, slices of K, tiles that a block has
@@ -18,7 +18,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.ladder.shapes import ROOT, build, library, parse, repetitions, shapes
+from benchmarks.ladder.shapes import (
+    ROOT,
+    add_options,
+    build,
+    library,
+    parse,
+    repetitions,
+    shapes,
+    sizes_asked_for,
+)
 from grader.run.probe import first_gpu_arch
 
 RUNG = ROOT / "reference/sgemm/32_dispatch"
@@ -41,10 +50,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ladder.candidates", description=__doc__
     )
-    parser.add_argument("--only", help="shapes, separated by commas: 768x768x768,256x256x16384")
-    only = parser.parse_args().only
-    sizes = shapes(only)
-    if only is None:
+    add_options(parser)
+    options = parser.parse_args()
+    sizes = sizes_asked_for(options)
+    if options.only is None and not options.draw:
         sizes = [each for each in sizes if each.m * each.n * each.k <= 8192**3] + shapes(MORE)
     arch = first_gpu_arch()
     if arch is None:

@@ -1,17 +1,21 @@
 """A rung beside the best of cublasSgemm and cublasLt, over many shapes, on the GPU at hand.
 
     python -m benchmarks.ladder.shapes [--rung reference/sgemm/32_dispatch] [--only 768x768x768,…]
+    python -m benchmarks.ladder.shapes --draw 100 --seed 35
 
 A native program (program.cu) calls run_custom and all candidates of cuBLAS by turns: L2 cold, both
-launched plainly, medians. Shapes below 1.00 come with what bounds them, and the geometric mean over
-the squares from 512 to 8192 stands at the end. Ends with 1 if a product is wrong.
+launched plainly, medians. Shapes below 1.00 come with what bounds them, and the geometric means of
+all shapes and of the squares from 512 to 8192 stand at the end. Ends with 1 if a product is wrong.
+Shapes are drawn log-uniformly, each extent from 16 to 12288, with a product of at least 2^24.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -39,6 +43,7 @@ RECTANGLES = """
 """
 FP32_TFLOPS, DRAM_TBPS = 63.8, 4.3  # an H200, by a loop of FFMA and by a copy; both measured
 _OPTIONS = ("--expt-relaxed-constexpr", "--extended-lambda")  # as the judge compiles
+_LEAST, _MOST, _PRODUCT = 16, 12288, 2**24  # of shapes drawn: extents, and their product
 _EXTENT = re.compile(r"(\d+)x(\d+)x(\d+)")
 
 
@@ -92,6 +97,35 @@ def shapes(text: str | None) -> list[Shape]:
         squares = [Shape(m=n, n=n, k=n) for n in SQUARES]
         return squares + [_shape(each) for each in RECTANGLES.split()]
     return [_shape(each) for each in text.split(",")]
+
+
+def drawn(count: int, seed: int, step: int = 1) -> list[tuple[int, int, int]]:
+    """Return so many shapes, whose extents are multiples of ``step``."""
+    draw = random.Random(seed)
+    found: list[tuple[int, int, int]] = []
+    while len(found) < count:
+        extents = [
+            math.exp(draw.uniform(math.log(_LEAST), math.log(_MOST))) // step * step
+            for _ in range(3)
+        ]
+        if math.prod(extents) >= _PRODUCT:
+            m, n, k = map(int, extents)
+            found.append((m, n, k))
+    return found
+
+
+def sizes_asked_for(options: argparse.Namespace) -> list[Shape]:
+    """Return the shapes of ``--draw`` or ``--only``, or all."""
+    if options.draw:
+        return [Shape(m=m, n=n, k=k) for m, n, k in drawn(options.draw, options.seed)]
+    return shapes(options.only)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that ``sizes_asked_for`` reads."""
+    parser.add_argument("--only", help="shapes, separated by commas: 768x768x768,256x256x16384")
+    parser.add_argument("--draw", type=int, default=0, metavar="N", help="N shapes at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the shapes drawn")
 
 
 def _shape(text: str) -> Shape:
@@ -157,20 +191,20 @@ def summary(rows: list[Row]) -> str:
         for row in rows
         if row.size.m == row.size.n == row.size.k and 512 <= row.size.m <= 8192
     ]
-    below = sum(row.ratio < 1 for row in rows)
-    text = f"{len(rows)} shapes, {below} below 1.00"
+    ratios = [row.ratio for row in rows]
+    text = f"{len(rows)} shapes, {sum(each < 1 for each in ratios)} below 1.00, the lowest "
+    text += f"{min(ratios):.3f}; geometric mean {statistics.geometric_mean(ratios):.3f}"
     if squares:
-        mean = math.exp(sum(map(math.log, squares)) / len(squares))
-        text += f"; geometric mean over the squares of 512 to 8192: {mean:.3f}"
+        text += f", over the squares of 512 to 8192 {statistics.geometric_mean(squares):.3f}"
     return text
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ladder.shapes", description=__doc__)
     parser.add_argument("--rung", type=Path, default=ROOT / "reference/sgemm/32_dispatch")
-    parser.add_argument("--only", help="shapes, separated by commas: 768x768x768,256x256x16384")
+    add_options(parser)
     options = parser.parse_args()
-    sizes = shapes(options.only)
+    sizes = sizes_asked_for(options)
     if not (options.rung / "sgemm.cu").is_file():
         raise SystemExit(f"{options.rung}: no sgemm.cu there")
     arch = first_gpu_arch()
