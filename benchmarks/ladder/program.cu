@@ -136,9 +136,7 @@ void answer(Cublas& cublas, int m, int n, int k, int repetitions, void* flush, s
                    run_custom<float>(va, vb, vc, m, n, k);
                  }, {}});
 #ifdef DIVISIONS
-  const Device device = {attribute(cudaDevAttrMultiProcessorCount),
-                         attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-                         attribute(cudaDevAttrComputeCapabilityMajor) >= 9};
+  const Device& device = this_device();
   const Estimate estimate = {m, n, k, device};
   const double limit = 2 * estimate.best().clocks;
   estimate.each([&](const Choice& choice) {
@@ -146,7 +144,7 @@ void answer(Cublas& cublas, int m, int n, int k, int repetitions, void* flush, s
     std::string name = std::to_string(choice.kernel);
     for (int each : {choice.slices, choice.whole, choice.sharers})
       name += "/" + std::to_string(each);
-    all.push_back({name, [=] { launch(choice, a, b, c, m, n, k, device); }, {}});
+    all.push_back({name, [=] { launch(choice, a, b, c, m, n, k, this_device()); }, {}});
   });
 #endif
   const size_t ours = all.size();

@@ -4,16 +4,19 @@
 
 #include <algorithm>
 
-// Clocks of an H200 at 1.9 GHz. Fitted to the times of every kernel at 76 shapes
-// (docs/measurements/2026-11-22-h200-candidates.txt).
-constexpr double LAUNCH = 8370;           // until the first block runs, and back
-constexpr double BYTES_PER_CLOCK = 1973;  // of operands and product, from and to DRAM
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 174 shapes
+// (docs/measurements/2026-11-26-h100-candidates.txt), more to the choices than to the times.
+constexpr double LAUNCH = 4246;   // until the first block runs, and back
+constexpr double BLOCK = 0.5;     // to start a block of the family SMALL
+constexpr double DRAM = 0.8064;   // of what the data sheet says: operands and product
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 3890, ADD_SLICE = 53.0, ADD_BYTES = 1324;
-constexpr double PACK_KERNEL = 10028, PACK_BYTES = 2168;  // to pack; bytes per clock
-constexpr double SHARED_TAIL = 14283;  // to sum the parts of rung 30's shared tiles
-constexpr double TURN = 0.714;         // of one sum in C (rung 31), per element of a tile
-constexpr double UNALIGNED = 1.239, DIRECT_UNALIGNED = 1.115;  // where k % 4 is not 0
+constexpr double ADD_KERNEL = 4130, ADD_SLICE = 72.01, ADD_BYTES = 1329;
+constexpr double PACK_KERNEL = 5745, PACK_BYTES = 919.7;  // to pack; bytes per clock
+constexpr double SHARED_TAIL = 16160;  // to sum the parts of rung 30's shared tiles
+constexpr double TURN = 1.136;         // of one sum in C (rung 31), per element of a tile
+constexpr double UNALIGNED = 1.209;    // where k % 4 is not 0: of the family DIRECT
+// Where m % 4 is not 0, DIRECT and PACKED store single values: bytes of C in a clock.
+constexpr double SCALAR_STORES = 500;
 
 enum Family { SMALL, DIRECT, PACKED, THIN };
 
@@ -27,38 +30,62 @@ struct Kernel {
 };
 
 enum Name {
-  SMALL_32x32, SMALL_48x48, SMALL_64x32, SMALL_64x48, SMALL_64x64, SMALL_96x64, SMALL_96x80,
-  SMALL_128x128, SMALL_64x32_SHALLOW, SMALL_56x56, SMALL_64x64_TWICE, DIRECT_128x256,
-  DIRECT_128x64, DIRECT_64x128, DIRECT_128x128, PACKED_128x64, PACKED_128x128, THIN_1, THIN_4, THIN_16,
+  SMALL_32x32, SMALL_48x48, SMALL_56x56, SMALL_64x24, SMALL_24x64, SMALL_64x32, SMALL_32x64,
+  SMALL_64x32_DEEP, SMALL_32x64_DEEP, SMALL_64x48, SMALL_48x64, SMALL_80x80, SMALL_96x32,
+  SMALL_32x96, SMALL_96x48, SMALL_48x96, SMALL_96x64, SMALL_64x96, SMALL_96x80, SMALL_80x96,
+  SMALL_96x96, SMALL_104x80, SMALL_80x104, SMALL_128x128, SHORT_64x32, SHORT_32x64, SHORT_64x64,
+  SHORT_128x64, SHORT_64x128, MID_128x64, MID_64x128, DIRECT_128x256, DIRECT_128x64,
+  DIRECT_64x128, DIRECT_128x128, PACKED_128x64, PACKED_128x128, THIN_1, THIN_4, THIN_16,
   KERNELS
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 18.57, 17.53, 499},
-    {SMALL, 48, 48, 64, 2, 104448, 28.5, 28.5, 3779},
-    {SMALL, 64, 32, 64, 2, 104448, 21.4, 29.52, 2096},
-    {SMALL, 64, 48, 64, 1, 121856, 42.6, 22, 2874},
-    {SMALL, 64, 64, 64, 1, 139264, 56.2, 30.2, 2532},
-    {SMALL, 96, 64, 64, 1, 174080, 73.44, 31.4, 6491},
-    {SMALL, 96, 80, 64, 1, 143616, 90.74, 63.9, 8691},
-    {SMALL, 128, 128, 32, 1, 147456, 182.2, 95.7, 3581},
-    {SMALL, 64, 32, 64, 2, 52224, 22.5, 28.88, 2833},
-    {SMALL, 56, 56, 64, 2, 91392, 53.15, 39.63, 1659},
-    {SMALL, 64, 64, 64, 2, 104448, 81.75, 53.65, 3442},
-    {DIRECT, 128, 256, 16, 1, 125520, 290, 254, 15900},
-    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 85.5, 13211},
-    {DIRECT, 64, 128, 32, 1, 102464, 83.89, 82.3, 13168},
-    {DIRECT, 128, 128, 16, 2, 50736, 185.4, 154.8, 13271},
-    {PACKED, 128, 64, 64, 1, 196672, 70.55, 70.55, 5125},
-    {PACKED, 128, 128, 24, 2, 98368, 156.2, 138.7, 7150},
+    {SMALL, 32, 32, 64, 2, 69632, 12.98, 20.66, 1626},
+    {SMALL, 48, 48, 64, 2, 104448, 34.27, 45.46, 2463},
+    {SMALL, 56, 56, 64, 2, 91392, 54.42, 44.35, 3971},
+    {SMALL, 64, 24, 64, 2, 73728, 26, 26.66, 4099},
+    {SMALL, 24, 64, 64, 2, 73728, 26, 26.66, 4099},
+    {SMALL, 64, 32, 64, 2, 104448, 24.17, 34.56, 3313},
+    {SMALL, 32, 64, 64, 2, 104448, 24.17, 34.56, 3313},
+    {SMALL, 64, 32, 64, 2, 78336, 36.38, 31.02, 5464},
+    {SMALL, 32, 64, 64, 2, 78336, 36.38, 31.02, 5464},
+    {SMALL, 64, 48, 64, 1, 139264, 45.96, 28.8, 7354},
+    {SMALL, 48, 64, 64, 1, 139264, 45.96, 28.8, 7354},
+    {SMALL, 80, 80, 64, 1, 174080, 91.19, 73.68, 5498},
+    {SMALL, 96, 32, 64, 1, 139264, 45.42, 33.34, 6772},
+    {SMALL, 32, 96, 64, 1, 139264, 45.42, 33.34, 6772},
+    {SMALL, 96, 48, 64, 1, 156672, 61.49, 61.69, 11240},
+    {SMALL, 48, 96, 64, 1, 156672, 61.49, 61.69, 11240},
+    {SMALL, 96, 64, 64, 1, 174080, 86.54, 57.6, 3744},
+    {SMALL, 64, 96, 64, 1, 174080, 86.54, 57.6, 3744},
+    {SMALL, 96, 80, 64, 1, 153600, 80.61, 93.37, 5755},
+    {SMALL, 80, 96, 64, 1, 153600, 80.61, 93.37, 5755},
+    {SMALL, 96, 96, 64, 1, 208896, 99.81, 87, 28730},
+    {SMALL, 104, 80, 64, 1, 166400, 107.7, 78, 6508},
+    {SMALL, 80, 104, 64, 1, 166400, 107.7, 78, 6508},
+    {SMALL, 128, 128, 64, 1, 208896, 178.5, 207.6, 3182},
+    {SMALL, 64, 32, 16, 8, 15360, 75.09, 37.57, 4000},
+    {SMALL, 32, 64, 16, 8, 15360, 75.09, 37.57, 4000},
+    {SMALL, 64, 64, 16, 8, 20480, 230.3, 60.77, 3745},
+    {SMALL, 128, 64, 16, 4, 34816, 136.3, 98.69, 8739},
+    {SMALL, 64, 128, 16, 4, 34816, 136.3, 98.69, 8739},
+    {SMALL, 128, 64, 32, 4, 55296, 168.1, 106.8, 4218},
+    {SMALL, 64, 128, 32, 4, 55296, 168.1, 106.8, 4218},
+    {DIRECT, 128, 256, 16, 1, 125520, 265.2, 233.7, 37190},
+    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 86.54, 21830},
+    {DIRECT, 64, 128, 32, 1, 102464, 79.03, 70.06, 26770},
+    {DIRECT, 128, 128, 16, 2, 50736, 177.6, 155, 16370},
+    {PACKED, 128, 64, 64, 1, 196672, 63.96, 62.3, 7272},
+    {PACKED, 128, 128, 24, 2, 98368, 100.6, 120.3, 17360},
     {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 0},
-    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 1696},
-    {THIN, 16, 32, 256, 8, 16384, 11.41, 11.41, 8155},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 4267},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 12.09, 8457},
 };
 
 struct Device {
   int sms, shared;  // bytes, of a block
   bool bulk;        // copies of packed operands: sm_90
+  double dram;      // bytes in a clock, as the data sheet has it
 };
 
 struct Choice {
@@ -77,8 +104,10 @@ struct Estimate {
   int tiles(const Kernel& x) const { return ceil_div(m, x.bm) * ceil_div(n, x.bn); }
   int padded(const Kernel& x, int depth) const { return ceil_div(depth, x.bk) * x.bk; }
   double traffic() const {
-    return 4.0 * (double(m) * k + double(n) * k + double(m) * n) / BYTES_PER_CLOCK;
+    return 4.0 * (double(m) * k + double(n) * k + double(m) * n) / (DRAM * device.dram);
   }
+
+  double stores() const { return m % 4 == 0 ? 0 : 4.0 * m * n / SCALAR_STORES; }
 
   // Of a value of k, where the busiest multiprocessor has `count` blocks.
   static double per_k(const Kernel& x, int count) {
@@ -89,36 +118,35 @@ struct Estimate {
 
   double small(const Kernel& x, int slices) const {
     const int count = ceil_div(tiles(x) * slices, device.sms);
-    const double slow = k % 4 == 0 ? 1 : UNALIGNED;
     const double product = ceil_div(count, x.blocks) * x.tile +
-                           padded(x, ceil_div(k, slices)) * per_k(x, count) * slow;
+                           padded(x, ceil_div(k, slices)) * per_k(x, count);
     const double sum =
         slices > 1 ? ADD_KERNEL + slices * ADD_SLICE + 4.0 * m * n * (slices + 1) / ADD_BYTES : 0;
-    return LAUNCH + std::max(product, traffic()) + sum;
+    return LAUNCH + BLOCK * tiles(x) * slices + std::max(product, traffic()) + sum;
   }
 
   double direct(const Kernel& x, int whole, int sharers) const {
-    const double slow = k % 4 == 0 ? 1 : DIRECT_UNALIGNED;
+    const double slow = k % 4 == 0 ? 1 : UNALIGNED;
     const int depth = padded(x, k), left = tiles(x) - whole;
     if (left == 0) {
       const int count = ceil_div(whole, device.sms);
       const double product =
           ceil_div(count, x.blocks) * x.tile + depth * per_k(x, count) * slow;
-      return LAUNCH + std::max(product, traffic());
+      return LAUNCH + std::max(product, traffic()) + stores();
     }
     const double waves = whole / (device.sms * x.blocks), run = double(left) * depth / sharers;
     const int turns = sharers > left ? ceil_div(sharers, left) : 1;
     const double product = waves * (x.tile + depth * per_k(x, x.blocks) * slow) +
                            run * per_k(x, ceil_div(sharers, device.sms)) * slow +
                            ceil_div(left, sharers) * x.tile + turns * TURN * x.bm * x.bn;
-    return LAUNCH + std::max(product, traffic());
+    return LAUNCH + std::max(product, traffic()) + stores();
   }
 
   double packed(const Kernel& x) const {
     const int slots = device.sms * x.blocks, all = tiles(x), left = all % slots;
     const int depth = padded(x, k), count = ceil_div(all, device.sms);
     const double lines = double(ceil_div(m, x.bm)) * x.bm + double(ceil_div(n, x.bn)) * x.bn;
-    const double before = LAUNCH + PACK_KERNEL + 8.0 * k * lines / PACK_BYTES;
+    const double before = LAUNCH + stores() + PACK_KERNEL + 8.0 * k * lines / PACK_BYTES;
     if (x.blocks > 1 && left > 0 && (long long)(slots - left) * k > 256LL * slots)
       return before + all / slots * (x.tile + depth * per_k(x, x.blocks)) +
              double(left) * depth / slots * per_k(x, x.blocks) + x.tile + SHARED_TAIL +
@@ -128,12 +156,11 @@ struct Estimate {
 
   double thin(const Kernel& x) const {
     const int rounds = ceil_div(ceil_div(std::max(m, n), x.bn), device.sms);
-    const double slow = k % 4 == 0 ? 1 : UNALIGNED;
-    return LAUNCH + x.tile + std::max(traffic(), rounds * k * x.issue * slow);
+    return LAUNCH + x.tile + std::max(traffic(), rounds * k * x.issue);
   }
 
   Choice best() const {
-    Choice found = {SMALL_64x32_SHALLOW, 1, 0, 0, 1e300};
+    Choice found = {SHORT_64x32, 1, 0, 0, 1e300};
     each([&](const Choice& choice) {
       if (choice.clocks < found.clocks) found = choice;
     });

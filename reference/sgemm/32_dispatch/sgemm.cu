@@ -1,17 +1,18 @@
-// Rung 32: of twenty kernels the one that should take the fewest clocks.
+// Rung 32: of forty kernels the one that should take the fewest clocks.
 //
 // Changed:  every kernel has an estimate of its time, from a few measured constants: clocks of a
 //           value of k for a tile, alone on its multiprocessor and beside others, of a tile
 //           besides, of launch, packing and sums (estimate.cuh). The host takes the least. The
-//           kernels: small tiles of nine shapes, which read operands as they lie (cp.async 16
-//           bytes, LDS.128 along K) and may be sliced along K; rung 31's, four tiles; rung
-//           30's, two tiles; for up to 16 lines of A or B one warp for two or four lines of the
-//           other. Rungs 30 and 31 keep their workspace and their turns. A kernel that uses what
-//           the one before it has written begins while that one ends (overlap.cuh).
+//           kernels: small tiles, which read operands as they lie (cp.async, LDS.128 along K) and
+//           may be sliced along K, oblong ones either way round; the same with a K block of 16 or
+//           32, for little or unaligned K; rung 31's, four tiles; rung 30's, two tiles; for up to
+//           16 lines of A or B one warp for two or four lines of the other. Rungs 30 and 31 keep
+//           their workspace and their turns. A kernel that uses what the one before it has written
+//           begins while that one ends (overlap.cuh).
 // Why:      packing pays where it is a small part: from about 1000 on, for squares. 256 x 256 x
-//           16384 is four tiles of 128 x 128; 33 slices of K fill 132 multiprocessors. 768 x 768 is
-//           256 tiles of 48 x 48, two for each of 128.
-// Tile:     from 32 x 32 to 128 x 256.
+//           16384 is four tiles of 128 x 128; 32 slices of K fill 128 multiprocessors. 24 x 8000
+//           is 125 tiles of 24 x 64, of which a tile of 128 lines would waste four fifths.
+// Tile:     from 24 x 64 to 128 x 256.
 // Bound:    latency of launch and first tile for small products, the memory for thin ones, else
 //           instruction issue.
 // Command:  grade reference/sgemm/32_dispatch
@@ -37,18 +38,50 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
   switch (c.kernel) {
     case SMALL_32x32: return launch_small<32, 32, 64, 4, 4, 4, 4, 2>(A, B, C, m, n, k, c.slices);
     case SMALL_48x48: return launch_small<48, 48, 64, 6, 6, 4, 4, 2>(A, B, C, m, n, k, c.slices);
-    case SMALL_64x32: return launch_small<64, 32, 64, 8, 4, 4, 4, 1>(A, B, C, m, n, k, c.slices);
-    case SMALL_64x48: return launch_small<64, 48, 64, 8, 6, 4, 4, 1>(A, B, C, m, n, k, c.slices);
-    case SMALL_64x64: return launch_small<64, 64, 64, 8, 8, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_56x56: return launch_small<56, 56, 64, 7, 7, 4, 3, 2>(A, B, C, m, n, k, c.slices);
+    case SMALL_64x24: return launch_small<64, 24, 64, 8, 6, 8, 3, 2>(A, B, C, m, n, k, c.slices);
+    case SMALL_24x64:
+      return launch_small<64, 24, 64, 8, 6, 8, 3, 2>(B, A, C, n, m, k, c.slices, true);
+    case SMALL_64x32: return launch_small<64, 32, 64, 8, 4, 4, 4, 2>(A, B, C, m, n, k, c.slices);
+    case SMALL_32x64:
+      return launch_small<64, 32, 64, 8, 4, 4, 4, 2>(B, A, C, n, m, k, c.slices, true);
+    case SMALL_64x32_DEEP:
+      return launch_small<64, 32, 64, 8, 8, 8, 3, 2>(A, B, C, m, n, k, c.slices);
+    case SMALL_32x64_DEEP:
+      return launch_small<64, 32, 64, 8, 8, 8, 3, 2>(B, A, C, n, m, k, c.slices, true);
+    case SMALL_64x48: return launch_small<64, 48, 64, 8, 6, 8, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_48x64:
+      return launch_small<64, 48, 64, 8, 6, 8, 4, 1>(B, A, C, n, m, k, c.slices, true);
+    case SMALL_80x80: return launch_small<80, 80, 64, 10, 10, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_96x32: return launch_small<96, 32, 64, 12, 8, 8, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_32x96:
+      return launch_small<96, 32, 64, 12, 8, 8, 4, 1>(B, A, C, n, m, k, c.slices, true);
+    case SMALL_96x48: return launch_small<96, 48, 64, 12, 6, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_48x96:
+      return launch_small<96, 48, 64, 12, 6, 4, 4, 1>(B, A, C, n, m, k, c.slices, true);
     case SMALL_96x64: return launch_small<96, 64, 64, 12, 8, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_64x96:
+      return launch_small<96, 64, 64, 12, 8, 4, 4, 1>(B, A, C, n, m, k, c.slices, true);
     case SMALL_96x80: return launch_small<96, 80, 64, 12, 10, 4, 3, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_80x96:
+      return launch_small<96, 80, 64, 12, 10, 4, 3, 1>(B, A, C, n, m, k, c.slices, true);
+    case SMALL_96x96: return launch_small<96, 96, 64, 12, 12, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_104x80:
+      return launch_small<104, 80, 64, 13, 10, 4, 3, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_80x104:
+      return launch_small<104, 80, 64, 13, 10, 4, 3, 1>(B, A, C, n, m, k, c.slices, true);
     case SMALL_128x128:
-      return launch_small<128, 128, 32, 8, 8, 1, 4, 1>(A, B, C, m, n, k, c.slices);
-    case SMALL_64x32_SHALLOW:
-      return launch_small<64, 32, 64, 8, 4, 4, 2, 1>(A, B, C, m, n, k, c.slices);
-    case SMALL_56x56: return launch_small<56, 56, 64, 7, 7, 2, 3, 2>(A, B, C, m, n, k, c.slices);
-    case SMALL_64x64_TWICE:
-      return launch_small<64, 64, 64, 8, 8, 2, 3, 2>(A, B, C, m, n, k, c.slices);
+      return launch_small<128, 128, 64, 16, 8, 2, 3, 1>(A, B, C, m, n, k, c.slices);
+    case SHORT_64x32: return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(A, B, C, m, n, k, c.slices);
+    case SHORT_32x64:
+      return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(B, A, C, n, m, k, c.slices, true);
+    case SHORT_64x64: return launch_small<64, 64, 16, 8, 8, 1, 2, 8>(A, B, C, m, n, k, c.slices);
+    case SHORT_128x64: return launch_small<128, 64, 16, 8, 8, 1, 2, 4>(A, B, C, m, n, k, c.slices);
+    case SHORT_64x128:
+      return launch_small<128, 64, 16, 8, 8, 1, 2, 4>(B, A, C, n, m, k, c.slices, true);
+    case MID_128x64: return launch_small<128, 64, 32, 8, 8, 1, 2, 4>(A, B, C, m, n, k, c.slices);
+    case MID_64x128:
+      return launch_small<128, 64, 32, 8, 8, 1, 2, 4>(B, A, C, n, m, k, c.slices, true);
     case DIRECT_128x256: return launch_direct<16, 8, 2, 4, 1, 16, 8, 5>(A, B, C, m, n, k, c);
     case DIRECT_128x64: return launch_direct<16, 8, 2, 1, 4, 32, 8, 4>(A, B, C, m, n, k, c);
     case DIRECT_64x128: return launch_direct<16, 8, 1, 2, 4, 32, 8, 4>(A, B, C, m, n, k, c);
@@ -61,13 +94,23 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
   }
 }
 
+// Asked for once: the driver takes milliseconds to tell its clocks.
+const Device& this_device() {
+  static const Device device = {
+      attribute(cudaDevAttrMultiProcessorCount),
+      attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+      attribute(cudaDevAttrComputeCapabilityMajor) >= 9,
+      // Two transfers in a clock of the memory; bytes in a clock of the multiprocessors.
+      2.0 * attribute(cudaDevAttrMemoryClockRate) * attribute(cudaDevAttrGlobalMemoryBusWidth) /
+          8 / attribute(cudaDevAttrClockRate)};
+  return device;
+}
+
 template <>
 void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
                        thrust::device_vector<float>& d_C, const int m, const int n,
                        const int k) {
-  const Device device = {attribute(cudaDevAttrMultiProcessorCount),
-                         attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-                         attribute(cudaDevAttrComputeCapabilityMajor) >= 9};
+  const Device& device = this_device();
   launch(Estimate{m, n, k, device}.best(), d_A.data().get(), d_B.data().get(), d_C.data().get(), m,
          n, k, device);
 }

@@ -7,23 +7,30 @@
 #include "tile.cuh"
 #include "workspace.cuh"
 
-// 16 bytes from global to shared memory, of which the first `bytes` are read and the rest are zero.
-__device__ __forceinline__ void copy_async_16(float* to, const float* from, int bytes) {
+#include <type_traits>
+
+// BYTES from global to shared memory; where `bytes` is 0 they are not read, but zero.
+template <int BYTES>
+__device__ __forceinline__ void copy_async(uint32_t to, const char* from, int bytes) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-               "r"(bytes) : "memory");
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(bytes),
+                 "n"(BYTES) : "memory");
 #else
-  *reinterpret_cast<float4*>(to) =
-      bytes == 16 ? *reinterpret_cast<const float4*>(from) : make_float4(0, 0, 0, 0);
+#pragma unroll
+  for (int x = 0; x < BYTES; x += 4) {
+    const float v = bytes ? *reinterpret_cast<const float*>(from + x) : 0.0f;
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to + x), "f"(v) : "memory");
+  }
 #endif
 }
-__device__ __forceinline__ void copy_async_4(float* to, const float* from, int bytes) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from),
-               "r"(bytes) : "memory");
-#else
-  *to = bytes ? *from : 0.0f;
-#endif
+
+__device__ __forceinline__ void load_shared(float* to, const float* from) {
+  const float4 v = *reinterpret_cast<const float4*>(from);
+  to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
 }
 
 template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BLOCKS>
@@ -31,9 +38,14 @@ struct Small {
   static constexpr int GROUP_THREADS = (BM / SM) * (BN / SN), THREADS = GROUP_THREADS * GROUPS;
   static constexpr int PITCH = BK + 4;  // eight rows apart by 4 banks: LDS.128 without conflicts
   static constexpr int STAGE = (BM + BN) * PITCH;
-  static constexpr int SHARED = STAGES * STAGE * 4;
+  // Of sums at the end, column by column or, where C is turned, row by row: 8 x 4 lanes without
+  // conflicts.
+  static constexpr int SUM_PITCH = (BM + 23) / 32 * 32 + 8, TURNED_PITCH = (BN + 27) / 32 * 32 + 4;
+  static constexpr int larger(int x, int y) { return x > y ? x : y; }
+  static constexpr int SUMS = larger(SUM_PITCH * BN, TURNED_PITCH * BM);
+  static constexpr int SHARED = 4 * larger(STAGES * STAGE, GROUPS * SUMS);
   static_assert(GROUP_THREADS % 32 == 0 && BK % (4 * GROUPS) == 0, "");
-  static_assert(STAGES * STAGE >= (GROUPS - 1) * BM * BN, "the sums of the groups fit");
+  static_assert(BM % (8 * SM) == 0 && BN % (4 * SN) == 0, "");
 
   // A warp is 8 x 4 threads; a thread's rows are 8 apart within the warp's, its columns 4 apart.
   // A lane reads the row of A that lane ^ 1 reads too, and the column of B that lane ^ 2 reads:
@@ -45,11 +57,39 @@ struct Small {
   __device__ __forceinline__ static int col(int t) {
     return t / 32 / WARPS_M * (4 * SN) + t / 4 % 2 * 2 + t % 2;
   }
+  // Every other of a thread's columns lies in shared memory with its values of p swapped in pairs:
+  // registers of one p are of the even and of the odd bank by turns then, as FFMA wants them.
+  static constexpr bool SWAPS = SM * SN >= 36;
+  __device__ __forceinline__ static bool is_swapped(int col) { return SWAPS && col / 4 % SN % 2; }
 };
 
-template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BLOCKS, bool WIDE>
-__global__ __launch_bounds__(Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>::THREADS, BLOCKS)
-void small(const float* A, const float* B, float* C, int m, int n, int k, int depth) {
+// sm_75 copies through registers, and would have too few for so many blocks.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define BLOCKS_HERE(blocks) 1
+#else
+#define BLOCKS_HERE(blocks) (blocks)
+#endif
+
+// Adds the groups' sums. A warp stores parts of a line of C, which has `length` values.
+template <int LINES, int WIDTH, int PITCH, int SUMS, int GROUPS, int THREADS>
+__device__ __forceinline__ void store_sums(const float* sums, float* C, int line0, int first,
+                                           int lines, int length) {
+  C += size_t(line0) * length + first;
+  for (int line = threadIdx.x / 32; line < min(LINES, lines - line0); line += THREADS / 32)
+#pragma unroll
+    for (int x = threadIdx.x % 32; x < WIDTH; x += 32) {
+      float sum = 0;
+#pragma unroll
+      for (int g = 0; g < GROUPS; ++g) sum += sums[g * SUMS + line * PITCH + x];
+      if (x < length - first) C[size_t(line) * length + x] = sum;
+    }
+}
+
+template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BLOCKS, int WIDTH>
+__global__ __launch_bounds__(Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>::THREADS,
+                            BLOCKS_HERE(BLOCKS))
+void small(const float* A, const float* B, float* C, int m, int n, int k, int depth,
+           bool turned) {
   using S = Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>;
   extern __shared__ __align__(128) float smem[];
   let_next_launch_begin();
@@ -59,48 +99,89 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
   const int group = threadIdx.x / S::GROUP_THREADS, t = threadIdx.x % S::GROUP_THREADS;
   const int i0 = S::row(t), j0 = S::col(t);
 
-  // A thread copies a quad of p of every LINES-th line, or where lines are not aligned one value,
-  // so that a warp's are neighbours. Rows beyond the edge repeat the last, or are zero.
-  constexpr int WIDTH = WIDE ? 4 : 1, COLUMNS = BK / WIDTH, LINES = S::THREADS / COLUMNS;
-  constexpr int COPIES = (BM + BN) / LINES;
-  static_assert(S::THREADS % COLUMNS == 0 && (BM + BN) % LINES == 0, "");
-  const int q = threadIdx.x % COLUMNS * WIDTH, line = threadIdx.x / COLUMNS;
-  auto of_a = [&](int x) {
-    return (x + 1) * LINES <= BM || (x * LINES < BM && line + x * LINES < BM);
+  // A thread copies WIDTH neighbouring values of p, as lines are aligned, of every LINES-th line.
+  // Of swapped lines, and where WIDTH is 1, values COLUMNS apart: a warp copies neighbours.
+  constexpr int COLUMNS = WIDTH == 4 ? BK / 4 : BK < 32 ? BK : 32, LINES = S::THREADS / COLUMNS;
+  constexpr int COPIES = (BM + BN + LINES - 1) / LINES;
+  static_assert(S::THREADS % COLUMNS == 0 && BM % 8 == 0 && BN % 8 == 0 && BK % COLUMNS == 0, "");
+  static_assert(LINES % 4 == 0 && BM % LINES % 4 == 0, "");
+  const int q = threadIdx.x % COLUMNS, line = threadIdx.x / COLUMNS;
+  // The x-th line that this thread copies; of swapped ones every warp has its part.
+  auto line_at = [&](int x) {
+    return (WIDTH == 4 && LINES % 8 == 0 ? line ^ x % 2 * 4 : line) + x * LINES;
   };
-  int from[WIDE ? COPIES : 1];  // in elements: an operand of the lab has at most 2^26
-  if constexpr (WIDE) {
+  auto is_a = [&](int x) {
+    return (x + 1) * LINES <= BM || (x * LINES < BM && line_at(x) < BM);
+  };
+  auto is_wide = [&](int x) {
+    return WIDTH > 1 && BK == WIDTH * COLUMNS && (is_a(x) || !S::is_swapped(line_at(x) - BM));
+  };
+  // Bytes from an operand to this thread's place in its x-th line; an operand has less than 2^30
+  // elements. Lines beyond the edge repeat the last. Where WIDTH is not 4 there are too many: it is
+  // the place in the first line of a tile, and lines beyond the edge are zero.
+  uint32_t from[WIDTH == 4 ? COPIES : 1];
+  if constexpr (WIDTH == 4) {
 #pragma unroll
     for (int x = 0; x < COPIES; ++x) {
-      const int l = line + x * LINES;
-      from[x] = (of_a(x) ? min(row0 + l, m - 1) : min(col0 + l - BM, n - 1)) * k + q + first;
+      const int l = line_at(x);
+      from[x] = 4 * (uint32_t(is_a(x) ? min(row0 + l, m - 1) : min(col0 + l - BM, n - 1)) * k +
+                     first + (is_wide(x) ? 4 * q : q));
+      asm volatile("" : "+r"(from[x]));  // not to be computed again
     }
+  } else {
+    static_assert(BM % LINES == 0, "");
+    A += size_t(row0) * k, B += size_t(col0) * k;
+    from[0] = 4 * (uint32_t(line) * k + first + q);
+  }
+  uint32_t to[2];  // of even and odd x, in stage 0
+#pragma unroll
+  for (int x = 0; x < 2; ++x) {
+    to[x] = shared_address(smem) + 4 * (line_at(x) - x * LINES) * S::PITCH;
+    asm volatile("" : "+r"(to[x]));
   }
   const int len = min(depth, k - first);
-  auto fill = [&](int stage, int p0) {
-    float* to = smem + stage * S::STAGE + line * S::PITCH + q;
-    const bool there = p0 + q < len;
-    if constexpr (WIDE) {
+  // Of a whole K block, or of the last one.
+  auto copy = [&](uint32_t stage, const char* a, const char* b, int left, auto is_whole) {
+    constexpr bool whole = decltype(is_whole)::value;
+    const char* next = a + from[0];
 #pragma unroll
-      for (int x = 0; x < COPIES; ++x)
-        copy_async_16(to + x * LINES * S::PITCH, (of_a(x) ? A : B) + (there ? from[x] + p0 : 0),
-                      there ? 16 : 0);
-    } else {
-      const int rows = there ? m - row0 - line : 0, cols = there ? n - col0 + BM - line : 0;
-      const unsigned a = unsigned(row0 + line) * k + first + q + p0;  // wraps beyond the edge
-      const unsigned b = unsigned(col0 + line - BM) * k + first + q + p0;
+    for (int x = 0; x < COPIES; ++x) {
+      if ((x + 1) * LINES > BM + BN && line_at(x) >= BM + BN) break;
+      const char* place = (is_a(x) ? a : b) + from[WIDTH == 4 ? x : 0];
+      bool is_there = true;
+      if (WIDTH != 4) {
+        if (x * LINES == BM) next = b + from[0];
+        place = next + (is_wide(x) ? 4 * q : 0);
+        is_there = line_at(x) < (is_a(x) ? m - row0 : n - col0 + BM);
+        next += size_t(4 * LINES) * k;
+        asm volatile("" : "+l"(next));  // one pointer, not one for each line
+      }
+      const uint32_t line_to = to[x % 2] + stage + 4 * x * LINES * S::PITCH;
+      if (is_wide(x)) {
+        constexpr int BYTES = 4 * WIDTH;
+        const int bytes = (whole || WIDTH * q < left) && is_there ? BYTES : 0;
+        copy_async<BYTES>(line_to + BYTES * q, bytes ? place : a, bytes);
+      } else {
+        const bool swapped = !is_a(x) && S::is_swapped(line_at(x) - BM);
+        const uint32_t value_to = line_to + 4 * (q ^ int(swapped));
 #pragma unroll
-      for (int x = 0; x < COPIES; ++x) {
-        const bool some = x * LINES < (of_a(x) ? rows : cols);
-        copy_async_4(to + x * LINES * S::PITCH,
-                     (of_a(x) ? A : B) + (some ? (of_a(x) ? a : b) + unsigned(x * LINES) * k : 0),
-                     some ? 4 : 0);
+        for (int p = 0; p < BK; p += COLUMNS) {
+          const int bytes = (whole || p + q < left) && is_there ? 4 : 0;
+          copy_async<4>(value_to + 4 * p, bytes ? place + 4 * p : a, bytes);
+        }
       }
     }
   };
+  auto fill = [&](int stage, int p0) {
+    const uint32_t at = stage * S::STAGE * 4;
+    const char *a = reinterpret_cast<const char*>(A + p0);
+    const char *b = reinterpret_cast<const char*>(B + p0);
+    if (__builtin_expect(len - p0 >= BK, 1)) copy(at, a, b, BK, std::true_type());
+    else copy(at, a, b, len - p0, std::false_type());
+  };
 
   const int steps = (len + BK - 1) / BK;
-#pragma unroll
+#pragma unroll 1
   for (int s = 0; s < STAGES - 1; ++s) {
     if (s < steps) fill(s, s * BK);
     commit_group();
@@ -111,57 +192,45 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
     __syncthreads();
     if (it + STAGES - 1 < steps) fill((it + STAGES - 1) % STAGES, (it + STAGES - 1) * BK);
     commit_group();
-    const float* as = smem + it % STAGES * S::STAGE + i0 * S::PITCH + group * (BK / GROUPS);
-    const float* bs = smem + it % STAGES * S::STAGE + (BM + j0) * S::PITCH + group * (BK / GROUPS);
+    const float* stage = smem + it % STAGES * S::STAGE + group * (BK / GROUPS);
+    const float *as = stage + i0 * S::PITCH, *bs = stage + (BM + j0) * S::PITCH;
+    // Not unrolled where lines are swapped: ptxas would reorder the FFMAs.
+#pragma unroll S::SWAPS ? 1 : BK / GROUPS / 4
+    for (int p = 0; p < BK / GROUPS; p += 4, as += 4, bs += 4) {
+      float b[SN][4];
 #pragma unroll
-    for (int p = 0; p < BK / GROUPS; p += 4) {
-      float4 a[SM];
+      for (int j = 0; j < SN; ++j) load_shared(b[j], bs + j * 4 * S::PITCH);
+      float a[2][4];
+      load_shared(a[0], as);
 #pragma unroll
-      for (int i = 0; i < SM; ++i)
-        a[i] = *reinterpret_cast<const float4*>(as + i * 8 * S::PITCH + p);
+      for (int i = 0; i < SM; ++i) {
+        if (i + 1 < SM) load_shared(a[(i + 1) % 2], as + (i + 1) * 8 * S::PITCH);
 #pragma unroll
-      for (int j = 0; j < SN; ++j) {
-        const float4 b = *reinterpret_cast<const float4*>(bs + j * 4 * S::PITCH + p);
+        for (int c = 0; c < 4; ++c)
 #pragma unroll
-        for (int i = 0; i < SM; ++i) acc[i][j] += a[i].x * b.x;
-#pragma unroll
-        for (int i = 0; i < SM; ++i) acc[i][j] += a[i].y * b.y;
-#pragma unroll
-        for (int i = 0; i < SM; ++i) acc[i][j] += a[i].z * b.z;
-#pragma unroll
-        for (int i = 0; i < SM; ++i) acc[i][j] += a[i].w * b.w;
+          for (int x = 0; x < SN; ++x) {
+            const int j = c % 2 ? x : SN - 1 - x;
+            acc[i][j] += a[i % 2][c] * b[j][S::SWAPS ? c ^ j % 2 : c];
+          }
       }
     }
   }
 
-  // The sums of groups 1, 2, … go through shared memory to group 0.
+  // The groups' sums go through shared memory, so that a warp stores neighbours in C.
   wait_group<0>();
   __syncthreads();
-  constexpr int THREAD_TILE = SM * SN;
-  if (group > 0) {
+  const int row_pitch = turned ? S::TURNED_PITCH : 1, col_pitch = turned ? 1 : S::SUM_PITCH;
+  float* own = smem + group * S::SUMS + i0 * row_pitch + j0 * col_pitch;
 #pragma unroll
-    for (int x = 0; x < THREAD_TILE; ++x)
-      smem[((group - 1) * THREAD_TILE + x) * S::GROUP_THREADS + t] = acc[x / SN][x % SN];
-  }
+  for (int i = 0; i < SM; ++i)
+#pragma unroll
+    for (int j = 0; j < SN; ++j) own[i * 8 * row_pitch + j * 4 * col_pitch] = acc[i][j];
   __syncthreads();
-  if (group > 0) return;
-#pragma unroll
-  for (int g = 0; g < GROUPS - 1; ++g)
-#pragma unroll
-    for (int x = 0; x < THREAD_TILE; ++x)
-      acc[x / SN][x % SN] += smem[(g * THREAD_TILE + x) * S::GROUP_THREADS + t];
-#pragma unroll
-  for (int j = 0; j < SN; ++j) {
-    const int col = col0 + j0 + 4 * j;
-    if (col >= n) continue;
-#pragma unroll
-    for (int i = 0; i < SM; ++i) {
-      const int row = row0 + i0 + 8 * i;
-      if (row < m) C[row + size_t(col) * m] = acc[i][j];
-    }
-  }
+  if (turned)
+    store_sums<BM, BN, S::TURNED_PITCH, S::SUMS, GROUPS, S::THREADS>(smem, C, row0, col0, m, n);
+  else
+    store_sums<BN, BM, S::SUM_PITCH, S::SUMS, GROUPS, S::THREADS>(smem, C, col0, row0, n, m);
 }
-
 
 // Adds the slices' sums, always in the same order.
 __global__ void add_slices(const float* partial, float* C, size_t count, int slices) {
@@ -174,17 +243,19 @@ __global__ void add_slices(const float* partial, float* C, size_t count, int sli
 }
 
 template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BLOCKS>
-void launch_small(const float* A, const float* B, float* C, int m, int n, int k, int slices) {
+void launch_small(const float* A, const float* B, float* C, int m, int n, int k, int slices,
+                  bool turned = false) {
   using S = Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>;
-  auto kernel = k % 4 == 0 ? small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS, true>
-                           : small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS, false>;
+  auto kernel = k % 4 == 0   ? small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS, 4>
+                : k % 2 == 0 ? small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS, 2>
+                             : small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS, 1>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
   const int depth = ceil_div(ceil_div(k, slices), BK) * BK;
   slices = ceil_div(k, depth);
   const size_t count = size_t(m) * n;
   float* to = slices > 1 ? workspace(count * slices) : C;
   const dim3 grid(ceil_div(m, BM), ceil_div(n, BN), slices);
-  kernel<<<grid, S::THREADS, S::SHARED>>>(A, B, to, m, n, k, depth);
+  kernel<<<grid, S::THREADS, S::SHARED>>>(A, B, to, m, n, k, depth, turned);
   if (slices > 1)
     launch_early(add_slices, unsigned((count + 255) / 256), 256, 0, to, C, count, slices);
 }
