@@ -235,7 +235,7 @@ LAST_RUNG = ROOT / "reference" / "hgemm" / "13_dispatch"
 ORDERS = values(__file__, "orders.txt")
 TURNS, WIDE = ([row for name, *row in ORDERS if name == group] for group in ("turns", "wide"))
 NO_TURNS = ("turns.cuh", "if (mine > 0) wait_until_let(turn_of(consumer));", "")
-NO_WAIT = ("wide.cuh", "while (atomicCAS(&sums_left[slot], 1, 0) != 1);", "sums_left[slot] = 0;")
+NO_WAIT = ("shares.cuh", "while (atomicCAS(&sums_left[slot], 1, 0) != 1);", "sums_left[slot] = 0;")
 # A is copied first, by a kernel beside whose end the product begins: one thread waits for it, ahead
 # of its first copy.
 PACKED = ("packed.patch",)

@@ -172,18 +172,23 @@ inline Encode encoder() {
 }
 
 // A matrix of 16-bit elements in `lines` lines of `length`, to be moved in tiles of `tile_lines`
-// lines of 64. A line of a tile is 128 bytes, and its eight 16-byte pieces are swizzled. What lies
-// outside the matrix is read as zero, and not written. `length` is a multiple of 8.
-inline CUtensorMap tensor_map(const Element* matrix, int lines, int length, int tile_lines) {
+// lines of `tile_length`. If that is 64, a line is 128 bytes, and its eight 16-byte pieces are
+// swizzled. What lies outside the matrix is read as zero, and not written. `length` is a multiple
+// of 8.
+inline CUtensorMap tensor_map(const Element* matrix, int lines, int length, int tile_lines,
+                              int tile_length = 64) {
   static const Encode encode = encoder();
   const cuuint64_t extents[] = {cuuint64_t(length), cuuint64_t(lines)};
   const cuuint64_t strides[] = {cuuint64_t(length) * sizeof(Element)};  // bytes from line to line
-  const cuuint32_t tile[] = {64, cuuint32_t(tile_lines)}, steps[] = {1, 1};
+  const cuuint32_t tile[] = {cuuint32_t(tile_length), cuuint32_t(tile_lines)};
+  const cuuint32_t steps[] = {1, 1};
+  const CUtensorMapSwizzle swizzle =
+      tile_length == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE;
   CUtensorMap map;
   const CUresult failed =
       encode(&map, MAP_TYPE, 2, const_cast<Element*>(matrix), extents, strides, tile, steps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (failed) {
     std::fprintf(stderr, "cuTensorMapEncodeTiled: error %d\n", int(failed));
     std::abort();

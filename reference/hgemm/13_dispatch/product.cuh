@@ -8,18 +8,17 @@ constexpr int WARPGROUP = 128, BK = 64;
 
 // A tile of C is BM rows of A by BN columns of B, which is BN rows of the product C^T = B^T * A^T:
 // each consumer, a warpgroup, has HALVES times ROWS of them. CLUSTER blocks have tiles side by side
-// along N and share the tile of A.
-template <int BM_, int CONSUMERS_, int STAGES_, int CLUSTER_, int HALVES_ = 1>
+// along N and share the tile of A. OUT: pieces of C that a consumer has room for, or 0 for all.
+template <int BM_, int CONSUMERS_, int STAGES_, int CLUSTER_, int HALVES_ = 1, int OUT_ = 0>
 struct Shape {
   static constexpr int BM = BM_, CONSUMERS = CONSUMERS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
   static constexpr int ROWS = 64, HALVES = HALVES_, COLUMNS = ROWS * HALVES;
   static constexpr int BN = COLUMNS * CONSUMERS, THREADS = WARPGROUP * (CONSUMERS + 1);
-  static constexpr int PIECE = 64;        // columns of the product that one store takes: 128 bytes
-  static constexpr int OUT = BM / PIECE;  // pieces of C that each consumer has room for
+  static constexpr int PIECE = BM % 64 ? 48 : 64;  // columns that one store takes
+  static constexpr int OUT = OUT_ ? OUT_ : BM / PIECE;
 };
 
-// What a thread of a consumer has of the product.
-template <class S>
+template <class S>  // what a thread of a consumer has of the product
 using Sums = float[S::HALVES][S::BM / 2];
 
 template <class S>
@@ -152,37 +151,39 @@ __device__ uint32_t pair(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(both);
 }
 
-// 64 x 64 sums to shared memory, as a tensor map with swizzled lines of 128 bytes wants them: this
-// lane's part, with the line that it names.
+// 64 lines of sums to shared memory, where lines of 128 bytes are swizzled: this lane's part.
+template <int PIECE>
 __device__ void put_piece(Element* piece, const float* sums, int row, int lane) {
 #pragma unroll
-  for (int q = 0; q < 4; ++q) {  // 16 columns, two pieces of 16 bytes of the line
+  for (int q = 0; q < PIECE / 16; ++q) {  // 16 columns, two pieces of 16 bytes of the line
     const float* of = sums + q * 8;
-    const int line_piece = (q * 2 + lane / 16) ^ row % 8;
-    store_matrices(&piece[row * 64 + line_piece * 8], {pair(of[0], of[1]), pair(of[2], of[3]),
-                                                       pair(of[4], of[5]), pair(of[6], of[7])});
+    const int line_piece = (q * 2 + lane / 16) ^ (PIECE == 64 ? row % 8 : 0);
+    store_matrices(&piece[row * PIECE + line_piece * 8], {pair(of[0], of[1]), pair(of[2], of[3]),
+                                                          pair(of[4], of[5]), pair(of[6], of[7])});
   }
 }
 
 // The consumer's lines of C by TMA. All four warps put them together in shared memory, in pieces of
-// 64 x 64, and one thread stores them while the warpgroup goes on to the next tile.
+// 64 lines, as many as there is room for, which one thread stores.
 template <class S>
 __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
                              int consumer, int i0, int j) {
   const int t = threadIdx.x % WARPGROUP, lane = t % 32, row = t / 32 * 16 + lane % 16;
   auto& pieces = s.out[consumer];
-  if (t == 0) tma_store_wait<0>();  // the tile before has been read
-  warpgroup_sync(consumer);
 #pragma unroll
-  for (int piece = 0; piece < S::BM / S::PIECE; ++piece)
-    put_piece(pieces[piece], sums + piece * S::PIECE / 2, row, lane);
-  tma_store_fence();
-  warpgroup_sync(consumer);
-  if (t == 0) {
+  for (int first = 0; first < S::BM / S::PIECE; first += S::OUT) {
+    if (t == 0) tma_store_wait<0>();  // the pieces before have been read
+    warpgroup_sync(consumer);
 #pragma unroll
-    for (int piece = 0; piece < S::BM / S::PIECE; ++piece)
-      tma_store(C, i0 + piece * S::PIECE, j, pieces[piece]);
-    tma_store_commit();
+    for (int p = 0; p < S::OUT; ++p)
+      put_piece<S::PIECE>(pieces[p], sums + (first + p) * S::PIECE / 2, row, lane);
+    tma_store_fence();
+    warpgroup_sync(consumer);
+    if (t == 0) {
+#pragma unroll
+      for (int p = 0; p < S::OUT; ++p) tma_store(C, i0 + (first + p) * S::PIECE, j, pieces[p]);
+      tma_store_commit();
+    }
   }
 }
 

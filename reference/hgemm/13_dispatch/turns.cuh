@@ -14,25 +14,6 @@ struct TurnsShape : Shape<BM, 2, STAGES, CLUSTER, 2> {
 // A barrier for each consumer, beside those of warpgroup_sync.
 constexpr int turn_of(int consumer) { return 3 + consumer; }
 
-// Half of a tile of C by TMA, in pieces of 64 x 64, one after the other.
-template <class S>
-__device__ void store_pieces(Element* piece, const CUtensorMap* C, const float (&sums)[S::BM / 2],
-                             int consumer, int i0, int j) {
-  const int t = threadIdx.x % WARPGROUP, lane = t % 32, row = t / 32 * 16 + lane % 16;
-#pragma unroll
-  for (int p = 0; p < S::BM / S::PIECE; ++p) {
-    if (t == 0) tma_store_wait<0>();  // the piece before has been read
-    warpgroup_sync(consumer);
-    put_piece(piece, sums + p * S::PIECE / 2, row, lane);
-    tma_store_fence();
-    warpgroup_sync(consumer);
-    if (t == 0) {
-      tma_store(C, i0 + p * S::PIECE, j, piece);
-      tma_store_commit();
-    }
-  }
-}
-
 // Lines of C begin at multiples of 16 bytes.
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, 1)
@@ -68,7 +49,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
       });
 #pragma unroll
       for (int h = 0; h < S::HALVES; ++h)
-        store_pieces<S>(s.out[consumer][0], &C, sums[h], consumer, part.i0, part.j0 + h * S::ROWS);
+        store_by_tma(s, &C, sums[h], consumer, part.i0, part.j0 + h * S::ROWS);
     });
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();
