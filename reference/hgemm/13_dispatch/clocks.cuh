@@ -30,8 +30,8 @@ double step_clocks(int k, int blocks) {
                   std::min(1.0, double(blocks) / multiprocessors()) * BYTES / (k % BK ? 35 : 64));
 }
 
-// A large tile moves less, and what it spares of the power makes the clocks shorter; where all
-// multiprocessors work to the end, they are longer.
+// A large tile moves less, and what it spares of the power makes the clocks shorter. What
+// sharing takes beyond this model is fitted: power, perhaps, as all multiprocessors work.
 template <class S>
 constexpr double CLOCK = S::BM * S::BN == 192 * 256 ? 0.97 : 1.0;
 constexpr double SHARED_CLOCK = 1.1;

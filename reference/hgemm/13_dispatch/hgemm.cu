@@ -10,14 +10,15 @@
 //           ends, and waits before it reads. Where K is no multiple of 8, A and B are first copied
 //           with longer lines; where M is none, C is stored plainly.
 // Why:      1024 x 1024 is 32 tiles of 256 x 128, for 132 multiprocessors; with 128 x 64 it is 128.
-//           5120 x 5120 is 800, six waves and 8 tiles: shared, an H100 has 676 TFLOPS, else 627.
+//           5120 x 5120 is 800, six waves and 8 tiles: an H100 has 655 TFLOPS with the last shared
+//           evenly, and had 600 with 192 x 256, its last wave shared by halves.
 //           Large products are limited by power, and what moves is power: at 8192 an H200 has 686
 //           TFLOPS, 746 if all loads find their lines in the L2, and 836 without loads. So tiles
 //           are large, and begin where the lines are that were read last. At 16384 clusters that
 //           drift apart read 14 GB from memory, those that keep together 7 GB. In turns the tensor
 //           cores do not stand still while C is stored, but a tile of B serves one consumer. A
-//           fourth stage, in half of C's room, brings 3 % from 2560 to 3072. TMA wants lines that
-//           begin at multiples of 16 bytes. To copy both matrices takes their size twice in
+//           fourth stage, in half of C's room, brings 3 to 6 % from 2560 to 3072. TMA wants lines
+//           that begin at multiples of 16 bytes. To copy both matrices takes their size twice in
 //           traffic, a fifth of the product's time at 4097, and wgmma does the rest.
 // Tuning:   -DHGEMM_CHOICE=N takes one kernel for all, -DHGEMM_VARIANT=N one shape of the table in
 //           variants.cuh, -DHGEMM_BAND=N sets the lines of a band, -DHGEMM_BF16 the type.

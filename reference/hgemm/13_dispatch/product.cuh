@@ -14,8 +14,7 @@ struct Shape {
   static constexpr int BM = BM_, CONSUMERS = CONSUMERS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
   static constexpr int ROWS = 64, HALVES = HALVES_, COLUMNS = ROWS * HALVES;
   static constexpr int BN = COLUMNS * CONSUMERS, THREADS = WARPGROUP * (CONSUMERS + 1);
-  static constexpr int PIECE = BM % 64 ? 48 : 64;  // columns that one store takes
-  static constexpr int OUT = OUT_ ? OUT_ : BM / PIECE;
+  static constexpr int PIECE = BM % 64 ? 48 : 64, OUT = OUT_ ? OUT_ : BM / PIECE;
 };
 
 template <class S>  // what a thread of a consumer has of the product
