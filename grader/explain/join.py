@@ -36,8 +36,6 @@ _TRAFFIC = {
     "bulk_loads": "UTMALDG",
     "bulk_stores": "UTMASTG",
     "bulk_shared": "bulk",
-    "shared_atomics": "ATOMS",
-    "global_atomics": "REDG",
 }
 _ENOUGH = 0.98  # of the problem's operations
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp

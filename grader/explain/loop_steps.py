@@ -186,16 +186,15 @@ def _step(
     """``access``: what all its ``times`` executions move."""
     control = item.control
     assert control is not None
-    base = access.base if access is not None else item.base
-    work, sectors, latency = 0.0, 0.0, LATENCY.get(base, OTHER_LATENCY)
+    work, sectors, latency = 0.0, 0.0, LATENCY.get(item.base, OTHER_LATENCY)
     if access is not None and times:
-        moved = traffic([access], 1.0)[base]
+        moved = traffic([access], 1.0)[item.base]
         work = (moved.lines or moved.cost) / times
-        if base == "LDS" and item.bits == 128:
+        if item.base == "LDS" and item.bits == 128:
             latency += _WIDE_CYCLES
         # A tile that goes to shared memory is loaded once, so an earlier request cannot have
         # brought sectors that this request uses whole.
-        if base in ("LDG", "LDGSTS"):
+        if item.base in ("LDG", "LDGSTS"):
             latency = LATENCY["LDG"]
             if through_shared and moved.bytes >= moved.cost * _SECTOR:
                 sectors = moved.cost / times
@@ -203,7 +202,7 @@ def _step(
     if item.base == "DEPBAR" and len(item.operands) > 1 and item.operands[0].startswith("SB"):
         drains = int(item.operands[0][2:]), int(item.operands[1], 0)  # ``DEPBAR.LE SB0, 0x1``
     return LoopStep(
-        unit=_unit(item, base),
+        unit=_unit(item),
         stall=max(control.stall, 1),
         waits=control.waits,
         sets=control.write_barrier,
@@ -219,7 +218,7 @@ def _step(
     )
 
 
-def _unit(item: SassInstruction, base: str) -> Pipe:
+def _unit(item: SassInstruction) -> Pipe:
     if item.base in ("FFMA", "FADD", "FMUL"):
         return Pipe.FP32
     if item.never:
@@ -232,4 +231,4 @@ def _unit(item: SassInstruction, base: str) -> Pipe:
         return Pipe.MULTIPLY
     if item.kind == "integer" and not item.base.startswith("U"):
         return Pipe.INTEGER
-    return _MEMORY_UNITS.get(base, Pipe.NONE)
+    return _MEMORY_UNITS.get(item.base, Pipe.NONE)
