@@ -3,7 +3,6 @@
     python -m benchmarks.beside_cublas --build   # compiles into build/hgemm; needs no GPU
     python -m benchmarks.beside_cublas           # checks and times what was built, in 4 minutes
     python -m benchmarks.beside_cublas --beside fast12=fast12.so   # with another's BF16 kernel
-    python -m benchmarks.beside_cublas --lab sgemm-tensor --errors   # errors, beside cublasSgemm's
     python -m benchmarks.beside_cublas --lab sgemm --draw 100 --seed 35   # shapes drawn at random
 
 Every program is a rung's .cu file, compiled by nvcc for sm_90a as a library with the real CUDA
@@ -281,51 +280,6 @@ def measure(
             return
 
 
-def errors(chosen: Sequence[Program], sizes: Sequence[tuple[int, int, int]]) -> None:
-    """Print each program's largest and rms error against FP64, in units of the lab's tolerance,
-    and the rms error beside cublasSgemm's, for three kinds of inputs."""
-    import cupy
-
-    problem = load_lab(find_lab("sgemm")).problem
-    card = Card("f32")
-    for extents in sizes:
-        size = Size.of(**dict(zip("mnk", extents, strict=True)))
-        m, n, k = extents
-        for kind in ("normal", "wide range", "cancelling"):
-            matrices = card.matrices(size)
-            a, b = matrices[0].reshape(m, k), matrices[1].reshape(n, k)
-            if kind == "wide range":  # of a factor of 2^24 within each row
-                for each in (a, b):
-                    each *= cupy.exp2(cupy.random.uniform(-12, 12, each.shape, cupy.float32))
-            elif kind == "cancelling":  # the second half of a sum takes most of the first away
-                half = k // 2
-                a[:, half : 2 * half] = a[:, :half]
-                b[:, half : 2 * half] = -b[:, :half] * (1 + b[:, half : 2 * half] * 2**-12)
-            few = cupy.random.randint(0, n, 128)  # columns of C that are computed in FP64
-            some = b[few].astype(cupy.float64)
-            wide = a.astype(cupy.float64)
-            want = some @ wide.T
-            scale = cupy.outer(
-                cupy.sqrt((some * some).sum(axis=1)), cupy.sqrt((wide * wide).sum(axis=1))
-            ) / math.sqrt(k)
-            del wide
-            calls = {"cublasSgemm": card.baselines(size, matrices)["cublasSgemm"]}
-            calls |= {each.name: caller(each, matrices, size) for each in chosen}
-            rms = {}
-            for name, call in calls.items():
-                matrices[2].fill(math.nan)
-                call()
-                off = cupy.abs(matrices[2].reshape(n, m)[few] - want) / scale
-                rms[name] = float(cupy.sqrt((off * off).mean()))
-                used = float(off.max()) / problem.tolerance(size)
-                print(
-                    f"{'×'.join(map(str, extents)):>18} {kind:<10} {name:<16} largest "
-                    f"{used:6.3f} of the tolerance, rms {rms[name]:.2e}, "
-                    f"{rms[name] / rms['cublasSgemm']:5.2f} of cublasSgemm's",
-                    flush=True,
-                )
-
-
 def _show(extents: tuple[int, int, int], format: str, turns: dict[str, list[float]]) -> None:
     m, n, k = extents
     medians = {name: statistics.median(times) for name, times in turns.items() if times}
@@ -351,7 +305,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lab", default=_HGEMM, help="whose rungs")
     parser.add_argument("--build", action="store_true", help="only compile")
-    parser.add_argument("--errors", action="store_true", help="measure errors, not times")
     parser.add_argument("--draw", type=int, default=0, metavar="N", help="N shapes at random")
     parser.add_argument("--seed", type=int, default=0, help="of the shapes drawn")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at a time")
@@ -372,9 +325,6 @@ def main() -> int:
     for name, _, library in (text.partition("=") for text in chosen.beside):
         path = Path(library).resolve(strict=True)
         built.append(Program(name, "", format="bf16", squares_only=True, beside=path))
-    if chosen.errors:
-        errors(built, sizes or [(n, n, n) for n in (1024, 4096, 8192, 16384)])
-        return 0
     # The sizes that matter most come first.
     measure(built, sizes or [*((n, n, n) for n in (8192, 4096, 6144, *_SQUARES[:2])), *_OTHERS,
                              (16384, 16384, 16384)], chosen.turns, chosen.seconds)  # fmt: skip

@@ -97,7 +97,7 @@ class KernelCounts(Record):
     block: Dim3
     shared_bytes: int  # dynamic
     times: int  # launches of this kind
-    complete: bool  # false: scaled up from a part of a block, by floating-point operations
+    complete: bool  # false: scaled by operations, from a part of a block or from uneven blocks
     instructions: int  # of warps
     floats: int  # of them FFMA, FADD, FMUL
     flops: int  # of threads; FMA = 2

@@ -38,6 +38,7 @@ _TRAFFIC = {
     "bulk_shared": "bulk",
 }
 _ENOUGH = 0.98  # of the problem's operations
+_SCALED = 0.1  # counts of uneven blocks that are scaled by more bound nothing
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
 
 
@@ -65,7 +66,7 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
         block=sample.block,
         shared_bytes=sample.shared_bytes,
         times=sample.times,
-        complete=sample.complete,
+        complete=sample.complete and abs(factor / _by_blocks(sample) - 1) <= _SCALED,
         instructions=sum(mix.values()),
         floats=round(floats * factor),
         flops=round(sample.flops * factor),
@@ -107,21 +108,26 @@ def factors(samples: Sequence[LaunchSample], work: Work) -> tuple[float, ...]:
     """The factors from the sampled blocks to all launches of their kinds.
 
     Samples that ran out of time stand for the operations that the others leave of the task's,
-    shared by their warps. If blocks are uneven, a few of them are no average: then all launches
-    do the task's operations, or a whole multiple of them.
+    shared by their warps. A few uneven blocks are no average: their counts are scaled until all
+    launches do the task's operations, or a whole multiple of them, as products of parts do. A
+    sample of less than half of them says too little for that.
     """
-    found = [each.all_blocks * each.times / each.blocks for each in samples]
+    found = [_by_blocks(each) for each in samples]
     done = sum(each.flops * by for each, by in zip(samples, found, strict=True) if each.complete)
     if 2 * done >= work.operations > 0:
         scale = max(1, math.floor(done / work.operations + 1 - _ENOUGH)) * work.operations / done
         for place, each in enumerate(samples):
-            found[place] *= scale if each.uneven and each.complete else 1.0
+            found[place] *= scale if each.uneven and each.complete and each.flops else 1.0
     warps = sum(each.all_warps for each in samples if each.stopped and each.flops)
     for place, each in enumerate(samples):
         if each.stopped and each.flops:
             share = (work.operations - done) * each.all_warps / warps
             found[place] = max(found[place], share / each.flops)
     return tuple(found)
+
+
+def _by_blocks(sample: LaunchSample) -> float:
+    return sample.all_blocks * sample.times / sample.blocks
 
 
 def unfounded(samples: Sequence[LaunchSample], by: Sequence[float], work: Work) -> Message | None:

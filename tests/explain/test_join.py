@@ -134,6 +134,7 @@ def test_uneven_blocks_do_the_tasks_operations_together(blocks: int) -> None:
     by = factors(found, task)
     executed = sum(each.flops * times for each, times in zip(found, by, strict=True))
     assert executed == pytest.approx(task.operations, rel=0.01)
+    assert not all(each.complete for each in counts(rung("dispatch"), "sm_90", 3072, blocks=blocks))
 
 
 def test_what_leads_to_a_loop_that_never_runs_does_not_run_either() -> None:

@@ -360,7 +360,7 @@ def choices(sizes: list[tuple[int, int, int]], device: str, folder: Path) -> lis
     return found
 
 
-def test_the_choice_loses_at_most_three_per_cent_on_average(tmp_path: Path) -> None:
+def test_the_choice_loses_little_and_much_at_two_shapes_only(tmp_path: Path) -> None:
     shapes = measured()
     assert len(shapes) >= 60
     chosen = choices([each.size for each in shapes], H100, tmp_path)
@@ -369,8 +369,9 @@ def test_the_choice_loses_at_most_three_per_cent_on_average(tmp_path: Path) -> N
         assert division in shape.microseconds, f"{shape.size}: {division} was not measured"
         best = min(shape.microseconds.values())
         lost[shape.size] = shape.microseconds[division] / best - 1
-    assert fmean(lost.values()) <= 0.03
-    assert max(lost.values()) <= 0.17, max(lost, key=lost.__getitem__)
+    assert fmean(lost.values()) <= 0.015
+    *others, _, _ = sorted(lost.values())  # 100×100×10000 and 377×45×2032
+    assert max(others) <= 0.13 and max(lost.values()) <= 0.17, max(lost, key=lost.__getitem__)
 
 
 @pytest.mark.parametrize(("device", "families"), values(__file__, "devices.txt"))

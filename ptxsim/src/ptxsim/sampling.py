@@ -79,7 +79,7 @@ class LaunchSample(Record):
     rows: tuple[RowCount, ...]
     branches: tuple[Branch, ...] = ()
     mistake: Message = NOTHING  # the first error found in them
-    uneven: bool = False  # for all we know: two blocks did not do the same number of operations
+    uneven: bool = False  # sampled blocks do not do as many operations, or only one was sampled
 
     @property
     def complete(self) -> bool:

@@ -3,8 +3,8 @@
 // Changed:  a number is the sum of three BF16 numbers of 8 bits each. Of the nine products of parts
 //           those whose places add up to three or more are below 2^-24 of the whole.
 // Why:      tensor cores multiply BF16 twice as fast as TF32, so six products take as long as three
-//           of TF32. BF16 has the exponents of FP32: a number's parts are exact down to 2^-110 or
-//           so, and 24 bits stay, where two TF32 parts keep 22 and a rounding.
+//           of TF32. BF16 has the exponents of FP32: a number's parts are exact from 2^-102 up,
+//           and 24 bits stay, where two TF32 parts keep 22 and a rounding.
 // Tile:     128 x 256, BK = 32 in lines of 64 bytes, three parts, 3 stages of 72 KiB.
 // Bound:    a sixth of the BF16 peak.
 // Source:   Henry, Tang, Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For

@@ -43,8 +43,6 @@ __device__ void barrier_wait(Barrier* b, int parity) {
       "r"(parity)
       : "memory");
 }
-// What this thread has written to shared memory is seen by wgmma and TMA from here on.
-__device__ void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // --- registers: a warpgroup gives some up, another takes them
 
