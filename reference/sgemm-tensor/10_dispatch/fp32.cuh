@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
         for (int v = 0; v < TN; ++v)
 #pragma unroll
           for (int t = 0; t < TM; ++t) {
-            const int u = v % 2 ? t : TM - 1 - t;  // down a column, up the next: rung 29 says why
+            const int u = v % 2 ? t : TM - 1 - t;  // down a column, up the next
             acc[v][u] += frag_a[u] * frag_b[v];
           }
       }
