@@ -7,6 +7,7 @@ extern "C" entry point (entry.py). Finished builds are kept in the cache folder.
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,8 @@ from ptxsim.frontend.module import LIBRARY_CALLS
 from ptxsim.message import phrase
 
 _FILES = (steps.PTX, steps.CUBIN, steps.LIBRARY)
+# A word between the captures and the parameters of a lambda: __device__, or a macro for it.
+_ANNOTATED = re.compile(rb"\]\s*[A-Za-z_]")
 _MAX_KERNELS = 1000
 _MAX_NAMES = 1 << 20  # characters of all their names
 
@@ -50,18 +53,19 @@ def compile_submission(
     when the machine lacks something the submission may use.
     """
     limit = base.cache_limit()
-    folder = base.cache_folder() / "builds" / _key(submission, interface, toolchain, arch)
-    cached = _load(folder, arch)
-    if cached is not None:
-        return cached
+    sources = b"\n".join(submission.contents.values())
     settings = steps.BuildSettings(
         toolchain=toolchain,
         sandbox=sandbox,
         arch=arch,
         limits=ProcessLimits(cpu_s=limits.compile_s, memory_mb=limits.memory_mb),
         interface=interface,
+        lambdas=_ANNOTATED.search(sources) is not None,
     )
-    sources = b"\n".join(submission.contents.values())
+    folder = base.cache_folder() / "builds" / _key(submission, settings)
+    cached = _load(folder, arch)
+    if cached is not None:
+        return cached
     info, files = _made_by(submission, settings, interface.spellings(sources))
     cache.keep(folder, msgspec.json.encode(info), files)
     cache.tidy(folder.parent, limit)
@@ -90,8 +94,7 @@ def _made(
     submission: base.Submission, settings: steps.BuildSettings
 ) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build from scratch: what is said of it, and its files."""
-    commands = steps.commands(settings.toolchain, settings.arch)
-    command = " && ".join(map(shlex.join, commands.values()))
+    command = " && ".join(map(shlex.join, steps.commands(settings).values()))
     info = base.BuildInfo(ok=False, command=command, log="", seconds=0.0, kernels=())
     source = entry_source(settings.interface, submission.defines)
     entry = with_brought_headers(source, submission, settings.toolchain)
@@ -161,11 +164,12 @@ def _with_kernels(info: base.BuildInfo, cubin: bytes) -> base.BuildInfo:
     return info
 
 
-def _key(submission: base.Submission, interface: Interface, toolchain: Toolchain, arch: str) -> str:
+def _key(submission: base.Submission, settings: steps.BuildSettings) -> str:
     """Hash everything that goes into a build."""
+    toolchain = settings.toolchain
     compiler = toolchain.host_compiler.stat()
-    about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns, arch, interface]
-    about += [submission.sha256, submission.defines, steps.commands(toolchain, arch)]
+    about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns, settings.arch]
+    about += [settings.interface, submission.sha256, submission.defines, steps.commands(settings)]
     digest = hashlib.sha256(msgspec.json.encode(about))
     if toolchain.cutlass_include is not None:
         digest.update((toolchain.cutlass_include / "cutlass" / "version.h").read_bytes())

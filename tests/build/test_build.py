@@ -395,6 +395,13 @@ def test_a_machine_that_cannot_compile_is_no_fault_of_the_submission(
 PRINTING = beside(__file__, "printing.cu")
 
 
+@pytest.mark.parametrize("annotation", ["__device__", "ON_DEVICE"])
+def test_a_lambda_for_the_device(annotation: str, compiled: Compile) -> None:
+    run = "template <class F> __global__ void run(F f) { f(threadIdx.x); }\n"
+    call = f"void go(float* x) {{ run<<<1, 1>>>([=] {annotation}(int i) {{ x[i] = 1; }}); }}\n"
+    compiled(f"{STARTER}\n#define ON_DEVICE __device__\n{run}{call}")
+
+
 def test_the_driver_formats_nothing_that_a_kernel_prints(compiled: Compile) -> None:
     made = Elf(compiled(PRINTING).cubin.read_bytes())
     assert {symbol.name for _, symbol in made.symbols(undefined=True)} <= {
@@ -436,6 +443,7 @@ def test_options_in_sections_mean_nothing_to_the_linker(tmp_path: Path) -> None:
         arch="sm_80",
         limits=ProcessLimits(cpu_s=60),
         interface=GEMM.interface,
+        lambdas=False,
     )
     assert link(settings, host_object.read_bytes()).files["host.so"].startswith(b"\x7fELF")
     assert not written.exists()

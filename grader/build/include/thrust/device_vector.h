@@ -20,13 +20,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <new>
-#include <tuple>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
