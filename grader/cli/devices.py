@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 from rich.console import Console
 
@@ -53,6 +54,7 @@ def standby(wanted: str, problem: ProblemRef) -> Iterator[GpuDevice | None]:
     if wanted == "cpu" or not find_driver() or not _has_cupy():
         yield None
         return
+    Thread(target=gpu_names).start()  # the driver starts while modules are imported
     gpu = GpuDevice(problem)
     try:
         gpu.stand_by()

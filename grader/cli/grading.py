@@ -1,32 +1,29 @@
-"""Open what a grading needs, and grade the submissions of a command line: show and store each."""
+"""Open what a grading needs, and grade the submissions of a command line."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import textwrap
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
+from threading import Timer
 
-from rich.console import Console, Group
-from rich.text import Text
+from rich.console import Console
 
-from grader.base import GraderError, StoreError, SubmissionError, UsageError, Verdict, one_line
+from grader.base import SubmissionError, UsageError, one_line
 from grader.build import Toolchain
 from grader.cli import console as progress
-from grader.cli import export_command as formats
-from grader.cli.console import answer, complain, spoken, status_of
+from grader.cli.console import complain
 from grader.cli.devices import choose_device, choose_toolchain
 from grader.cli.leaderboard_command import known_ladders
-from grader.cli.report_command import write_page
 from grader.judge import GradingContext, grade, measures
 from grader.labs import Lab, student_of, submissions_in
-from grader.report import clean, terminal
-from grader.results import Ladder, keep_sources, store
+from grader.results import Ladder
 from grader.run import GpuDevice, gpu_names
 from grader.sandbox import SYSTEM, Mode, Sandbox
-from ptxsim.message import Message, phrase
+from ptxsim.message import phrase
+
+_COMPILING_S = 0.1  # from here to the start of the compiler, at most
 
 
 def open_bench(
@@ -92,11 +89,18 @@ def grade_each(
 ) -> int:
     """The exit status. gpu: one that stands by, for the first."""
     context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
-    if not chosen.no_report:  # pages need jinja2, which loads while the compiler runs
-        Thread(target=import_module, args=("jinja2",)).start()
+    loading = Timer(_COMPILING_S, _load_what_presents)
+    loading.daemon = True
+    loading.start()
     first, *others = chosen.submissions
     status = _grade_one(first, context, chosen, console, gpu)
     return max([status, *(_grade_one(path, context, chosen, console) for path in others)])
+
+
+def _load_what_presents() -> None:
+    """Import what shows a result and writes its page; it takes a tenth of a second."""
+    import_module("grader.cli.presenting")
+    import_module("grader.report.environments")
 
 
 def _grade_one(
@@ -113,36 +117,9 @@ def _grade_one(
     except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status
-    result, language = graded.result, spoken(console)
-    shown = [terminal.render(result, graded.sources, language, chosen.detail)]
-    if graded.printed and chosen.detail != "verdict":
-        # Indented, so that no line looks like one of the grader's.
-        words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
-        shown.append(Text(f"\n{language(phrase('printed by the kernels:'))}\n{words}"))
-    status, failures, files = status_of(result), list[GraderError](), list[Message]()
-    try:  # before anything is shown: the reader of a pipe may leave at the first line
-        # The grader's failure must not replace a real result, and a page that tells hidden sizes
-        # must not lie where students' pages do.
-        if result.verdict is not Verdict.IE and not chosen.reveal:
-            keep_sources(store.result_path(chosen.out, result), graded.contents.values())
-            written = store.save(chosen.out, result)
-            files.append(phrase("result: {file}", file=str(written)))
-            if not chosen.no_report:
-                files.append(write_page(written, result, graded.sources, language))
-    except StoreError as error:
-        failures.append(error)
-    formats.show(chosen.format, Group(*shown), console)
-    for file in files if chosen.detail != "verdict" else ():
-        answer(console, file)
-    try:
-        if chosen.format:
-            formats.write(chosen.format, result, path, language)
-    except GraderError as error:
-        failures.append(error)
-    for failure in failures:
-        complain(failure, console)
-        status = failure.exit_status
-    return status
+    from grader.cli.presenting import present  # loaded already, beside the compiler
+
+    return present(graded, path, chosen, console)
 
 
 def check_place(path: Path, lab: Lab, out: Path | None) -> None:

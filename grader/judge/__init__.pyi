@@ -1,3 +1,4 @@
+from .pipeline import Graded as Graded
 from .pipeline import grade as grade
 from .program import GradingContext as GradingContext
 from .program import Program as Program

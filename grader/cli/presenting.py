@@ -1,0 +1,53 @@
+"""Show one result, and store it with its page."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.text import Text
+
+from grader.base import GraderError, StoreError, Verdict
+from grader.cli import export_command as formats
+from grader.cli.console import answer, complain, spoken, status_of
+from grader.cli.report_command import write_page
+from grader.judge import Graded
+from grader.report import clean, terminal
+from grader.results import keep_sources, store
+from ptxsim.message import Message, phrase
+
+
+def present(graded: Graded, path: Path, chosen: argparse.Namespace, console: Console) -> int:
+    """Present the result of the submission at ``path``; return the exit status."""
+    result, language = graded.result, spoken(console)
+    shown = [terminal.render(result, graded.sources, language, chosen.detail)]
+    if graded.printed and chosen.detail != "verdict":
+        # Indented, so that no line looks like one of the grader's.
+        words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
+        shown.append(Text(f"\n{language(phrase('printed by the kernels:'))}\n{words}"))
+    status, failures, files = status_of(result), list[GraderError](), list[Message]()
+    try:  # before anything is shown: the reader of a pipe may leave at the first line
+        # The grader's failure must not replace a real result, and a page that tells hidden sizes
+        # must not lie where students' pages do.
+        if result.verdict is not Verdict.IE and not chosen.reveal:
+            keep_sources(store.result_path(chosen.out, result), graded.contents.values())
+            written = store.save(chosen.out, result)
+            files.append(phrase("result: {file}", file=str(written)))
+            if not chosen.no_report:
+                files.append(write_page(written, result, graded.sources, language))
+    except StoreError as error:
+        failures.append(error)
+    formats.show(chosen.format, Group(*shown), console)
+    for file in files if chosen.detail != "verdict" else ():
+        answer(console, file)
+    try:
+        if chosen.format:
+            formats.write(chosen.format, result, path, language)
+    except GraderError as error:
+        failures.append(error)
+    for failure in failures:
+        complain(failure, console)
+        status = failure.exit_status
+    return status
