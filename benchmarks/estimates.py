@@ -39,15 +39,8 @@ import numpy as np
 from benchmarks.bound_corpus import FAMILIES, SIZES, Half, Source, sources
 from benchmarks.measure import machine, table
 from grader.base import Bound, Gpu, GraderError, KernelCounts, KernelInfo, gpus
-from grader.explain.bound import (
-    CALIBRATION,
-    Calibration,
-    Demand,
-    _seconds,
-    _wave,
-    bound,
-    estimated,
-)
+from grader.explain.bound import Demand, _seconds, _wave, bound, estimated
+from grader.explain.calibration import FITTED, Calibration
 from grader.explain.issue_model import waited
 from grader.explain.join import count, factors, unfounded
 from grader.explain.loop_steps import MainLoop, main_loop_steps
@@ -67,6 +60,7 @@ if TYPE_CHECKING:  # needs CuPy
 
 LONGEST = 1.0  # seconds of one launch by the estimate
 LAUNCHES = 7
+WARM_UP = 12  # launches before these: the first five of a short kernel took up to 8 us longer
 MOST_SECONDS = 0.4  # of all launches of one kernel and size
 NEAR = 0.15
 WORST = 12
@@ -263,7 +257,7 @@ def timed(jobs: Sequence[Job]) -> Iterator[Kernel]:
 
 
 def timed_run(session: GpuSession, nvml: Nvml, job: Job, index: int) -> Run:
-    """The run with its times; the first is not counted unless it is the only one."""
+    """The run with the last of its times; the first counts only if it is the only one."""
     from grader.run.gpu.plan_replay import Replay, load_module
 
     plan = job.plans[index]
@@ -275,11 +269,13 @@ def timed_run(session: GpuSession, nvml: Nvml, job: Job, index: int) -> Run:
         replay = Replay(module, plan, memory, session.kernels, session.stream, session.caller)
         replay.set_up()
         started, times = time.monotonic(), list[float]()
-        while len(times) <= LAUNCHES and (not times or time.monotonic() - started < MOST_SECONDS):
+        while len(times) < WARM_UP + LAUNCHES:
             times.append(session.time(replay.launch))
+            if time.monotonic() - started >= MOST_SECONDS:
+                break
         clock = nvml.clock_mhz()
     return msgspec.structs.replace(
-        job.kernel.runs[index], milliseconds=tuple(times[1:] or times), clock_mhz=clock
+        job.kernel.runs[index], milliseconds=tuple(times[1:][-LAUNCHES:] or times), clock_mhz=clock
     )
 
 
@@ -320,18 +316,16 @@ def explained_run(kernel: Kernel, run: Run, gpu: Gpu) -> Explained | None:
         clock_mhz=run.clock_mhz,
         bound=said,
         launches=tuple(
-            _launched(each, infos[each.name], loop, gpu, cold=not place)
-            for place, (each, loop) in enumerate(zip(counts, loops, strict=True))
+            _launched(each, infos[each.name], loop, gpu)
+            for each, loop in zip(counts, loops, strict=True)
         ),
     )
 
 
-def _launched(
-    counts: KernelCounts, kernel: KernelInfo, loop: MainLoop | None, gpu: Gpu, *, cold: bool
-) -> Demand:
+def _launched(counts: KernelCounts, kernel: KernelInfo, loop: MainLoop | None, gpu: Gpu) -> Demand:
     wave = _wave(counts, kernel, gpu)
     seconds = _seconds(counts, wave, gpu)
-    waits = waited(loop, wave, gpu, cold=cold) if loop and wave else None
+    waits = waited(loop, wave, gpu, FITTED) if loop and wave else None
     if waits:
         seconds["waiting"] = waits[0]
     return Demand(counts=counts, wave=wave, seconds=seconds)
@@ -339,9 +333,11 @@ def _launched(
 
 # --- fitting -----------------------------------------------------------------------------------
 
+_CONSTANTS = ("block_cycles", "launch_us", "call_us", "write_cycles", "copy_cycles")
+_CONSTANTS += ("atomic_cycles", "shared_atomic_cycles")
 _STEPS = (1.3, 1.1, 1.03, 1.01)  # by which a constant grows or shrinks, coarse first
 _CLEAR = 0.1  # error of a logarithm; larger ones count by their size alone, not its square
-_INSIDE = (0.08, 0.92)  # quantiles of the spread
+_INSIDE = (0.05, 0.95)  # quantiles of the spread of the half "fit": others stray further
 _ELSEWHERE = 1.2  # the spread is this much wider on GPUs that nobody measured
 
 
@@ -359,7 +355,7 @@ def fitted(found: Sequence[tuple[Gpu, list[Explained]]]) -> Calibration:
         part = np.where(errors < _CLEAR, errors**2 / 2, _CLEAR * (errors - _CLEAR / 2))
         return float((weights * part).sum() / weights.sum())
 
-    best = CALIBRATION
+    best = FITTED
     least = loss(best)
     for step in _STEPS:
         moved = True
@@ -377,8 +373,7 @@ def fitted(found: Sequence[tuple[Gpu, list[Explained]]]) -> Calibration:
         kind: tuple(np.quantile(shares, _INSIDE).round(2).tolist())
         for kind, shares in kinds.items()
     }
-    names = tuple(gpu.name for gpu, _ in found)
-    return msgspec.structs.replace(best, gpus=names, spread=spread, elsewhere=_ELSEWHERE)
+    return msgspec.structs.replace(best, spread=spread, elsewhere=_ELSEWHERE)
 
 
 def _measured_share(gpu: Gpu, each: Explained, constants: Calibration) -> float:
@@ -393,7 +388,7 @@ def _neighbours(constants: Calibration, step: float) -> Iterator[Calibration]:
         for name, value in constants.slower.items():
             slower = constants.slower | {name: round(max(value * factor, 1.0), 3)}
             yield msgspec.structs.replace(constants, slower=slower)
-        for name in ("block_cycles", "launch_us", "call_us"):
+        for name in _CONSTANTS:
             value = round(getattr(constants, name) * factor, 3)
             yield msgspec.structs.replace(constants, **{name: value})
 

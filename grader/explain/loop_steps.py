@@ -186,15 +186,16 @@ def _step(
     """``access``: what all its ``times`` executions move."""
     control = item.control
     assert control is not None
-    work, sectors, latency = 0.0, 0.0, LATENCY.get(item.base, OTHER_LATENCY)
+    base = access.base if access is not None else item.base
+    work, sectors, latency = 0.0, 0.0, LATENCY.get(base, OTHER_LATENCY)
     if access is not None and times:
-        moved = traffic([access], 1.0)[item.base]
+        moved = traffic([access], 1.0)[base]
         work = (moved.lines or moved.cost) / times
-        if item.base == "LDS" and item.bits == 128:
+        if base == "LDS" and item.bits == 128:
             latency += _WIDE_CYCLES
         # A tile that goes to shared memory is loaded once, so an earlier request cannot have
         # brought sectors that this request uses whole.
-        if item.base in ("LDG", "LDGSTS"):
+        if base in ("LDG", "LDGSTS"):
             latency = LATENCY["LDG"]
             if through_shared and moved.bytes >= moved.cost * _SECTOR:
                 sectors = moved.cost / times
@@ -202,7 +203,7 @@ def _step(
     if item.base == "DEPBAR" and len(item.operands) > 1 and item.operands[0].startswith("SB"):
         drains = int(item.operands[0][2:]), int(item.operands[1], 0)  # ``DEPBAR.LE SB0, 0x1``
     return LoopStep(
-        unit=_unit(item),
+        unit=_unit(item, base),
         stall=max(control.stall, 1),
         waits=control.waits,
         sets=control.write_barrier,
@@ -218,7 +219,7 @@ def _step(
     )
 
 
-def _unit(item: SassInstruction) -> Pipe:
+def _unit(item: SassInstruction, base: str) -> Pipe:
     if item.base in ("FFMA", "FADD", "FMUL"):
         return Pipe.FP32
     if item.never:
@@ -231,4 +232,4 @@ def _unit(item: SassInstruction) -> Pipe:
         return Pipe.MULTIPLY
     if item.kind == "integer" and not item.base.startswith("U"):
         return Pipe.INTEGER
-    return _MEMORY_UNITS.get(item.base, Pipe.NONE)
+    return _MEMORY_UNITS.get(base, Pipe.NONE)
