@@ -127,10 +127,11 @@ def _slowed(launch: Demand, work: Work, gpu: Gpu, constants: Calibration) -> dic
     counts, wave, clock = launch.counts, launch.wave, gpu.clock_mhz * 1e6
     seconds = dict(launch.seconds)
     waiting = seconds.pop("waiting", 0.0)
-    l2 = "L2 by TMA" if counts.bulk_loads.cost else "L2"
+    # Tensor cores, and the shared memory that feeds them, reach the same share of their rates.
+    like = {"shared memory": "tensor cores"} if counts.tensor else {}
+    like |= {"L2": "L2 by TMA"} if counts.bulk_loads.cost else {}
     slowed = {
-        name: value * constants.slower[l2 if name == "L2" else name]
-        for name, value in seconds.items()
+        name: value * constants.slower[like.get(name, name)] for name, value in seconds.items()
     }
     # While a unit of the multiprocessor is busy, nobody waits for anything else.
     busiest = max(seconds[unit] for unit in _UNITS)

@@ -197,9 +197,9 @@ def waited(
         shape = (wave.warps, wave.blocks, sm)
         return run_loop(steps, *shape, latency=round(latency), sector_cycles=sectors)
 
-    # Blocks that run together read the same tiles: most find them in the L2.
+    # Blocks that run together ask for the same tiles at the same time: all wait for the DRAM.
     near = running(sm.l2_latency * constants.l2_loaded)
-    far = running(sm.dram_latency * constants.dram_loaded) if loop.streams else near
+    far = running(sm.dram_latency * constants.dram_loaded)
     if near is None or far is None:
         return None
     if far.cycles < near.cycles:
