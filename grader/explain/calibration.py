@@ -50,7 +50,6 @@ class Calibration(Record):
     slower: dict[str, float]
     l2_loaded: float  # latency of a load from the L2 while others load / the lowest one
     dram_loaded: float
-    sector_cycles: float  # between sectors that reach a multiprocessor from the L2
     block_cycles: float  # from the start of a block to its first instruction, and after its last
     write_cycles: float  # for a sector that it stores or changes in the L2
     copy_cycles: float  # from a bulk copy's start until a warp sees its data, beyond the L2's time
@@ -85,7 +84,6 @@ class Calibration(Record):
             },
             l2_loaded=self.l2_loaded * ratio("l2_latency") * table("l2_latency"),
             dram_loaded=self.dram_loaded * ratio("dram_latency") * table("dram_latency"),
-            sector_cycles=self.sector_cycles / ratio("l2_bytes"),
             call_us=self.call_us * ratio("launch_us"),
             **{name: getattr(self, name) * ratio(name) for name in scaled},
         )

@@ -25,6 +25,7 @@ from ptxsim.message import phrase
 from ptxsim.records import Record
 
 _FLAGS = ("-std=c++20", "-O2")
+_SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle, at the full rate
 # H200, 2026-11-21, python -m benchmarks.calibration.latencies_h200: a lone warp loads 32 times 4 or
 # 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
 _ACCESS_CYCLES = 4
@@ -193,7 +194,7 @@ def waited(
     sm, steps = gpu.multiprocessor, loop.on(gpu)
 
     def running(latency: float) -> SteadyState | None:
-        sectors = constants.sector_cycles
+        sectors = _SECTOR_CYCLES * constants.slower["L2"]
         shape = (wave.warps, wave.blocks, sm)
         return run_loop(steps, *shape, latency=round(latency), sector_cycles=sectors)
 

@@ -19,7 +19,7 @@ from grader.explain.facts import (
     waits_to_store,
     work_while_loading,
 )
-from grader.explain.loop_steps import LoopStep
+from grader.explain.loop_steps import LoopStep, Pipe
 from ptxsim.message import Message, counted, phrase
 
 _WORTH = 0.9  # advise more elements per thread if at most this share of the loads is left
@@ -38,7 +38,12 @@ def rolled(facts: Facts) -> Advice | None:
         waste=waste,
     )
     left = facts.counts.instructions - facts.executed("integer", "branch", "move")
-    return advice(facts, "unrolled", message, "FFMA", gain=facts.gain(instructions=left))
+
+    def unrolled(step: LoopStep) -> LoopStep | None:
+        return None if step.unit in (Pipe.INTEGER, Pipe.MULTIPLY) else step
+
+    gain = facts.gain_if(unrolled, instructions=left)
+    return advice(facts, "unrolled", message, "FFMA", gain=gain)
 
 
 def more_for_each_thread(facts: Facts) -> Advice | None:

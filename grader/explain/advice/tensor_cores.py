@@ -218,15 +218,20 @@ def few_stages(facts: Facts) -> Advice | None:
 
 
 def exposed_fragments(facts: Facts) -> Advice | None:
-    """Tensor cores that wait for ldmatrix, and would do more if it delivered at once."""
-    waited = facts.waiting
-    if not facts.products or facts.conflict is not None or waited is None:
+    """Tensor cores that wait for ldmatrix, and would do more if the next HMMA's had come before.
+    Where a warp tile loads far too much, that comes first."""
+    waited, hmma = facts.waiting, facts.products
+    if not hmma or facts.conflict is not None or waited is None:
+        return None
+    if facts.counts.matrix_loads.passes >= _FAR_TOO_MANY * hmma:
+        return None
+    if work_while_loading(facts.code, lambda item: item.tensor, "LDSM"):
         return None
 
-    def relieved(step: LoopStep) -> LoopStep:
-        return msgspec.structs.replace(step, latency=1) if step.unit is Pipe.SHARED else step
+    def ahead(step: LoopStep) -> LoopStep:
+        return msgspec.structs.replace(step, sets=None) if step.unit is Pipe.SHARED else step
 
-    if (gain := facts.gain_if(relieved)) is None:
+    if (gain := facts.gain_if(ahead)) is None:
         return None
     message = phrase(
         "the tensor cores wait for fragments: in {share:.0f} % of the issue model's cycles no warp "
