@@ -140,7 +140,8 @@ _CONSTANTS = ("block_cycles", "launch_us", "call_us", "write_cycles", "copy_cycl
 _CONSTANTS += ("atomic_cycles", "shared_atomic_cycles")
 _STEPS = (1.3, 1.1, 1.03, 1.01)  # by which a constant grows or shrinks, coarse first
 _CLEAR = 0.1  # error of a logarithm; larger ones count by their size alone, not its square
-_INSIDE = (0.05, 0.95)  # quantiles of the spread of the half "fit": others stray further
+_INSIDE = (0.05, 0.95)  # quantiles of the spread of the half "fit"
+_FURTHER = 1.05  # others stray further: the constants and the model's form were chosen on that half
 _ELSEWHERE = 1.2  # the spread is this much wider on GPUs that nobody measured
 
 
@@ -172,10 +173,10 @@ def fitted(found: Sequence[tuple[Gpu, list[Explained]]]) -> Calibration:
         tensor = any(launch.counts.tensor for launch in each.launches)
         kind = "tensor cores" if tensor else each.work.unit.of
         kinds.setdefault(kind, []).append(_measured_share(gpu, each, best))
-    spread = {
-        kind: tuple(np.quantile(shares, _INSIDE).round(2).tolist())
-        for kind, shares in kinds.items()
-    }
+    spread = {}
+    for kind, shares in kinds.items():
+        low, high = np.quantile(shares, _INSIDE)
+        spread[kind] = (round(float(low) / _FURTHER, 2), round(float(high) * _FURTHER, 2))
     return msgspec.structs.replace(best, spread=spread, elsewhere=_ELSEWHERE)
 
 
