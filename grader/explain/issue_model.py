@@ -11,7 +11,7 @@ cent faster. ``issue_model.cpp`` does the work.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from ctypes import POINTER, c_double, c_int, c_int32, c_int64
 from enum import IntEnum
 from functools import cache, lru_cache
@@ -192,35 +192,26 @@ def waited(
 ) -> tuple[float, Waiting] | None:
     """Seconds, and how they divide. None when an iteration is too long for the issue model."""
     sm, steps = gpu.multiprocessor, loop.on(gpu)
-
-    def running(latency: float) -> SteadyState | None:
-        sectors = _SECTOR_CYCLES * constants.slower["L2"]
-        shape = (wave.warps, wave.blocks, sm)
-        return run_loop(steps, *shape, latency=round(latency), sector_cycles=sectors)
-
     # Blocks that run together ask for the same tiles at the same time: all wait for the DRAM.
-    near = running(sm.l2_latency * constants.l2_loaded)
-    far = running(sm.dram_latency * constants.dram_loaded)
-    if near is None or far is None:
+    per_line = (step.sectors / step.work for step in steps if step.sectors and step.work)
+    far = min(1.0, max(per_line, default=0.0) / _FETCHED)
+    latency = far * sm.dram_latency * constants.dram_loaded
+    latency += (1 - far) * sm.l2_latency * constants.l2_loaded
+    sectors = _SECTOR_CYCLES * constants.slower["L2"]
+    shape = (wave.warps, wave.blocks, sm)
+    found = run_loop(steps, *shape, latency=round(latency), sector_cycles=sectors)
+    if found is None:
         return None
-    if far.cycles < near.cycles:
-        far = near  # longer latencies led to a better order by chance
-    per_line = (step.sectors / step.work for step in loop.steps if step.sectors and step.work)
-    share = min(1.0, max(per_line, default=0.0) / _FETCHED)
-
-    def mean(of: Callable[[SteadyState], float]) -> float:
-        return sum(part * of(one) for part, one in ((share, far), (1 - share, near)))
-
     said = Waiting(
-        cycles=mean(lambda one: one.cycles),
-        issued=mean(lambda one: one.issued),
-        stalls=mean(lambda one: one.idle[Why.STALL]),
-        fp32=mean(lambda one: one.idle[Why.PIPE]),
-        banks=mean(lambda one: one.idle[Why.BANKS]),
-        shared_loads=mean(lambda one: one.idle[Why.SHARED]),
-        global_loads=mean(lambda one: one.idle[Why.GLOBAL]),
-        barriers=mean(lambda one: one.idle[Why.BARRIER]),
-        warp_global_loads=mean(lambda one: one.waited[Why.GLOBAL]),
-        warp_barriers=mean(lambda one: one.waited[Why.BARRIER]),
+        cycles=found.cycles,
+        issued=found.issued,
+        stalls=found.idle[Why.STALL],
+        fp32=found.idle[Why.PIPE],
+        banks=found.idle[Why.BANKS],
+        shared_loads=found.idle[Why.SHARED],
+        global_loads=found.idle[Why.GLOBAL],
+        barriers=found.idle[Why.BARRIER],
+        warp_global_loads=found.waited[Why.GLOBAL],
+        warp_barriers=found.waited[Why.BARRIER],
     )
     return said.cycles * loop.rounds * wave.times / (gpu.clock_mhz * 1e6), said
