@@ -353,6 +353,14 @@ def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
     assert both.most.speed == pytest.approx(alone.most.speed, rel=1e-3)
 
 
+def test_a_loop_inside_the_main_loop_goes_round_as_often_as_it_does() -> None:
+    """tile32 adds 32 products for each tile, one in each round of a loop that is not unrolled."""
+    (loop,) = loops(rung("tile32"), "sm_90", 1024, 1.0, 1)
+
+    assert loop is not None and loop.rounds == pytest.approx(1024 / 32)
+    assert sum(step.unit is Pipe.FP32 for step in loop.steps) == 32
+
+
 @pytest.mark.sampled
 def test_what_the_issue_model_waits_for() -> None:
     """A tile that is used as soon as it comes; the same one round ahead; FFMA in no good order."""
