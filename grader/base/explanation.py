@@ -118,6 +118,8 @@ class KernelCounts(Record):
     bulk_loads: Traffic = NO_TRAFFIC
     bulk_stores: Traffic = NO_TRAFFIC
     bulk_shared: Traffic = NO_TRAFFIC
+    global_atomics: Traffic = NO_TRAFFIC  # bytes: of the active lanes alone
+    shared_atomics: Traffic = NO_TRAFFIC  # cost: turns of lanes that change the same word
 
 
 class Occupancy(Record):
@@ -130,7 +132,8 @@ class Occupancy(Record):
 
 
 class Limit(Record):
-    # "issue", "FP32", "tensor cores", "shared memory", "L1", "L2", "DRAM", "latency" or "waiting"
+    # "issue", "FP32", "tensor cores", "shared memory", "L1", "L2", "DRAM", "latency", "atomics"
+    # or "waiting"
     resource: str
     speed: float  # what this resource alone would allow
 

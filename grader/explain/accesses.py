@@ -19,7 +19,15 @@ MATRIX_ROW = 16  # bytes
 WORD = 4  # bytes
 _BULK = ("UTMALDG", "UTMASTG", "UBLKCP")
 _OF_SHARED = ("LDS", "STS", "LDGSTS", *MATRICES)
-_MOVING = ("LDG", "STG", *_OF_SHARED, *_BULK)
+_ATOMIC = ("ATOMS", "ATOMG", "REDG")
+_MOVING = ("LDG", "STG", *_OF_SHARED, *_BULK, *_ATOMIC)
+# Their addresses say which memory they access: the names in global and in shared memory.
+_GENERIC = {
+    "LD": ("LDG", "LDS"),
+    "ST": ("STG", "STS"),
+    "ATOM": ("ATOMG", "ATOMS"),
+    "RED": ("REDG", "ATOMS"),
+}
 _LANES = 32
 _WAVEFRONT = 128  # bytes
 
@@ -32,6 +40,16 @@ class MemoryAccess(Record):
     item: SassInstruction
     row: RowCount  # of the PTX instruction it was made from
     requests: float  # executions by a warp with at least one lane on
+
+    @property
+    def base(self) -> str:
+        """The opcode without modifiers, of a generic one the one that accesses the same memory."""
+        return _base(self.item, self.row)
+
+
+def _base(item: SassInstruction, row: RowCount) -> str:
+    in_global, in_shared = _GENERIC.get(item.base, (item.base, item.base))
+    return in_global if row.lines else in_shared
 
 
 def accesses(
@@ -47,8 +65,10 @@ def accesses(
     for index, times in enumerate(runs):
         for item in function.of_block(index):
             row = rows.get(item.ptx_line or 0)
-            if item.base in _MOVING and not item.never and row is not None and row.width:
-                made.setdefault((item.base, row.row), []).append((item, times))
+            if row is None or not row.width or item.never:
+                continue
+            if (base := _base(item, row)) in _MOVING:
+                made.setdefault((base, row.row), []).append((item, times))
     for (_, line), copies in made.items():
         total = sum(times for _, times in copies)
         on = min(1.0, _asked(rows[line]) / total) if total else 0.0
@@ -81,18 +101,24 @@ def traffic(of: Iterable[MemoryAccess], factor: float) -> dict[str, Traffic]:
 
 def _parts(item: SassInstruction, row: RowCount) -> Iterator[tuple[str, tuple[float, ...]]]:
     """Requests, cost, passes, lines and bytes, as if ``item`` made all requests of the row."""
-    width = item.bits // 8
-    if item.base in _BULK:
-        to_global = item.base == "UTMASTG" or item.opcode.startswith("UBLKCP.G")
+    width, base = item.bits // 8, _base(item, row)
+    if base in _BULK:
+        to_global = base == "UTMASTG" or item.opcode.startswith("UBLKCP.G")
         asked = (row.source_requests, row.source_sectors, 0, 0, row.source_bytes)
         yield ("UTMASTG" if to_global else "UTMALDG"), asked
         yield "bulk", (row.requests, row.cost, row.cost, 0, row.cost * _WAVEFRONT)
-    elif item.base in MATRICES:
+    elif base in MATRICES:
         # Where ptxas made it of a wmma fragment, the PTX is modelled as accesses of 4 or 8 bytes.
         merged = width / row.width if row.width < MATRIX_ROW else 1
         moved = row.requests * width * _LANES
-        yield item.base, (row.requests, row.cost * merged, moved / _WAVEFRONT, 0, moved)
-    elif item.base == "LDGSTS":
+        yield base, (row.requests, row.cost * merged, moved / _WAVEFRONT, 0, moved)
+    elif base in _ATOMIC:
+        # One lane after the other changes a word of shared memory.
+        in_shared, turns = base == "ATOMS", max(Counter(row.lanes).values(), default=1)
+        cost = turns * row.requests if in_shared else row.cost
+        asked = (row.requests, cost, 0, row.lines, row.active * row.width)
+        yield "ATOMS" if in_shared else "REDG", asked
+    elif base == "LDGSTS":
         brought, warp, lines = row.source_requests, row.width * _LANES, row.source_lines
         yield "LDGSTS", (brought, row.source_sectors, 0, lines, brought * warp)
         # Each line is written to shared memory separately, and zeros after the lines, in as many
@@ -103,8 +129,8 @@ def _parts(item: SassInstruction, row: RowCount) -> Iterator[tuple[str, tuple[fl
         yield "copied", (row.requests, waves, passes, 0, row.requests * warp)
     else:
         cost = row.cost if width <= row.width else row.cost8 if width == 8 else row.cost16
-        passes = _ideal(row, max(width, row.width)) if item.base in ("LDS", "STS") else 0
-        yield item.base, (row.requests, cost, passes, row.lines, row.requests * width * _LANES)
+        passes = _ideal(row, max(width, row.width)) if base in ("LDS", "STS") else 0
+        yield base, (row.requests, cost, passes, row.lines, row.requests * width * _LANES)
 
 
 def _ideal(row: RowCount, width: int) -> int:
@@ -143,7 +169,7 @@ def shared_accesses(
     found = []
     for each in of:
         item, row = each.item, each.row
-        if item.base not in _OF_SHARED or not row.lanes or not row.requests:
+        if each.base not in _OF_SHARED or not row.lanes or not row.requests:
             continue
         width = max(item.bits // 8, row.width)
         if item.base in MATRICES:

@@ -54,7 +54,9 @@ def conserve(
         if len(out[left]) == 1 and not leaves[left]:  # nor more often than what must follow
             behind = counts[out[left][0][1]]
             most = min(most, guesses[out[left][0][1]] if behind is None else behind)
-        counts[left] = min(guesses[left], most)
+        # Nor less often than a block that is reached from nowhere else.
+        only = (counts[to] or 0.0 for _, to in out[left] if len(into[to]) == 1)
+        counts[left] = max(min(guesses[left], most), max(only, default=0.0))
 
 
 def flows(function: SassFunction, counts: Sequence[float]) -> dict[Edge, float]:

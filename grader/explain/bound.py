@@ -6,8 +6,8 @@ the other. No kernel with these counts is faster, so only the bound may be calle
 
 The estimate also counts the time that warps wait in the issue model, the start of blocks and
 launches, and the DRAM traffic of launches that hardly compute. It takes for each resource the share
-of its rate that measured kernels reach (calibration.json, fitted and checked by
-``benchmarks.estimates``). docs/explain.md lists the resources, and what is not modelled.
+of its rate that measured kernels reach (calibration.py). docs/explain.md lists the resources, and
+what is not modelled.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from math import prod
-from pathlib import Path
 
-from grader.base import Bound, Gpu, KernelCounts, KernelInfo, Limit, Waiting, decode, gpus
+from grader.base import Bound, Gpu, KernelCounts, KernelInfo, Limit, Waiting, gpus
+from grader.explain.calibration import Calibration, calibration
 from grader.explain.issue_model import Wave, waited
 from grader.explain.loop_steps import MainLoop
 from grader.problems import Work
@@ -27,29 +27,13 @@ from ptxsim.records import Record
 _GLOBAL = ("global_loads", "global_copies", "global_stores", "bulk_loads", "bulk_stores")
 _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects
 _SECTOR = 32  # bytes
+_WORD = 4  # bytes
 _WAVEFRONT = 128  # bytes
 _UNITS = ("issue", "FP32", "tensor cores", "shared memory", "L1")  # of a multiprocessor
 _L2_BYTES = 64  # to one multiprocessor in each cycle
 # Of a cycle, for a line of the L1: naive kernels ran up to 0.6 % faster than one line per cycle on
 # an H100 (python -m benchmarks.estimates).
 _LINE_CYCLES = 0.99
-
-
-class Calibration(Record):
-    """Constants of the estimate, fitted to kernels that were measured."""
-
-    capabilities: tuple[int, ...]  # of the GPUs on which they were measured: 90
-    # By resource: the time that kernels need / the time at its full rate. For waiting: the time
-    # beyond that of the busiest unit / the same by the issue model.
-    slower: dict[str, float]
-    block_cycles: float  # from the start of a block to its first instruction, and after its last
-    launch_us: float
-    call_us: float  # on top of its launches
-    spread: dict[str, tuple[float, float]]  # by kind of work: measured / estimated speed
-    elsewhere: float  # factor on the spread on GPUs of other capabilities
-
-
-CALIBRATION = decode(Path(__file__).with_name("calibration.json").read_bytes(), Calibration)
 
 
 def bound(
@@ -65,6 +49,7 @@ def bound(
     None when there are no counts, or a block does not fit on this GPU.
     """
     launches: list[Demand] = []
+    constants = calibration(gpu)
     waiting: Waiting | None = None
     for each, loop in zip_longest(counts, loops):
         kernel = kernels.get(each.name)
@@ -72,7 +57,7 @@ def bound(
         if kernel is not None and wave is None:
             return None
         seconds = _seconds(each, wave, gpu)
-        found = waited(loop, wave, gpu, cold=not launches) if loop and wave else None
+        found = waited(loop, wave, gpu, constants) if loop and wave else None
         if found is not None:
             longest = max((one.seconds.get("waiting", 0.0) for one in launches), default=0.0)
             waiting = found[1] if found[0] > longest else waiting
@@ -84,17 +69,17 @@ def bound(
     hard = max(hard, sums["DRAM"])
     if not counts or not hard:
         return None
-    about, slowed = estimated(launches, work, gpu, CALIBRATION)
+    about, slowed = estimated(launches, work, gpu, constants)
     limits = [Limit(resource=name, speed=work.speed(s)) for name, s in slowed.items() if s]
     limits.sort(key=lambda limit: limit.speed)
     speed, most = work.speed(max(about, hard)), work.speed(hard)
-    low, high = _spread(work, counts, gpu)
+    low, high = _spread(work, counts, constants)
     return Bound(
         gpu=gpu.name,
         size=work.size.dims,
         speed=speed,
         interval=(low * speed, min(high * speed, most)),
-        calibrated=gpu.capability in CALIBRATION.capabilities,
+        calibrated=constants.measured,
         resource=limits[0].resource,
         limits=tuple(limits),
         peak=work.peak(gpu.peak_tflops(work.arithmetic), gpu.dram_gb_s),
@@ -114,15 +99,15 @@ class Demand(Record):
 
 
 def estimated(
-    launches: Sequence[Demand], work: Work, gpu: Gpu, calibration: Calibration
+    launches: Sequence[Demand], work: Work, gpu: Gpu, constants: Calibration
 ) -> tuple[float, dict[str, float]]:
     """Seconds of a call, and those in which each resource of it is busy."""
-    slowed = [_slowed(each, work, gpu, calibration) for each in launches]
+    slowed = [_slowed(each, work, gpu, constants) for each in launches]
     sums = _sums(slowed)
-    sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9) * calibration.slower["DRAM"]
+    sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
     starts = sum(each.counts.times for each in launches)
-    busy = max(sum(max(each.values()) for each in slowed), sums["DRAM"])
-    return busy + (calibration.call_us + calibration.launch_us * starts) * 1e-6, sums
+    busy = max(sum(max(each.values(), default=0.0) for each in slowed), sums["DRAM"])
+    return busy + (constants.call_us + constants.launch_us * starts) * 1e-6, sums
 
 
 def _sums(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -137,35 +122,70 @@ def _certain(seconds: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in seconds.items() if name != "waiting"}
 
 
-def _slowed(launch: Demand, work: Work, gpu: Gpu, calibration: Calibration) -> dict[str, float]:
+def _slowed(launch: Demand, work: Work, gpu: Gpu, constants: Calibration) -> dict[str, float]:
     """The time that each resource takes in kernels as they are."""
-    counts, wave = launch.counts, launch.wave
+    counts, wave, clock = launch.counts, launch.wave, gpu.clock_mhz * 1e6
     seconds = dict(launch.seconds)
     waiting = seconds.pop("waiting", 0.0)
-    l2 = "L2 by TMA" if counts.bulk_loads.cost else "L2"
+    # Tensor cores, and the shared memory that feeds them, reach the same share of their rates.
+    like = {"shared memory": "tensor cores"} if counts.tensor else {}
+    like |= {"L2": "L2 by TMA"} if counts.bulk_loads.cost else {}
     slowed = {
-        name: value * calibration.slower[l2 if name == "L2" else name]
-        for name, value in seconds.items()
+        name: value * constants.slower[like.get(name, name)] for name, value in seconds.items()
     }
     # While a unit of the multiprocessor is busy, nobody waits for anything else.
     busiest = max(seconds[unit] for unit in _UNITS)
     if waiting > busiest:
-        why = "waiting for tensor cores" if counts.tensor else "waiting"
-        slowed["waiting"] = max(slowed[unit] for unit in _UNITS)
-        slowed["waiting"] += (waiting - busiest) * calibration.slower[why]
+        slowed["waiting"] = max(slowed[unit] for unit in _UNITS) + waiting - busiest
+    updates = counts.global_atomics.bytes / _WORD / work.elements  # of each output
+    slowed["atomics"] = updates * constants.atomic_cycles / clock
+    end = 0.0
     if wave is not None:
-        slowed["latency"] += calibration.block_cycles * wave.times / (gpu.clock_mhz * 1e6)
+        if counts.shared_atomics.cost:
+            blocks = prod(counts.grid) * counts.times
+            turns = counts.shared_atomics.cost / blocks * wave.times
+            slowed["atomics"] += turns * constants.shared_atomic_cycles / clock
+        if counts.bulk_loads.requests and counts.bulk_shared.bytes:
+            ring = _ring(counts, wave, slowed, gpu, constants)
+            slowed["waiting"] = max(slowed.get("waiting", 0.0), ring)
+        slowed["latency"] += constants.block_cycles * wave.times / clock
+        if counts.flops >= _PASS * work.operations > 0:
+            # A block stores its part when it has nothing else left to do; others still have.
+            written = (counts.global_stores.cost + counts.global_atomics.cost) / wave.blocks
+            end = written / gpu.multiprocessors * constants.write_cycles / clock
     if counts.flops < _PASS * work.operations:
         touched = sum(getattr(counts, field).bytes for field in _GLOBAL)
-        slowed["DRAM"] = touched / (gpu.dram_gb_s * 1e9) * calibration.slower["DRAM"]
-    return slowed
+        slowed["DRAM"] = touched / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
+    return {name: value + end for name, value in slowed.items() if value}
 
 
-def _spread(work: Work, counts: Sequence[KernelCounts], gpu: Gpu) -> tuple[float, float]:
+def _ring(
+    counts: KernelCounts,
+    wave: Wave,
+    slowed: Mapping[str, float],
+    gpu: Gpu,
+    constants: Calibration,
+) -> float:
+    """The time of a main loop whose tiles come by bulk copies, one of A and one of B for a step.
+
+    Shared memory holds the tiles of some steps. Those of one are multiplied, and given back when
+    the next one's product has begun; the others may be on their way. With two, nothing overlaps.
+    """
+    blocks = prod(counts.grid)
+    steps = counts.bulk_loads.requests / 2
+    stages = int(wave.shared_bytes * steps / counts.bulk_shared.bytes) * wave.blocks
+    on_one = steps / blocks * -(-blocks // gpu.multiprocessors)
+    arrival = on_one * constants.copy_cycles / (gpu.clock_mhz * 1e6) + slowed["L2"]
+    return (arrival + max(stages - 2, 0) * slowed["tensor cores"]) / max(stages - 1, 1)
+
+
+def _spread(
+    work: Work, counts: Sequence[KernelCounts], constants: Calibration
+) -> tuple[float, float]:
     """Measured / estimated speed of four kernels in five of this kind, at least and at most."""
     kind = "tensor cores" if any(each.tensor for each in counts) else work.unit.of
-    low, high = CALIBRATION.spread[kind]
-    factor = 1.0 if gpu.capability in CALIBRATION.capabilities else CALIBRATION.elsewhere
+    low, high = constants.spread[kind]
+    factor = 1.0 if constants.measured else constants.elsewhere
     return low / factor, high * factor
 
 
@@ -182,7 +202,10 @@ def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:
     most = -(-prod(counts.grid) // gpu.multiprocessors)
     resident = min(fits.blocks, most)
     return Wave(
-        blocks=resident, warps=fits.warps // fits.blocks, times=most / resident * counts.times
+        blocks=resident,
+        warps=fits.warps // fits.blocks,
+        times=most / resident * counts.times,
+        shared_bytes=kernel.shared_bytes + counts.shared_bytes,
     )
 
 

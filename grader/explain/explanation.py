@@ -22,6 +22,7 @@ from grader.explain.accesses import accesses, shared_accesses
 from grader.explain.advice import advise
 from grader.explain.banks import worst
 from grader.explain.bound import bound
+from grader.explain.calibration import FITTED, course_cards
 from grader.explain.facts import Facts, KernelFacts, Words
 from grader.explain.join import count, executions, factors, unfounded
 from grader.explain.loop_steps import MainLoop, main_loop_steps
@@ -210,6 +211,7 @@ def explanation_key(
     stamp = (tool.st_size, tool.st_mtime_ns) if tool else None
     digest.update(msgspec.json.encode([build.arch, build.info.kernels, plan, gpu, stamp]))
     digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
+    digest.update(msgspec.json.encode([FITTED, course_cards()]))
     ours = (
         path
         for package in (grader, ptxsim)

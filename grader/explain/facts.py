@@ -113,14 +113,16 @@ class Facts(KernelFacts, kw_only=True):
         """The reasons for waiting in the issue model."""
         return self.now.waiting if self.now else None
 
-    def gain_if(self, relieved: Callable[[LoopStep], LoopStep]) -> float | None:
-        """How the bound grows when every step of the loop becomes what ``relieved`` says."""
+    def gain_if(
+        self, relieved: Callable[[LoopStep], LoopStep | None], **changes: object
+    ) -> float | None:
+        """How the bound grows when every step of the loop becomes what ``relieved`` says, None for
+        one that goes away, and the counts change so."""
         if self.steps is None or self.now is None:
             return None
-        changed = msgspec.structs.replace(
-            self.steps, steps=tuple(relieved(step) for step in self.steps.steps)
-        )
-        return _noticed(self.now, self.bound(changed))
+        left = tuple(step for each in self.steps.steps if (step := relieved(each)))
+        changed = msgspec.structs.replace(self.steps, steps=left)
+        return _noticed(self.now, self.bound(changed, **changes))
 
 
 def _noticed(now: base.Bound | None, then: base.Bound | None) -> float | None:
@@ -174,14 +176,14 @@ def placed(
 
 
 def work_while_loading(
-    loop: Sequence[SassInstruction], works: Callable[[SassInstruction], bool]
+    loop: Sequence[SassInstruction], works: Callable[[SassInstruction], bool], load: str = "LDG"
 ) -> int | None:
-    """Return the fewest instructions that work between a global load into registers and the first
-    that waits for it, in this iteration or the next. None without such a load or control bits."""
+    """Return the fewest instructions that work between a load into registers and the first that
+    waits for it, in this iteration or the next. None without such a load or control bits."""
     twice = [*loop, *loop]
     found = []
     for index, item in enumerate(loop):
-        if item.base != "LDG" or item.control is None:
+        if item.base != load or item.control is None:
             continue
         board = item.control.write_barrier
         work = 0

@@ -159,6 +159,7 @@ struct Model {
         return {Cycle(std::ceil(shared)) - 1 + step.latency, SHARED_LOAD};
       case LINES: {
         lines = std::max(lines, double(accessed(w))) + step.work;
+        shared = std::max(shared, double(now)) + step.work;  // the same path brings the data
         double last = lines;
         if (step.sectors > 0) {
           l2 = std::max(l2, double(now)) + step.sectors * m.sector_cycles;

@@ -11,7 +11,7 @@ cent faster. ``issue_model.cpp`` does the work.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from ctypes import POINTER, c_double, c_int, c_int32, c_int64
 from enum import IntEnum
 from functools import cache, lru_cache
@@ -19,12 +19,13 @@ from pathlib import Path
 
 from grader.base import Gpu, MachineError, Multiprocessor, Native, Waiting
 from grader.explain.blocks import OTHER_LATENCY
+from grader.explain.calibration import Calibration
 from grader.explain.loop_steps import LoopStep, MainLoop
 from ptxsim.message import phrase
 from ptxsim.records import Record
 
 _FLAGS = ("-std=c++20", "-O2")
-_SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle
+_SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle, at the full rate
 # H200, 2026-11-21, python -m benchmarks.calibration.latencies_h200: a lone warp loads 32 times 4 or
 # 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
 _ACCESS_CYCLES = 4
@@ -102,10 +103,17 @@ def _library() -> ctypes.CDLL:
 
 @lru_cache(maxsize=64)  # bounds and advice ask for the same
 def run_loop(
-    steps: tuple[LoopStep, ...], warps: int, blocks: int, sm: Multiprocessor, *, latency: int
+    steps: tuple[LoopStep, ...],
+    warps: int,
+    blocks: int,
+    sm: Multiprocessor,
+    *,
+    latency: int,
+    sector_cycles: float,
 ) -> SteadyState | None:
     """``blocks`` of ``warps`` each, resident at a time. ``latency``: cycles until the first sector
-    from beyond the L1 arrives. None when an iteration is too long for the model."""
+    from beyond the L1 arrives; ``sector_cycles``: until the next one does. None when an iteration
+    is too long for the model."""
     rounds = min(_ROUNDS, _ISSUES // (_MOST * len(steps) * warps * blocks))
     if rounds < 2:
         return None
@@ -123,7 +131,7 @@ def run_loop(
             read_cycles=OTHER_LATENCY,
             far_latency=latency,
             apart=apart,
-            sector_cycles=_SECTOR_CYCLES,
+            sector_cycles=sector_cycles,
         )
         return _run(steps, rounds, machine)
 
@@ -176,40 +184,34 @@ class Wave(Record):
     blocks: int
     warps: int  # of each block
     times: float  # such waves one after the other, in all launches of the kind
+    shared_bytes: int  # of each block
 
 
-def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, Waiting] | None:
-    """Seconds, and how they divide. ``cold``: no launch came before.
-
-    None when an iteration of the loop is too long for the issue model.
-    """
-    sm, shape = gpu.multiprocessor, (wave.warps, wave.blocks)
-    steps = loop.on(gpu)
-    later = run_loop(steps, *shape, sm, latency=sm.l2_latency)
-    from_far = cold or loop.streams
-    first = run_loop(steps, *shape, sm, latency=sm.dram_latency) if from_far else later
-    if later is None or first is None:
+def waited(
+    loop: MainLoop, wave: Wave, gpu: Gpu, constants: Calibration
+) -> tuple[float, Waiting] | None:
+    """Seconds, and how they divide. None when an iteration is too long for the issue model."""
+    sm, steps = gpu.multiprocessor, loop.on(gpu)
+    # Blocks that run together ask for the same tiles at the same time: all wait for the DRAM.
+    per_line = (step.sectors / step.work for step in steps if step.sectors and step.work)
+    far = min(1.0, max(per_line, default=0.0) / _FETCHED)
+    latency = far * sm.dram_latency * constants.dram_loaded
+    latency += (1 - far) * sm.l2_latency * constants.l2_loaded
+    sectors = _SECTOR_CYCLES * constants.slower["L2"]
+    shape = (wave.warps, wave.blocks, sm)
+    found = run_loop(steps, *shape, latency=round(latency), sector_cycles=sectors)
+    if found is None:
         return None
-    if first.cycles < later.cycles:
-        first = later  # longer latencies led to a better order by chance
-    # The share of the iterations in which data comes from DRAM when the caches are cold.
-    per_line = (step.sectors / step.work for step in loop.steps if step.sectors and step.work)
-    from_dram = min(1.0, max(per_line, default=0.0) / _FETCHED)
-    share = from_dram * (1.0 if loop.streams else min(1.0, 1 / wave.times))
-
-    def mean(of: Callable[[SteadyState], float]) -> float:
-        return sum(part * of(one) for part, one in ((share, first), (1 - share, later)))
-
     said = Waiting(
-        cycles=mean(lambda one: one.cycles),
-        issued=mean(lambda one: one.issued),
-        stalls=mean(lambda one: one.idle[Why.STALL]),
-        fp32=mean(lambda one: one.idle[Why.PIPE]),
-        banks=mean(lambda one: one.idle[Why.BANKS]),
-        shared_loads=mean(lambda one: one.idle[Why.SHARED]),
-        global_loads=mean(lambda one: one.idle[Why.GLOBAL]),
-        barriers=mean(lambda one: one.idle[Why.BARRIER]),
-        warp_global_loads=mean(lambda one: one.waited[Why.GLOBAL]),
-        warp_barriers=mean(lambda one: one.waited[Why.BARRIER]),
+        cycles=found.cycles,
+        issued=found.issued,
+        stalls=found.idle[Why.STALL],
+        fp32=found.idle[Why.PIPE],
+        banks=found.idle[Why.BANKS],
+        shared_loads=found.idle[Why.SHARED],
+        global_loads=found.idle[Why.GLOBAL],
+        barriers=found.idle[Why.BARRIER],
+        warp_global_loads=found.waited[Why.GLOBAL],
+        warp_barriers=found.waited[Why.BARRIER],
     )
     return said.cycles * loop.rounds * wave.times / (gpu.clock_mhz * 1e6), said

@@ -36,6 +36,8 @@ _TRAFFIC = {
     "bulk_loads": "UTMALDG",
     "bulk_stores": "UTMASTG",
     "bulk_shared": "bulk",
+    "shared_atomics": "ATOMS",
+    "global_atomics": "REDG",
 }
 _ENOUGH = 0.98  # of the problem's operations
 _SCALED = 0.1  # counts of uneven blocks that are scaled by more bound nothing

@@ -61,7 +61,8 @@ def _sums(code: Sequence[SassInstruction]) -> int:
 
 
 def _path(function: SassFunction, loop: Loop, runs: Sequence[float]) -> list[SassInstruction]:
-    """One round; [] when it is too long. Every branch is taken as often as its share says."""
+    """One round; [] when it is too long. Every branch is taken as often as its share says: a loop
+    within goes round until it is more than half due to end."""
     flow = flows(function, runs)
     owed: defaultdict[tuple[int, int], float] = defaultdict(float)
     found: list[SassInstruction] = []
@@ -72,9 +73,11 @@ def _path(function: SassFunction, loop: Loop, runs: Sequence[float]) -> list[Sas
         total = sum(flow[edge] for edge in edges)
         if not edges:
             return found
+        share = {edge: flow[edge] / total if total else 1 / len(edges) for edge in edges}
         for edge in edges:
-            owed[edge] += flow[edge] / total if total else 1 / len(edges)
-        taken = max(edges, key=lambda edge: owed[edge])
+            owed[edge] += share[edge]
+        due = [edge for edge in edges if owed[edge] + share[edge] / 2 >= 1]
+        taken = min(due, key=share.__getitem__) if due else max(edges, key=share.__getitem__)
         owed[taken] -= 1
         at = taken[1]
         if at == loop.head:
@@ -132,7 +135,6 @@ class MainLoop(Record):
 
     steps: tuple[LoopStep, ...]
     rounds: float  # of each warp of a launch
-    streams: bool = False  # what it loads always comes from DRAM
 
     def on(self, gpu: Gpu) -> tuple[LoopStep, ...]:
         """The steps with the time that this GPU's tensor cores take, one for each scheduler."""
@@ -164,15 +166,15 @@ def main_loop_steps(function: SassFunction, sample: LaunchSample, factor: float)
     times = {
         item.address: runs[index] for index in loop.blocks for item in function.of_block(index)
     }
-    streams = main_loop(function) is None  # each value is read once
-    through_shared = streams or any(item.base in ("STS", "LDGSTS", "STSM") for item in code)
+    # A tile that goes to shared memory, and what a sum adds, is loaded once.
+    once = main_loop(function) is None
+    once = once or any(item.base in ("STS", "LDGSTS", "STSM") for item in code)
     return MainLoop(
         steps=tuple(
-            _step(item, reads, moving.get(item.address), times[item.address], through_shared)
+            _step(item, reads, moving.get(item.address), times[item.address], once)
             for item, reads in zip(code, ffma_reads(code), strict=True)
         ),
         rounds=runs[loop.head] * factor / sample.all_warps,
-        streams=streams,
     )
 
 
@@ -181,28 +183,28 @@ def _step(
     reads: tuple[int, int],
     access: MemoryAccess | None,
     times: float,
-    through_shared: bool,
+    once: bool,
 ) -> LoopStep:
     """``access``: what all its ``times`` executions move."""
     control = item.control
     assert control is not None
-    work, sectors, latency = 0.0, 0.0, LATENCY.get(item.base, OTHER_LATENCY)
+    base = access.base if access is not None else item.base
+    work, sectors, latency = 0.0, 0.0, LATENCY.get(base, OTHER_LATENCY)
     if access is not None and times:
-        moved = traffic([access], 1.0)[item.base]
+        moved = traffic([access], 1.0)[base]
         work = (moved.lines or moved.cost) / times
-        if item.base == "LDS" and item.bits == 128:
+        if base == "LDS" and item.bits == 128:
             latency += _WIDE_CYCLES
-        # A tile that goes to shared memory is loaded once, so an earlier request cannot have
-        # brought sectors that this request uses whole.
-        if item.base in ("LDG", "LDGSTS"):
+        # An earlier request cannot have brought sectors that this request uses whole.
+        if base in ("LDG", "LDGSTS"):
             latency = LATENCY["LDG"]
-            if through_shared and moved.bytes >= moved.cost * _SECTOR:
+            if once and moved.bytes >= moved.cost * _SECTOR:
                 sectors = moved.cost / times
     drains = None
     if item.base == "DEPBAR" and len(item.operands) > 1 and item.operands[0].startswith("SB"):
         drains = int(item.operands[0][2:]), int(item.operands[1], 0)  # ``DEPBAR.LE SB0, 0x1``
     return LoopStep(
-        unit=_unit(item),
+        unit=_unit(item, base),
         stall=max(control.stall, 1),
         waits=control.waits,
         sets=control.write_barrier,
@@ -218,7 +220,7 @@ def _step(
     )
 
 
-def _unit(item: SassInstruction) -> Pipe:
+def _unit(item: SassInstruction, base: str) -> Pipe:
     if item.base in ("FFMA", "FADD", "FMUL"):
         return Pipe.FP32
     if item.never:
@@ -231,4 +233,4 @@ def _unit(item: SassInstruction) -> Pipe:
         return Pipe.MULTIPLY
     if item.kind == "integer" and not item.base.startswith("U"):
         return Pipe.INTEGER
-    return _MEMORY_UNITS.get(item.base, Pipe.NONE)
+    return _MEMORY_UNITS.get(base, Pipe.NONE)

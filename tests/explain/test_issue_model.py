@@ -1,17 +1,19 @@
 """The issue model of a multiprocessor, by hand, on sequences whose cycles are known."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from grader.base import NO_TRAFFIC, gpus
+from grader.base import NO_TRAFFIC, UsageError, gpus
 from grader.base.explanation import Bound, KernelCounts, Traffic
 from grader.base.records import KernelInfo
 from grader.explain.accesses import SharedAccess, side_by_side
 from grader.explain.banks import Conflict, worst
-from grader.explain.bound import CALIBRATION, bound
+from grader.explain.bound import bound
+from grader.explain.calibration import FITTED, calibration
 from grader.explain.issue_model import SteadyState, Why, run_loop
 from grader.explain.loop_steps import LoopStep, Pipe
 from ptxsim.records import Size
@@ -37,7 +39,9 @@ def lds(board: int, **changes: Any) -> LoopStep:
 def run(
     *steps: LoopStep, warps: int = 1, blocks: int = 1, latency: int = 200, **kw: Any
 ) -> SteadyState:
-    found = run_loop(steps, warps=warps, blocks=blocks, sm=kw.get("sm", H200), latency=latency)
+    found = run_loop(
+        steps, warps=warps, blocks=blocks, sm=kw.get("sm", H200), latency=latency, sector_cycles=0.5
+    )
     assert found is not None
     assert found.issued + sum(found.idle) == pytest.approx(1, abs=0.02)
     return found
@@ -137,7 +141,10 @@ def test_copies_are_waited_for_by_groups() -> None:
 
 
 def test_a_round_that_is_too_long_is_left_out() -> None:
-    assert run_loop((FFMA,) * 100_000, warps=64, blocks=1, sm=H200, latency=200) is None
+    assert (
+        run_loop((FFMA,) * 100_000, warps=64, blocks=1, sm=H200, latency=200, sector_cycles=0.5)
+        is None
+    )
 
 
 # --- remedies against bank conflicts
@@ -338,12 +345,20 @@ def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
 
     assert alone is not None and both is not None and both.most is not None
     seconds = [flops(SIZE) / speed / 1e12 for speed in (alone.speed, both.speed)]
-    starts = CALIBRATION.block_cycles / 1.98e9, CALIBRATION.launch_us * 1e-6
+    starts = FITTED.block_cycles / 1.98e9, FITTED.launch_us * 1e-6
     assert seconds[1] - seconds[0] == pytest.approx(
-        8 / 4800 * CALIBRATION.slower["DRAM"] + starts[1], abs=10 * starts[0]
+        8 / 4800 * FITTED.slower["DRAM"] + starts[1], abs=10 * starts[0]
     )
     assert alone.most is not None  # it may all be in the L2
     assert both.most.speed == pytest.approx(alone.most.speed, rel=1e-3)
+
+
+def test_a_loop_inside_the_main_loop_goes_round_as_often_as_it_does() -> None:
+    """tile32 adds 32 products for each tile, one in each round of a loop that is not unrolled."""
+    (loop,) = loops(rung("tile32"), "sm_90", 1024, 1.0, 1)
+
+    assert loop is not None and loop.rounds == pytest.approx(1024 / 32)
+    assert sum(step.unit is Pipe.FP32 for step in loop.steps) == 32
 
 
 @pytest.mark.sampled
@@ -360,3 +375,27 @@ def test_what_the_issue_model_waits_for() -> None:
     shares = (buffered.issued, buffered.banks, buffered.stalls, buffered.fp32)
     loads = buffered.shared_loads + buffered.global_loads
     assert 0.98 < sum(shares) + loads + buffered.barriers < 1.02
+
+
+def test_a_course_s_figures_of_its_card_change_the_constants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = msgspec.structs.replace(
+        FITTED.card, gpu="NVIDIA A100-PCIE-40GB", launch_us=2 * FITTED.card.launch_us
+    )
+    (tmp_path / "first" / "calibration").mkdir(parents=True)
+    (tmp_path / "first" / "calibration" / "a100.json").write_bytes(msgspec.json.encode(card))
+    a100 = gpus.find("NVIDIA A100-PCIE-40GB")
+    assert a100 is not None
+    assert not calibration(a100).measured
+    monkeypatch.setenv("SGEMM_GRADER_PREPARED", str(tmp_path / "first"))
+    found = calibration(a100)
+    assert found.measured
+    assert found.launch_us == pytest.approx(2 * FITTED.launch_us)
+    assert found.slower == FITTED.slower
+    wrong = msgspec.to_builtins(card) | {"l2_bytes": -1.0}
+    (tmp_path / "other" / "calibration").mkdir(parents=True)
+    (tmp_path / "other" / "calibration" / "a100.json").write_bytes(msgspec.json.encode(wrong))
+    monkeypatch.setenv("SGEMM_GRADER_PREPARED", str(tmp_path / "other"))
+    with pytest.raises(UsageError, match=r"a100\.json: .*`l2_bytes` must be a positive number"):
+        calibration(a100)

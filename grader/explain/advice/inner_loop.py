@@ -19,9 +19,10 @@ from grader.explain.facts import (
     waits_to_store,
     work_while_loading,
 )
-from grader.explain.loop_steps import LoopStep
+from grader.explain.loop_steps import LoopStep, Pipe
 from ptxsim.message import Message, counted, phrase
 
+_TILED = 9  # instructions for each FFMA of the rung tile32, whose inner loop is not unrolled
 _WORTH = 0.9  # advise more elements per thread if at most this share of the loads is left
 
 
@@ -38,7 +39,12 @@ def rolled(facts: Facts) -> Advice | None:
         waste=waste,
     )
     left = facts.counts.instructions - facts.executed("integer", "branch", "move")
-    return advice(facts, "unrolled", message, "FFMA", gain=facts.gain(instructions=left))
+
+    def unrolled(step: LoopStep) -> LoopStep | None:
+        return None if step.unit in (Pipe.INTEGER, Pipe.MULTIPLY) else step
+
+    gain = facts.gain_if(unrolled, instructions=left)
+    return advice(facts, "unrolled", message, "FFMA", gain=gain)
 
 
 def more_for_each_thread(facts: Facts) -> Advice | None:
@@ -156,7 +162,8 @@ def no_tile(facts: Facts) -> Advice | None:
     ffma = facts.executed("FFMA")
     tiled = Traffic(requests=ffma // 16, cost=ffma // 4, lines=ffma // 16, bytes=8 * ffma)
     shared = Traffic(requests=2 * ffma, cost=2 * ffma, lines=0, bytes=256 * ffma, passes=2 * ffma)
-    gain = facts.gain(global_loads=tiled, shared_loads=shared)
+    most = max(facts.counts.instructions, _TILED * ffma)
+    gain = facts.gain(global_loads=tiled, shared_loads=shared, instructions=most)
     return advice(facts, "tile32", message, "LDG", gain=gain)
 
 

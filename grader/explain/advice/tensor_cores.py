@@ -27,7 +27,6 @@ _FRAGMENTS_LEFT = 1.0  # of a warp tile of 64×64
 _CONFLICTS_NOTICED = 1.2
 _HARDLY = 0.1  # edges may go another way
 _FILLS = 0.02  # stores of 16 bytes for each HMMA; tiles of 256×256 need 0.06
-_EXPOSED_NOTICED = 0.05  # of the cycles
 _WHAT = {"LDSM": verbatim("ldmatrix"), "STSM": verbatim("stmatrix")}
 
 
@@ -219,11 +218,20 @@ def few_stages(facts: Facts) -> Advice | None:
 
 
 def exposed_fragments(facts: Facts) -> Advice | None:
-    """Tensor cores that wait for ldmatrix."""
-    waited = facts.waiting
-    if not facts.products or facts.conflict is not None or waited is None:
+    """Tensor cores that wait for ldmatrix, and would do more if the next HMMA's had come before.
+    Where a warp tile loads far too much, that comes first."""
+    waited, hmma = facts.waiting, facts.products
+    if not hmma or facts.conflict is not None or waited is None:
         return None
-    if waited.shared_loads < _EXPOSED_NOTICED:
+    if facts.counts.matrix_loads.passes >= _FAR_TOO_MANY * hmma:
+        return None
+    if work_while_loading(facts.code, lambda item: item.tensor, "LDSM"):
+        return None
+
+    def ahead(step: LoopStep) -> LoopStep:
+        return msgspec.structs.replace(step, sets=None) if step.unit is Pipe.SHARED else step
+
+    if (gain := facts.gain_if(ahead)) is None:
         return None
     message = phrase(
         "the tensor cores wait for fragments: in {share:.0f} % of the issue model's cycles no warp "
@@ -232,8 +240,4 @@ def exposed_fragments(facts: Facts) -> Advice | None:
         share=100 * waited.shared_loads,
         depth=facts.words.depth,
     )
-
-    def relieved(step: LoopStep) -> LoopStep:
-        return msgspec.structs.replace(step, latency=1) if step.unit is Pipe.SHARED else step
-
-    return advice(facts, "register_buffer", message, "LDSM", gain=facts.gain_if(relieved))
+    return advice(facts, "register_buffer", message, "LDSM", gain=gain)

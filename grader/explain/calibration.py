@@ -1,0 +1,125 @@
+"""Constants of the estimate: fitted on one card, and carried over to others.
+
+calibration.json has the constants that fit measured kernels (``benchmarks.estimates fit``) and what
+small programs measured on the same card (``benchmarks.calibrate``). A course runs the latter on its
+own card and puts the file into ``$SGEMM_GRADER_PREPARED/calibration/``. A constant then changes by
+as much as the figure behind it does from the fitted card to the course's.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from grader.base import PREPARED_VARIABLE, Gpu, UsageError, decode, gpus
+from ptxsim.message import phrase
+from ptxsim.records import Record
+
+
+class CardFigures(Record):
+    """Figures of one card, measured by ``benchmarks.calibrate``. Cycles are of its boost clock."""
+
+    gpu: str  # the driver's name
+    where: str  # machine, versions and date
+    fp32_share: float  # of the peak that FFMA reach in all multiprocessors together
+    tensor_share: float | None  # the same for HMMA, which draw more power; null: it has none
+    dram_share: float  # of the bandwidth in the table of GPUs
+    l2_bytes: float  # that reach each multiprocessor in a cycle while all read the L2
+    l2_latency: float  # median cycles of a load from the L2
+    dram_latency: float
+    block_cycles: float  # of a multiprocessor, for each of many waves of blocks that do nothing
+    launch_us: float  # from a launch that does nothing to the next
+    atomic_cycles: float  # between additions to one word of global memory
+    shared_atomic_cycles: float  # the same in shared memory
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, float) and not 0 < value < float("inf"):
+                raise ValueError(f"`{name}` must be a positive number")
+
+
+class Calibration(Record):
+    """Constants of the estimate. Cycles are of one multiprocessor."""
+
+    card: CardFigures  # of the card on which the constants were fitted
+    # By resource: the time that kernels need / the time at its full rate.
+    slower: dict[str, float]
+    l2_loaded: float  # latency of a load from the L2 while others load / the lowest one
+    dram_loaded: float
+    block_cycles: float  # from the start of a block to its first instruction, and after its last
+    write_cycles: float  # for a sector that it stores or changes in the L2
+    copy_cycles: float  # from a bulk copy's start until a warp sees its data, beyond the L2's time
+    atomic_cycles: float  # between changes of one word in the L2
+    shared_atomic_cycles: float  # between those of a loop that compares and swaps a shared word
+    launch_us: float
+    call_us: float  # on top of its launches
+    spread: dict[str, tuple[float, float]]  # by kind of work: measured / estimated speed
+    elsewhere: float  # factor on the spread on cards that were not measured
+    measured: bool = True  # on this card
+
+    def on(self, card: CardFigures, gpu: Gpu) -> Calibration:
+        """Carry the constants over to a card with these figures."""
+        base, from_gpu = self.card, gpus.find(self.card.gpu) or gpu
+
+        def ratio(name: str) -> float:
+            mine, theirs = getattr(card, name), getattr(base, name)
+            return float(mine / theirs) if mine and theirs else 1.0
+
+        def table(name: str) -> float:
+            there, here = from_gpu.multiprocessor, gpu.multiprocessor
+            return float(getattr(there, name) / getattr(here, name))
+
+        shares = {"FP32": "fp32_share", "tensor cores": "tensor_share", "DRAM": "dram_share"}
+        shares |= dict.fromkeys(("L2", "L2 by TMA"), "l2_bytes")
+        scaled = ("block_cycles", "launch_us", "atomic_cycles", "shared_atomic_cycles")
+        return msgspec.structs.replace(
+            self,
+            slower={
+                name: max(value / ratio(shares[name]), 1.0) if name in shares else value
+                for name, value in self.slower.items()
+            },
+            l2_loaded=self.l2_loaded * ratio("l2_latency") * table("l2_latency"),
+            dram_loaded=self.dram_loaded * ratio("dram_latency") * table("dram_latency"),
+            call_us=self.call_us * ratio("launch_us"),
+            **{name: getattr(self, name) * ratio(name) for name in scaled},
+        )
+
+
+FITTED = decode(Path(__file__).with_name("calibration.json").read_bytes(), Calibration)
+
+
+def calibration(gpu: Gpu) -> Calibration:
+    """Return the constants for a card: as fitted, or carried over by its own figures.
+
+    Raises UsageError for a file of figures that is wrong.
+    """
+    for card in course_cards():
+        model = gpus.find(card.gpu)
+        if gpu.name in (card.gpu, model and model.name):
+            return FITTED.on(card, gpu)
+    fitted_on = gpus.find(FITTED.card.gpu)
+    like = fitted_on is not None and fitted_on.capability == gpu.capability
+    return msgspec.structs.replace(FITTED, measured=like)
+
+
+def course_cards() -> tuple[CardFigures, ...]:
+    """Return what a course measured of its cards. Raises UsageError that names file and field."""
+    folder = os.environ.get(PREPARED_VARIABLE)
+    return _cards(Path(folder) / "calibration") if folder else ()
+
+
+@cache
+def _cards(folder: Path) -> tuple[CardFigures, ...]:
+    return tuple(map(_card, sorted(folder.glob("*.json"))))
+
+
+def _card(file: Path) -> CardFigures:
+    try:
+        return decode(file.read_bytes(), CardFigures)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        wrong = phrase("{file}: not what benchmarks.calibrate writes: {error}", file=str(file))
+        raise UsageError(wrong.given(error=str(error))) from None
