@@ -18,6 +18,7 @@
 // Command:  grade reference/sgemm/32_dispatch
 #include "gemm.cuh"
 #include "estimate.cuh"
+#include "little.cuh"
 #include "packed.cuh"
 #include "small.cuh"
 #include "thin.cuh"
@@ -75,7 +76,6 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
     case SHORT_64x32: return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(A, B, C, m, n, k, c.slices);
     case SHORT_32x64:
       return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(B, A, C, n, m, k, c.slices, true);
-    case SHORT_64x64: return launch_small<64, 64, 16, 8, 8, 1, 2, 8>(A, B, C, m, n, k, c.slices);
     case SHORT_128x64: return launch_small<128, 64, 16, 8, 8, 1, 2, 4>(A, B, C, m, n, k, c.slices);
     case SHORT_64x128:
       return launch_small<128, 64, 16, 8, 8, 1, 2, 4>(B, A, C, n, m, k, c.slices, true);
@@ -90,7 +90,9 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
     case PACKED_128x128: return launch_large<Shape<128, 24, 12, 4>>(A, B, C, m, n, k, device.sms);
     case THIN_1: return launch_thin<1>(A, B, C, m, n, k);
     case THIN_4: return launch_thin<4>(A, B, C, m, n, k);
-    default: return launch_thin<16>(A, B, C, m, n, k);
+    case THIN_16: return launch_thin<16>(A, B, C, m, n, k);
+    case LITTLE_128x64: return launch_little<4, 4>(A, B, C, m, n, k);
+    default: return launch_little<2, 4>(A, B, C, m, n, k);
   }
 }
 

@@ -238,6 +238,7 @@ __global__ void add_slices(const float* partial, float* C, size_t count, int sli
   const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   float sum = 0;
+#pragma unroll 8
   for (int z = 0; z < slices; ++z) sum += partial[z * count + i];
   C[i] = sum;
 }
