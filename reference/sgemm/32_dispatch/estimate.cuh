@@ -4,22 +4,22 @@
 
 #include <algorithm>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 174 shapes
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 474 shapes
 // (docs/measurements/2026-11-26-h100-candidates.txt), more to the choices than to the times.
-constexpr double LAUNCH = 3097;   // until the first block runs, and back
-constexpr double BLOCK = 1.62;     // to start a block of the family SMALL
-constexpr double DRAM = 0.8508;   // of what the data sheet says: operands and product
+constexpr double LAUNCH = 2498;   // until the first block runs, and back
+constexpr double BLOCK = 2.082;   // to start a block of the families SMALL and LITTLE
+constexpr double DRAM = 0.8542;   // of what the data sheet says: operands and product
 constexpr double IN_TURN = 0.1173;  // of the shorter of both, product and memory
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 4250, ADD_SLICE = 120, ADD_BYTES = 3263;
-constexpr double PACK_KERNEL = 4562, PACK_BYTES = 1281;  // to pack; bytes per clock
-constexpr double SHARED_TAIL = 18520;  // to sum the parts of rung 30's shared tiles
-constexpr double TURN = 1.618;         // of one sum in C (rung 31), per element of a tile
-// Narrow copies, where k % 4 is not 0: of the family DIRECT; in pairs, and single, of K blocks of 64.
-constexpr double UNALIGNED = 1.107, PAIRS = 1.009, SINGLES = 1.077;
-// Where m % 4 is not 0, DIRECT and PACKED store single values: bytes of C in a clock.
-constexpr double SCALAR_STORES = 252;
-constexpr double STORED = 11.27;  // sums of SMALL and LITTLE, in a clock of a multiprocessor
+constexpr double ADD_KERNEL = 4382, ADD_SLICE = 129.9, ADD_BYTES = 3877;
+constexpr double PACK_KERNEL = 4816, PACK_BYTES = 1264;  // to pack; bytes per clock
+constexpr double SHARED_TAIL = 16640;  // to sum the parts of rung 30's shared tiles
+constexpr double TURN = 1.56;         // of one sum in C (rung 31), per element of a tile
+// Narrow copies, where k % 4 is not 0: of DIRECT; of K blocks of 64 in pairs, and single.
+constexpr double UNALIGNED = 1.107, PAIRS = 1.01, SINGLES = 1.085;
+// Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
+constexpr double SCALAR_STORES = 235.7;
+constexpr double STORED = 9.694;  // sums of SMALL and LITTLE, in a clock of a multiprocessor
 
 constexpr int MOST_LITTLE = 56;  // K, where a tile's lines come whole
 
@@ -45,47 +45,47 @@ enum Name {
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 12.98, 19.52, 1649},
-    {SMALL, 48, 48, 64, 2, 104448, 34.27, 40.97, 2071},
-    {SMALL, 56, 56, 64, 2, 91392, 44.46, 41.55, 4640},
-    {SMALL, 64, 24, 64, 2, 73728, 25.5, 25.66, 3446},
-    {SMALL, 24, 64, 64, 2, 73728, 25.5, 25.66, 3446},
-    {SMALL, 64, 32, 64, 2, 104448, 24.17, 34.23, 5560},
-    {SMALL, 32, 64, 64, 2, 104448, 24.17, 34.23, 5560},
-    {SMALL, 64, 32, 64, 2, 78336, 32.12, 30.38, 3665},
-    {SMALL, 32, 64, 64, 2, 78336, 32.12, 30.38, 3665},
-    {SMALL, 64, 48, 64, 1, 139264, 44.18, 28.8, 6639},
-    {SMALL, 48, 64, 64, 1, 139264, 44.18, 28.8, 6639},
-    {SMALL, 80, 80, 64, 1, 174080, 87.23, 73.68, 4756},
-    {SMALL, 96, 32, 64, 1, 139264, 44, 33.34, 4930},
-    {SMALL, 32, 96, 64, 1, 139264, 44, 33.34, 4930},
-    {SMALL, 96, 48, 64, 1, 156672, 59.48, 63.33, 8858},
-    {SMALL, 48, 96, 64, 1, 156672, 59.48, 63.33, 8858},
-    {SMALL, 96, 64, 64, 1, 174080, 83.3, 57.6, 4371},
-    {SMALL, 64, 96, 64, 1, 174080, 83.3, 57.6, 4371},
-    {SMALL, 96, 80, 64, 1, 153600, 89.58, 92.26, 5689},
-    {SMALL, 80, 96, 64, 1, 153600, 89.58, 92.26, 5689},
-    {SMALL, 96, 96, 64, 1, 208896, 99.81, 126.3, 4930},
-    {SMALL, 104, 80, 64, 1, 166400, 98.87, 78, 6840},
-    {SMALL, 80, 104, 64, 1, 166400, 98.87, 78, 6840},
-    {SMALL, 128, 128, 64, 1, 208896, 178.5, 228.7, 2191},
-    {SMALL, 64, 32, 16, 8, 15360, 75.07, 35.04, 3800},
-    {SMALL, 32, 64, 16, 8, 15360, 75.07, 35.04, 3800},
-    {SMALL, 128, 64, 16, 4, 34816, 119.4, 100.3, 5482},
-    {SMALL, 64, 128, 16, 4, 34816, 119.4, 100.3, 5482},
-    {SMALL, 128, 64, 32, 4, 55296, 147.4, 106.8, 7972},
-    {SMALL, 64, 128, 32, 4, 55296, 147.4, 106.8, 7972},
-    {DIRECT, 128, 256, 16, 1, 125520, 272.6, 233.7, 27740},
-    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 92.74, 14860},
-    {DIRECT, 64, 128, 32, 1, 102464, 84.14, 70.06, 26290},
-    {DIRECT, 128, 128, 16, 2, 50736, 179.6, 159.6, 17270},
-    {PACKED, 128, 64, 64, 1, 196672, 65.19, 69.1, 7117},
-    {PACKED, 128, 128, 24, 2, 98368, 100.6, 125.9, 25850},
+    {SMALL, 32, 32, 64, 2, 69632, 12.98, 19.44, 1665},
+    {SMALL, 48, 48, 64, 2, 104448, 34.27, 41.22, 2171},
+    {SMALL, 56, 56, 64, 2, 91392, 43.72, 41.3, 4389},
+    {SMALL, 64, 24, 64, 2, 73728, 25.5, 25.66, 3628},
+    {SMALL, 24, 64, 64, 2, 73728, 25.5, 25.66, 3628},
+    {SMALL, 64, 32, 64, 2, 104448, 24.17, 34.19, 6068},
+    {SMALL, 32, 64, 64, 2, 104448, 24.17, 34.19, 6068},
+    {SMALL, 64, 32, 64, 2, 78336, 32.11, 30.51, 3737},
+    {SMALL, 32, 64, 64, 2, 78336, 32.11, 30.51, 3737},
+    {SMALL, 64, 48, 64, 1, 139264, 44.26, 28.8, 6418},
+    {SMALL, 48, 64, 64, 1, 139264, 44.26, 28.8, 6418},
+    {SMALL, 80, 80, 64, 1, 174080, 87, 73.68, 4926},
+    {SMALL, 96, 32, 64, 1, 139264, 44.62, 33.34, 5039},
+    {SMALL, 32, 96, 64, 1, 139264, 44.62, 33.34, 5039},
+    {SMALL, 96, 48, 64, 1, 156672, 59.48, 63.97, 8429},
+    {SMALL, 48, 96, 64, 1, 156672, 59.48, 63.97, 8429},
+    {SMALL, 96, 64, 64, 1, 174080, 81.79, 57.6, 7893},
+    {SMALL, 64, 96, 64, 1, 174080, 81.79, 57.6, 7893},
+    {SMALL, 96, 80, 64, 1, 153600, 92.42, 92.03, 5995},
+    {SMALL, 80, 96, 64, 1, 153600, 92.42, 92.03, 5995},
+    {SMALL, 96, 96, 64, 1, 208896, 99.81, 128.2, 4792},
+    {SMALL, 104, 80, 64, 1, 166400, 98.43, 78, 6656},
+    {SMALL, 80, 104, 64, 1, 166400, 98.43, 78, 6656},
+    {SMALL, 128, 128, 64, 1, 208896, 178.5, 206.6, 6569},
+    {SMALL, 64, 32, 16, 8, 15360, 76.3, 35.31, 3806},
+    {SMALL, 32, 64, 16, 8, 15360, 76.3, 35.31, 3806},
+    {SMALL, 128, 64, 16, 4, 34816, 121.4, 101.5, 5551},
+    {SMALL, 64, 128, 16, 4, 34816, 121.4, 101.5, 5551},
+    {SMALL, 128, 64, 32, 4, 55296, 138.5, 97.38, 11090},
+    {SMALL, 64, 128, 32, 4, 55296, 138.5, 97.38, 11090},
+    {DIRECT, 128, 256, 16, 1, 125520, 272.6, 233.7, 28710},
+    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 92.29, 15280},
+    {DIRECT, 64, 128, 32, 1, 102464, 84.22, 70.06, 25790},
+    {DIRECT, 128, 128, 16, 2, 50736, 181.9, 162.5, 17020},
+    {PACKED, 128, 64, 64, 1, 196672, 65.19, 69.33, 7386},
+    {PACKED, 128, 128, 24, 2, 98368, 100.6, 125.9, 26180},
     {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 0},
-    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 5278},
-    {THIN, 16, 32, 256, 8, 16384, 11.41, 12.31, 14470},
-    {LITTLE, 128, 64, 1, 4, 788, 104.3, 106.8, 3959},
-    {LITTLE, 64, 128, 1, 4, 788, 263.4, 122.5, 4851},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 5860},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 12.3, 15090},
+    {LITTLE, 128, 64, 1, 4, 788, 149.6, 109.5, 3928},
+    {LITTLE, 64, 128, 1, 4, 788, 272.4, 127.8, 4846},
 };
 
 struct Device {
@@ -203,6 +203,7 @@ struct Estimate {
     };
     for (int name = 0; name < KERNELS; ++name) {
       const Kernel& x = KERNEL[name];
+      if (x.family == LITTLE && k > MOST_LITTLE) continue;
       if (x.shared * (x.family == LITTLE ? k : 1) > device.shared) continue;
       const int all = tiles(x), slots = device.sms * x.blocks;
       // Parts of every tile for so many blocks, and no more; but twice the depth of a K block each.
@@ -217,8 +218,10 @@ struct Estimate {
           split(x.blocks > 2 ? slots / 2 : device.sms / 2, slots,
                 [&](int parts) { offer(name, parts, 0, 0, small(x, parts)); });
         // More blocks than places, where slices fill the last wave.
-        for (int parts = 2; parts <= 12 && parts * 2 * x.bk <= k && all * parts <= 8 * slots; ++parts)
-          if (all * parts > slots && filled(all * parts, slots) > std::max(0.85, filled(all, slots)))
+        const double least = std::max(0.85, filled(all, slots));
+        for (int parts = 2; parts <= 12 && parts * 2 * x.bk <= k; ++parts)
+          if (all * parts > slots && all * parts <= 8 * slots &&
+              filled(all * parts, slots) > least)
             offer(name, parts, 0, 0, small(x, parts));
       } else if (x.family == DIRECT) {
         if (device.shared <= 64 << 10) continue;  // sm_75: the loop would not fit the registers
@@ -234,7 +237,7 @@ struct Estimate {
       } else if (x.family == PACKED) {
         if (device.bulk && k >= 64) offer(name, 1, 0, 0, packed(x));
       } else if (x.family == LITTLE) {
-        if (k <= MOST_LITTLE) offer(name, 1, 0, 0, little(x));
+        offer(name, 1, 0, 0, little(x));
       } else if (std::min(m, n) <= x.bm) {
         offer(name, 1, 0, 0, thin(x));
       }
