@@ -4,26 +4,31 @@
 
 #include <algorithm>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 174 shapes
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 474 shapes
 // (docs/measurements/2026-11-26-h100-candidates.txt), more to the choices than to the times.
-constexpr double LAUNCH = 4246;   // until the first block runs, and back
-constexpr double BLOCK = 0.5;     // to start a block of the family SMALL
-constexpr double DRAM = 0.8064;   // of what the data sheet says: operands and product
+constexpr double LAUNCH = 2498;   // until the first block runs, and back
+constexpr double BLOCK = 2.082;   // to start a block of the families SMALL and LITTLE
+constexpr double DRAM = 0.8542;   // of what the data sheet says: operands and product
+constexpr double IN_TURN = 0.1173;  // of the shorter of both, product and memory
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 4130, ADD_SLICE = 72.01, ADD_BYTES = 1329;
-constexpr double PACK_KERNEL = 5745, PACK_BYTES = 919.7;  // to pack; bytes per clock
-constexpr double SHARED_TAIL = 16160;  // to sum the parts of rung 30's shared tiles
-constexpr double TURN = 1.136;         // of one sum in C (rung 31), per element of a tile
-constexpr double UNALIGNED = 1.209;    // where k % 4 is not 0: of the family DIRECT
-// Where m % 4 is not 0, DIRECT and PACKED store single values: bytes of C in a clock.
-constexpr double SCALAR_STORES = 500;
+constexpr double ADD_KERNEL = 4382, ADD_SLICE = 129.9, ADD_BYTES = 3877;
+constexpr double PACK_KERNEL = 4816, PACK_BYTES = 1264;  // to pack; bytes per clock
+constexpr double SHARED_TAIL = 16640;  // to sum the parts of rung 30's shared tiles
+constexpr double TURN = 1.56;         // of one sum in C (rung 31), per element of a tile
+// Narrow copies, where k % 4 is not 0: of DIRECT; of K blocks of 64 in pairs, and single.
+constexpr double UNALIGNED = 1.107, PAIRS = 1.01, SINGLES = 1.085;
+// Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
+constexpr double SCALAR_STORES = 235.7;
+constexpr double STORED = 9.694;  // sums of SMALL and LITTLE, in a clock of a multiprocessor
 
-enum Family { SMALL, DIRECT, PACKED, THIN };
+constexpr int MOST_LITTLE = 56;  // K, where a tile's lines come whole
+
+enum Family { SMALL, DIRECT, PACKED, THIN, LITTLE };
 
 struct Kernel {
   Family family;
   int bm, bn, bk, blocks;  // of a multiprocessor
-  int shared;              // bytes of a block
+  int shared;              // bytes of a block; LITTLE: for each value of k
   // Of one block for a value of k: where it is alone, and where others fill its waits.
   double latency, issue;
   double tile;  // before and after the main loop
@@ -33,53 +38,54 @@ enum Name {
   SMALL_32x32, SMALL_48x48, SMALL_56x56, SMALL_64x24, SMALL_24x64, SMALL_64x32, SMALL_32x64,
   SMALL_64x32_DEEP, SMALL_32x64_DEEP, SMALL_64x48, SMALL_48x64, SMALL_80x80, SMALL_96x32,
   SMALL_32x96, SMALL_96x48, SMALL_48x96, SMALL_96x64, SMALL_64x96, SMALL_96x80, SMALL_80x96,
-  SMALL_96x96, SMALL_104x80, SMALL_80x104, SMALL_128x128, SHORT_64x32, SHORT_32x64, SHORT_64x64,
-  SHORT_128x64, SHORT_64x128, MID_128x64, MID_64x128, DIRECT_128x256, DIRECT_128x64,
+  SMALL_96x96, SMALL_104x80, SMALL_80x104, SMALL_128x128, SHORT_64x32, SHORT_32x64, SHORT_128x64,
+  SHORT_64x128, MID_128x64, MID_64x128, DIRECT_128x256, DIRECT_128x64,
   DIRECT_64x128, DIRECT_128x128, PACKED_128x64, PACKED_128x128, THIN_1, THIN_4, THIN_16,
-  KERNELS
+  LITTLE_128x64, LITTLE_64x128, KERNELS
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 12.98, 20.66, 1626},
-    {SMALL, 48, 48, 64, 2, 104448, 34.27, 45.46, 2463},
-    {SMALL, 56, 56, 64, 2, 91392, 54.42, 44.35, 3971},
-    {SMALL, 64, 24, 64, 2, 73728, 26, 26.66, 4099},
-    {SMALL, 24, 64, 64, 2, 73728, 26, 26.66, 4099},
-    {SMALL, 64, 32, 64, 2, 104448, 24.17, 34.56, 3313},
-    {SMALL, 32, 64, 64, 2, 104448, 24.17, 34.56, 3313},
-    {SMALL, 64, 32, 64, 2, 78336, 36.38, 31.02, 5464},
-    {SMALL, 32, 64, 64, 2, 78336, 36.38, 31.02, 5464},
-    {SMALL, 64, 48, 64, 1, 139264, 45.96, 28.8, 7354},
-    {SMALL, 48, 64, 64, 1, 139264, 45.96, 28.8, 7354},
-    {SMALL, 80, 80, 64, 1, 174080, 91.19, 73.68, 5498},
-    {SMALL, 96, 32, 64, 1, 139264, 45.42, 33.34, 6772},
-    {SMALL, 32, 96, 64, 1, 139264, 45.42, 33.34, 6772},
-    {SMALL, 96, 48, 64, 1, 156672, 61.49, 61.69, 11240},
-    {SMALL, 48, 96, 64, 1, 156672, 61.49, 61.69, 11240},
-    {SMALL, 96, 64, 64, 1, 174080, 86.54, 57.6, 3744},
-    {SMALL, 64, 96, 64, 1, 174080, 86.54, 57.6, 3744},
-    {SMALL, 96, 80, 64, 1, 153600, 80.61, 93.37, 5755},
-    {SMALL, 80, 96, 64, 1, 153600, 80.61, 93.37, 5755},
-    {SMALL, 96, 96, 64, 1, 208896, 99.81, 87, 28730},
-    {SMALL, 104, 80, 64, 1, 166400, 107.7, 78, 6508},
-    {SMALL, 80, 104, 64, 1, 166400, 107.7, 78, 6508},
-    {SMALL, 128, 128, 64, 1, 208896, 178.5, 207.6, 3182},
-    {SMALL, 64, 32, 16, 8, 15360, 75.09, 37.57, 4000},
-    {SMALL, 32, 64, 16, 8, 15360, 75.09, 37.57, 4000},
-    {SMALL, 64, 64, 16, 8, 20480, 230.3, 60.77, 3745},
-    {SMALL, 128, 64, 16, 4, 34816, 136.3, 98.69, 8739},
-    {SMALL, 64, 128, 16, 4, 34816, 136.3, 98.69, 8739},
-    {SMALL, 128, 64, 32, 4, 55296, 168.1, 106.8, 4218},
-    {SMALL, 64, 128, 32, 4, 55296, 168.1, 106.8, 4218},
-    {DIRECT, 128, 256, 16, 1, 125520, 265.2, 233.7, 37190},
-    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 86.54, 21830},
-    {DIRECT, 64, 128, 32, 1, 102464, 79.03, 70.06, 26770},
-    {DIRECT, 128, 128, 16, 2, 50736, 177.6, 155, 16370},
-    {PACKED, 128, 64, 64, 1, 196672, 63.96, 62.3, 7272},
-    {PACKED, 128, 128, 24, 2, 98368, 100.6, 120.3, 17360},
+    {SMALL, 32, 32, 64, 2, 69632, 12.98, 19.44, 1665},
+    {SMALL, 48, 48, 64, 2, 104448, 34.27, 41.22, 2171},
+    {SMALL, 56, 56, 64, 2, 91392, 43.72, 41.3, 4389},
+    {SMALL, 64, 24, 64, 2, 73728, 25.5, 25.66, 3628},
+    {SMALL, 24, 64, 64, 2, 73728, 25.5, 25.66, 3628},
+    {SMALL, 64, 32, 64, 2, 104448, 24.17, 34.19, 6068},
+    {SMALL, 32, 64, 64, 2, 104448, 24.17, 34.19, 6068},
+    {SMALL, 64, 32, 64, 2, 78336, 32.11, 30.51, 3737},
+    {SMALL, 32, 64, 64, 2, 78336, 32.11, 30.51, 3737},
+    {SMALL, 64, 48, 64, 1, 139264, 44.26, 28.8, 6418},
+    {SMALL, 48, 64, 64, 1, 139264, 44.26, 28.8, 6418},
+    {SMALL, 80, 80, 64, 1, 174080, 87, 73.68, 4926},
+    {SMALL, 96, 32, 64, 1, 139264, 44.62, 33.34, 5039},
+    {SMALL, 32, 96, 64, 1, 139264, 44.62, 33.34, 5039},
+    {SMALL, 96, 48, 64, 1, 156672, 59.48, 63.97, 8429},
+    {SMALL, 48, 96, 64, 1, 156672, 59.48, 63.97, 8429},
+    {SMALL, 96, 64, 64, 1, 174080, 81.79, 57.6, 7893},
+    {SMALL, 64, 96, 64, 1, 174080, 81.79, 57.6, 7893},
+    {SMALL, 96, 80, 64, 1, 153600, 92.42, 92.03, 5995},
+    {SMALL, 80, 96, 64, 1, 153600, 92.42, 92.03, 5995},
+    {SMALL, 96, 96, 64, 1, 208896, 99.81, 128.2, 4792},
+    {SMALL, 104, 80, 64, 1, 166400, 98.43, 78, 6656},
+    {SMALL, 80, 104, 64, 1, 166400, 98.43, 78, 6656},
+    {SMALL, 128, 128, 64, 1, 208896, 178.5, 206.6, 6569},
+    {SMALL, 64, 32, 16, 8, 15360, 76.3, 35.31, 3806},
+    {SMALL, 32, 64, 16, 8, 15360, 76.3, 35.31, 3806},
+    {SMALL, 128, 64, 16, 4, 34816, 121.4, 101.5, 5551},
+    {SMALL, 64, 128, 16, 4, 34816, 121.4, 101.5, 5551},
+    {SMALL, 128, 64, 32, 4, 55296, 138.5, 97.38, 11090},
+    {SMALL, 64, 128, 32, 4, 55296, 138.5, 97.38, 11090},
+    {DIRECT, 128, 256, 16, 1, 125520, 272.6, 233.7, 28710},
+    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 92.29, 15280},
+    {DIRECT, 64, 128, 32, 1, 102464, 84.22, 70.06, 25790},
+    {DIRECT, 128, 128, 16, 2, 50736, 181.9, 162.5, 17020},
+    {PACKED, 128, 64, 64, 1, 196672, 65.19, 69.33, 7386},
+    {PACKED, 128, 128, 24, 2, 98368, 100.6, 125.9, 26180},
     {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 0},
-    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 4267},
-    {THIN, 16, 32, 256, 8, 16384, 11.41, 12.09, 8457},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 5860},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 12.3, 15090},
+    {LITTLE, 128, 64, 1, 4, 788, 149.6, 109.5, 3928},
+    {LITTLE, 64, 128, 1, 4, 788, 272.4, 127.8, 4846},
 };
 
 struct Device {
@@ -101,12 +107,23 @@ struct Estimate {
 
   static int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
+  // Of the places in as many waves as it takes.
+  static double filled(int blocks, int slots) {
+    return double(blocks) / (double(ceil_div(blocks, slots)) * slots);
+  }
   int tiles(const Kernel& x) const { return ceil_div(m, x.bm) * ceil_div(n, x.bn); }
   int padded(const Kernel& x, int depth) const { return ceil_div(depth, x.bk) * x.bk; }
   double traffic() const {
     return 4.0 * (double(m) * k + double(n) * k + double(m) * n) / (DRAM * device.dram);
   }
 
+  double beside_traffic(double product) const {
+    return std::max(product, traffic()) + IN_TURN * std::min(product, traffic());
+  }
+  double slow(const Kernel& x) const {
+    if (k % 4 == 0 || (x.family == SMALL && x.bk < 64)) return 1;
+    return x.family == DIRECT ? UNALIGNED : k % 2 == 0 ? PAIRS : SINGLES;
+  }
   double stores() const { return m % 4 == 0 ? 0 : 4.0 * m * n / SCALAR_STORES; }
 
   // Of a value of k, where the busiest multiprocessor has `count` blocks.
@@ -118,36 +135,38 @@ struct Estimate {
 
   double small(const Kernel& x, int slices) const {
     const int count = ceil_div(tiles(x) * slices, device.sms);
-    const double product = ceil_div(count, x.blocks) * x.tile +
-                           padded(x, ceil_div(k, slices)) * per_k(x, count);
+    const double product = ceil_div(count, x.blocks) * x.tile + count * x.bm * x.bn / STORED +
+                           padded(x, ceil_div(k, slices)) * per_k(x, count) * slow(x);
     const double sum =
         slices > 1 ? ADD_KERNEL + slices * ADD_SLICE + 4.0 * m * n * (slices + 1) / ADD_BYTES : 0;
-    return LAUNCH + BLOCK * tiles(x) * slices + std::max(product, traffic()) + sum;
+    return LAUNCH + BLOCK * tiles(x) * slices + beside_traffic(product) + sum;
   }
 
   double direct(const Kernel& x, int whole, int sharers) const {
-    const double slow = k % 4 == 0 ? 1 : UNALIGNED;
     const int depth = padded(x, k), left = tiles(x) - whole;
     if (left == 0) {
       const int count = ceil_div(whole, device.sms);
       const double product =
-          ceil_div(count, x.blocks) * x.tile + depth * per_k(x, count) * slow;
-      return LAUNCH + std::max(product, traffic()) + stores();
+          ceil_div(count, x.blocks) * x.tile + depth * per_k(x, count) * slow(x);
+      return LAUNCH + beside_traffic(product) + stores();
     }
     const double waves = whole / (device.sms * x.blocks), run = double(left) * depth / sharers;
     const int turns = sharers > left ? ceil_div(sharers, left) : 1;
-    const double product = waves * (x.tile + depth * per_k(x, x.blocks) * slow) +
-                           run * per_k(x, ceil_div(sharers, device.sms)) * slow +
+    const double product = waves * (x.tile + depth * per_k(x, x.blocks) * slow(x)) +
+                           run * per_k(x, ceil_div(sharers, device.sms)) * slow(x) +
                            ceil_div(left, sharers) * x.tile + turns * TURN * x.bm * x.bn;
-    return LAUNCH + std::max(product, traffic()) + stores();
+    return LAUNCH + beside_traffic(product) + stores();
   }
 
   double packed(const Kernel& x) const {
     const int slots = device.sms * x.blocks, all = tiles(x), left = all % slots;
     const int depth = padded(x, k), count = ceil_div(all, device.sms);
     const double lines = double(ceil_div(m, x.bm)) * x.bm + double(ceil_div(n, x.bn)) * x.bn;
-    const double before = LAUNCH + stores() + PACK_KERNEL + 8.0 * k * lines / PACK_BYTES;
-    if (x.blocks > 1 && left > 0 && (long long)(slots - left) * k > 256LL * slots)
+    const bool shares = x.blocks > 1 && left > 0 && (long long)(slots - left) * k > 256LL * slots;
+    const double scalar = x.blocks == 1 ? 1 : shares ? double(left) / all : 0;  // of the stores
+    const double before =
+        LAUNCH + scalar * stores() + PACK_KERNEL + 8.0 * k * lines / PACK_BYTES;
+    if (shares)
       return before + all / slots * (x.tile + depth * per_k(x, x.blocks)) +
              double(left) * depth / slots * per_k(x, x.blocks) + x.tile + SHARED_TAIL +
              2.0 * (left + slots) * x.bm * x.bn / ADD_BYTES;
@@ -157,6 +176,15 @@ struct Estimate {
   double thin(const Kernel& x) const {
     const int rounds = ceil_div(ceil_div(std::max(m, n), x.bn), device.sms);
     return LAUNCH + x.tile + std::max(traffic(), rounds * k * x.issue);
+  }
+
+  // Fewer blocks of a multiprocessor, the more of k they hold.
+  double little(Kernel x) const {
+    x.blocks = std::min(x.blocks, (device.shared + 1024) / (k * x.shared + 1024));
+    const int count = ceil_div(tiles(x), device.sms);
+    const double product = ceil_div(count, x.blocks) * x.tile + count * x.bm * x.bn / STORED +
+                           k * per_k(x, count);
+    return LAUNCH + BLOCK * tiles(x) + beside_traffic(product);
   }
 
   Choice best() const {
@@ -175,19 +203,26 @@ struct Estimate {
     };
     for (int name = 0; name < KERNELS; ++name) {
       const Kernel& x = KERNEL[name];
-      if (x.shared > device.shared) continue;
+      if (x.family == LITTLE && k > MOST_LITTLE) continue;
+      if (x.shared * (x.family == LITTLE ? k : 1) > device.shared) continue;
       const int all = tiles(x), slots = device.sms * x.blocks;
-      // As many parts of every tile as there are places, and no more; but twice the depth of a
-      // K block each.
-      auto split = [&](int places, auto offer_parts) {
-        for (int parts = std::max(2, places / 2 / all); parts <= 64; ++parts)
-          if (all * parts > places / 2 && all * parts <= places && parts * 2 * x.bk <= k)
+      // Parts of every tile for so many blocks, and no more; but twice the depth of a K block each.
+      auto split = [&](int least, int places, auto offer_parts) {
+        for (int parts = std::max(2, least / all); parts <= 64; ++parts)
+          if (all * parts > least && all * parts <= places && parts * 2 * x.bk <= k)
             offer_parts(parts);
       };
       if (x.family == SMALL) {
         offer(name, 1, 0, 0, small(x, 1));
         if (all < slots)
-          split(slots, [&](int parts) { offer(name, parts, 0, 0, small(x, parts)); });
+          split(x.blocks > 2 ? slots / 2 : device.sms / 2, slots,
+                [&](int parts) { offer(name, parts, 0, 0, small(x, parts)); });
+        // More blocks than places, where slices fill the last wave.
+        const double least = std::max(0.85, filled(all, slots));
+        for (int parts = 2; parts <= 12 && parts * 2 * x.bk <= k; ++parts)
+          if (all * parts > slots && all * parts <= 8 * slots &&
+              filled(all * parts, slots) > least)
+            offer(name, parts, 0, 0, small(x, parts));
       } else if (x.family == DIRECT) {
         if (device.shared <= 64 << 10) continue;  // sm_75: the loop would not fit the registers
         offer(name, 1, all, 0, direct(x, all, 0));
@@ -196,11 +231,13 @@ struct Estimate {
           const int most = int(std::min<long long>(sharers, k_blocks));
           offer(name, 1, all - left, most, direct(x, all - left, most));
         };
-        if (all < slots) split(slots, [&](int parts) { share(all, all * parts); });
+        if (all < slots) split(slots / 2, slots, [&](int parts) { share(all, all * parts); });
         if (all % slots && all < 3 * slots) share(all, slots);
         if (all % slots && all > slots) share(all % slots, slots);
       } else if (x.family == PACKED) {
         if (device.bulk && k >= 64) offer(name, 1, 0, 0, packed(x));
+      } else if (x.family == LITTLE) {
+        offer(name, 1, 0, 0, little(x));
       } else if (std::min(m, n) <= x.bm) {
         offer(name, 1, 0, 0, thin(x));
       }

@@ -35,6 +35,37 @@ __global__ __launch_bounds__(PACK_THREADS) void pack_ahead(const float* A, const
   else pack_panel<PANEL_B>(B, packed_b, panel - panels_a, n, k, padded, 0, tile);
 }
 
+// Where m % 4 is not 0: a warp's sums go through shared memory, so that it stores neighbours in C.
+template <class S, class Sum>
+__device__ __forceinline__ void store_neighbours(float* smem, float* C, Sum sum, Tile tile,
+                                                 int warp, int lane, int m, int n) {
+  constexpr int PITCH = WM + 4;  // the quads of eight lanes lie in different banks
+  static_assert(S::GROUPS > 1 || S::WARPS * WN * PITCH <= S::STAGES * S::STAGE, "it fits");
+  float* own = smem + warp * WN * PITCH;
+  __syncthreads();  // nobody reads the ring any more
+#pragma unroll
+  for (int j = 0; j < TN; ++j) {
+    float* column =
+        own + (Lanes::col(lane) * 4 + j / 4 * (4 * LANES_N) + j % 4) * PITCH + Lanes::row(lane) * 4;
+#pragma unroll
+    for (int i = 0; i < TM; i += 4)
+      *reinterpret_cast<float4*>(column + i * LANES_M) =
+          make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
+  }
+  __syncwarp();
+  const int row = tile.i * BM + warp % WARPS_M * WM + lane;
+  const int col0 = tile.j * S::BN + warp / WARPS_M * WN, columns = min(WN, n - col0);
+  float* to = C + row + size_t(col0) * m;
+#pragma unroll 4
+  for (int c = 0; c < columns; ++c, to += m)
+#pragma unroll
+    for (int x = 0; x < WM; x += 32)
+      if (row + x < m) to[x] = own[c * PITCH + lane + x];
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // bulk copies may come next
+#endif
+}
+
 template <class S>
 __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, const float* B,
                                                                float* C, float* partial, Work w) {
@@ -102,6 +133,8 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
             }
           store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
         }
+    } else if (count == w.k_blocks && w.m % 4 != 0) {
+      store_neighbours<S>(smem, C, sum, tile, warp, lane, w.m, w.n);
     } else if (count == w.k_blocks) {
 #pragma unroll
       for (int j = 0; j < TN; ++j) {

@@ -1,23 +1,27 @@
-// Rung 32: of forty kernels the one that should take the fewest clocks.
+// Rung 32: of 41 kernels the one that should take the fewest clocks.
 //
 // Changed:  every kernel has an estimate of its time, from a few measured constants: clocks of a
 //           value of k for a tile, alone on its multiprocessor and beside others, of a tile
 //           besides, of launch, packing and sums (estimate.cuh). The host takes the least. The
 //           kernels: small tiles, which read operands as they lie (cp.async, LDS.128 along K) and
 //           may be sliced along K, oblong ones either way round; the same with a K block of 16 or
-//           32, for little or unaligned K; rung 31's, four tiles; rung 30's, two tiles; for up to
-//           16 lines of A or B one warp for two or four lines of the other. Rungs 30 and 31 keep
-//           their workspace and their turns. A kernel that uses what the one before it has written
-//           begins while that one ends (overlap.cuh).
+//           32, for unaligned K; for K up to 56 whole lines at once (little.cuh); rung 31's, four
+//           tiles; rung 30's, two tiles; for up to 16 lines of A or B one warp for two or four
+//           lines of the other. Rungs 30 and 31 keep their workspace and their turns; where m % 4
+//           is not 0, rung 30's sums reach C by way of shared memory. A kernel that uses what the
+//           one before it has written begins while that one ends (overlap.cuh).
 // Why:      packing pays where it is a small part: from about 1000 on, for squares. 256 x 256 x
 //           16384 is four tiles of 128 x 128; 32 slices of K fill 128 multiprocessors. 24 x 8000
 //           is 125 tiles of 24 x 64, of which a tile of 128 lines would waste four fifths.
+//           Slices also fill a last wave: 210 tiles on 132 multiprocessors take two, in five
+//           slices eight fifths.
 // Tile:     from 24 x 64 to 128 x 256.
 // Bound:    latency of launch and first tile for small products, the memory for thin ones, else
 //           instruction issue.
 // Command:  grade reference/sgemm/32_dispatch
 #include "gemm.cuh"
 #include "estimate.cuh"
+#include "little.cuh"
 #include "packed.cuh"
 #include "small.cuh"
 #include "thin.cuh"
@@ -75,7 +79,6 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
     case SHORT_64x32: return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(A, B, C, m, n, k, c.slices);
     case SHORT_32x64:
       return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(B, A, C, n, m, k, c.slices, true);
-    case SHORT_64x64: return launch_small<64, 64, 16, 8, 8, 1, 2, 8>(A, B, C, m, n, k, c.slices);
     case SHORT_128x64: return launch_small<128, 64, 16, 8, 8, 1, 2, 4>(A, B, C, m, n, k, c.slices);
     case SHORT_64x128:
       return launch_small<128, 64, 16, 8, 8, 1, 2, 4>(B, A, C, n, m, k, c.slices, true);
@@ -90,7 +93,9 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
     case PACKED_128x128: return launch_large<Shape<128, 24, 12, 4>>(A, B, C, m, n, k, device.sms);
     case THIN_1: return launch_thin<1>(A, B, C, m, n, k);
     case THIN_4: return launch_thin<4>(A, B, C, m, n, k);
-    default: return launch_thin<16>(A, B, C, m, n, k);
+    case THIN_16: return launch_thin<16>(A, B, C, m, n, k);
+    case LITTLE_128x64: return launch_little<4, 4>(A, B, C, m, n, k);
+    default: return launch_little<2, 4>(A, B, C, m, n, k);
   }
 }
 

@@ -89,11 +89,12 @@ template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BL
 __global__ __launch_bounds__(Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>::THREADS,
                             BLOCKS_HERE(BLOCKS))
 void small(const float* A, const float* B, float* C, int m, int n, int k, int depth,
-           bool turned) {
+           bool turned, bool across) {
   using S = Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>;
   extern __shared__ __align__(128) float smem[];
   let_next_launch_begin();
-  const int row0 = blockIdx.x * BM, col0 = blockIdx.y * BN;
+  const int row0 = (across ? blockIdx.y : blockIdx.x) * BM;
+  const int col0 = (across ? blockIdx.x : blockIdx.y) * BN;
   const int first = blockIdx.z * depth;
   C += size_t(blockIdx.z) * m * n;
   const int group = threadIdx.x / S::GROUP_THREADS, t = threadIdx.x % S::GROUP_THREADS;
@@ -238,6 +239,7 @@ __global__ void add_slices(const float* partial, float* C, size_t count, int sli
   const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   float sum = 0;
+#pragma unroll 8
   for (int z = 0; z < slices; ++z) sum += partial[z * count + i];
   C[i] = sum;
 }
@@ -254,8 +256,11 @@ void launch_small(const float* A, const float* B, float* C, int m, int n, int k,
   slices = ceil_div(k, depth);
   const size_t count = size_t(m) * n;
   float* to = slices > 1 ? workspace(count * slices) : C;
-  const dim3 grid(ceil_div(m, BM), ceil_div(n, BN), slices);
-  kernel<<<grid, S::THREADS, S::SHARED>>>(A, B, to, m, n, k, depth, turned);
+  // The longer side in x, as y ends at 65535; the order makes no difference to the times.
+  const int tiles_m = ceil_div(m, BM), tiles_n = ceil_div(n, BN);
+  const bool across = tiles_n > tiles_m;
+  const dim3 grid = across ? dim3(tiles_n, tiles_m, slices) : dim3(tiles_m, tiles_n, slices);
+  kernel<<<grid, S::THREADS, S::SHARED>>>(A, B, to, m, n, k, depth, turned, across);
   if (slices > 1)
     launch_early(add_slices, unsigned((count + 255) / 256), 256, 0, to, C, count, slices);
 }
