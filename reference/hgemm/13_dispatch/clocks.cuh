@@ -93,18 +93,16 @@ Way way_shared(int m, int n, int k) {
   return {m % 8 ? HUGE_VAL : clocks, PAIR, launch_shared<S>};
 }
 
-// In 2, 4 or 8 parts, as many as run at once, of at least four steps. Two blocks of 64 x 64 find
-// room on a multiprocessor.
+// In 2, 4 or 8 parts, as many as run at once, of at least four steps.
 template <class S>
 Way way_split(int m, int n, int k) {
   constexpr int TILE_CLOCKS = 3900, STEP_CLOCKS = S::BM == 64 ? 350 : 620, LEAST_STEPS = 4;
-  constexpr int EACH = S::BM == 64 ? 2 : 1;
   const int all = tiles(m, S::BM) * tiles(n, S::BN), steps = tiles(k, BK);
   int parts = 1;
   while (parts < MOST_PARTS && steps >= 2 * parts * LEAST_STEPS &&
-         all <= EACH * clusters_at_once({1, 2 * parts}))
+         all <= clusters_at_once({1, 2 * parts}))
     parts *= 2;
-  const int room = EACH * multiprocessors(), busy = std::min(multiprocessors(), all * parts);
+  const int room = multiprocessors(), busy = std::min(room, all * parts);
   const double bytes = (std::min(m, S::BM) + std::min(n, S::BN)) * BK * sizeof(Element) * busy;
   const double step = std::max(double(STEP_CLOCKS), bytes * across(k) / 4100);
   const double tile = tiles(steps, parts) * step + TILE_CLOCKS;

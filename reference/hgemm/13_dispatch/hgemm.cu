@@ -1,16 +1,16 @@
 // Rung 13: for every shape the tile that should be fastest, and no shape that TMA cannot take.
 //
 // Changed:  eleven tiles of the same kernel, from 256 x 128 to 64 x 64, 192 x 192 with three
-//           consumers, one whose consumers take turns, each with a tile of its own, and one of 192 x
-//           256. A cluster is up to eight blocks, its lines and columns chosen at the launch: a line
-//           shares the tile of A, a column that of B. Where tiles are few, the blocks of a cluster
-//           share each along K, and add in shared memory. A model of a few figures, the clocks of a
-//           step along K and of all that a tile takes besides, says which is to end first: waves
-//           times the time of a tile. Every second tile goes back along K. Tiles that do not fill
-//           the last wave can be shared by all clusters, each an even part of the steps along K, and
-//           producers of large tiles keep together. Each launch begins while the one before it ends,
-//           and waits before it reads. Where K is no multiple of 8, A and B are first copied with
-//           longer lines; where M is none, C is stored plainly.
+//           consumers, one whose consumers take turns, each with a tile of its own, and one of 192
+//           x 256. A cluster is up to eight blocks, its lines and columns chosen at the launch: a
+//           line shares the tile of A, a column that of B. Where tiles are few, the blocks of a
+//           cluster share each along K, and add in shared memory. A model of a few figures, the
+//           clocks of a step along K and of all that a tile takes besides, says which is to end
+//           first: waves times the time of a tile. Every second tile goes back along K. Tiles that
+//           do not fill the last wave can be shared by all clusters, each an even part of the steps
+//           along K, and producers of large tiles keep together. Each launch begins while the one
+//           before it ends, and waits before it reads. Where K is no multiple of 8, A and B are
+//           first copied with longer lines; where M is none, C is stored plainly.
 // Why:      1024 x 1024 is 32 tiles of 256 x 128, for 132 multiprocessors; with 128 x 64 it is 128.
 //           2560 x 2560 is 200, two waves of which one is half empty: with 208 x 128 it is 260. But
 //           the smaller a tile, the more the L2 has to give, 5000 bytes in a clock. Clusters of
@@ -40,10 +40,8 @@
 #include "launches.cuh"
 #include "pad.cuh"
 
-void multiply_matrices(const Element* A, const Element* B, Element* C, int m, int n, int k) {
-#ifdef HGEMM_VARIANT
-  launch<Variant<HGEMM_VARIANT>>(A, B, C, m, n, k, PAIR);
-#else
+#ifndef HGEMM_VARIANT
+Way choose(int m, int n, int k) {
   const Way each[] = {
       way<Variant<0>>(m, n, k),  way<Variant<1>>(m, n, k),        way<Variant<2>>(m, n, k),
       way<Variant<3>>(m, n, k),  way<Variant<4>>(m, n, k),        way<Variant<5>>(m, n, k),
@@ -56,7 +54,21 @@ void multiply_matrices(const Element* A, const Element* B, Element* C, int m, in
 #else
   const auto choice = std::min_element(std::begin(each), std::end(each)) - each;
 #endif
-  each[choice].launch(A, B, C, m, n, k, each[choice].cluster);
+  return each[choice];
+}
+#endif
+
+void multiply_matrices(const Element* A, const Element* B, Element* C, int m, int n, int k) {
+#ifdef HGEMM_VARIANT
+  launch<Variant<HGEMM_VARIANT>>(A, B, C, m, n, k, PAIR);
+#else
+  static int last[3] = {};  // a choice takes as long as the smallest products
+  static Way way;
+  if (m != last[0] || n != last[1] || k != last[2]) {
+    way = choose(m, n, k);
+    last[0] = m, last[1] = n, last[2] = k;
+  }
+  way.launch(A, B, C, m, n, k, way.cluster);
 #endif
 }
 

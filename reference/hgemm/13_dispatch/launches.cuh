@@ -49,7 +49,10 @@ Work work(int m, int n, int k, const Cluster& c, int band = HGEMM_BAND) {
   const int tiles_n = tiles(n, S::BN * c.n);
   // Bands of as many lines each.
   const int group = tiles(tiles_n, tiles(tiles_n, band));
-  return {m, n, tiles(k, BK), c, tiles(m, S::BM * c.m), tiles_n, group, m % 8 == 0};
+  const int tiles_m = tiles(m, S::BM * c.m), all = tiles_m * tiles_n, most = multiprocessors();
+  // In one wave that leaves no room: 1024 gains 7 % on an H100.
+  const bool early = c.blocks() == 1 && all <= most && all > most - most / 11;
+  return {m, n, tiles(k, BK), c, tiles_m, tiles_n, group, m % 8 == 0, early};
 }
 
 template <class S, class Room = Storage<S>, class Kernel, class... Arguments>
@@ -125,7 +128,7 @@ void launch_shared(const Element* A, const Element* B, Element* C, int m, int n,
 template <class S>
 void launch_split(const Element* A, const Element* B, Element* C, int m, int n, int k,
                   const Cluster& parts) {
-  const Work w{m, n, tiles(k, BK), parts, tiles(m, S::BM), tiles(n, S::BN), 1, false};
+  const Work w{m, n, tiles(k, BK), parts, tiles(m, S::BM), tiles(n, S::BN), 1, false, false};
   start<S, SplitStorage<S>>(hgemm_split<S>, w.tiles_m * w.tiles_n, w, tensor_map(A, m, k, S::BM),
                             tensor_map(B, n, k, S::BN), C);
 }

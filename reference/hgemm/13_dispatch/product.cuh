@@ -140,6 +140,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
   const int t = threadIdx.x, group = t / WARPGROUP;
   prepare<S>(s, &A, &B, &C_map, w.cluster, 4 * S::CONSUMERS);  // a lane of every warp
+  if (w.early) let_next_launch_begin();
 
   if (group == 0) {
     keep_registers<S::FEW>();

@@ -41,4 +41,5 @@ struct Work {
   int tiles_m, tiles_n;  // of whole clusters
   int group;             // lines of tiles along N that are worked on together, for the L2's sake
   bool by_tma;           // whether C can be stored by TMA
+  bool early;            // whether the next launch may begin at once
 };

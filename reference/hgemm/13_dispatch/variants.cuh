@@ -28,5 +28,5 @@ using Variant = std::tuple_element_t<VARIANT, Variants>;
 using Wide = Shape<192, 2, 3, 2>;
 
 // Where tiles are few, each is shared along K.
-using Small = SplitShape<64, 5>;
+using Small = SplitShape<64, 12>;
 using Long = SplitShape<128, 7>;
