@@ -108,7 +108,7 @@ def programs(lab: str) -> list[Program]:
         for i in (0, 4)
         for band in (4, 16)
     ]
-    found += [Program(f"choice-{i}", _TOP, (f"HGEMM_CHOICE={i}",)) for i in range(10)]
+    found += [Program(f"choice-{i}", _TOP, (f"HGEMM_CHOICE={i}",)) for i in range(16)]
     found.append(Program(_TOP, _TOP, ("HGEMM_BF16",), "bf16"))
     return found
 

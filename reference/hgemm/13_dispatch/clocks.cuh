@@ -1,78 +1,111 @@
-// What each kernel should take, in clocks. The figures put the fastest of 22 shapes on an H100
-// first (docs/measurements/2026-11-26-h100-hgemm-waves.txt); that of 128 x 128, never first there,
-// is high.
+// What each kernel should take, in clocks, and with which clusters. The figures are fitted to 65
+// shapes on an H100 (docs/measurements/2026-11-26-h100-hgemm-clusters.txt).
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "launches.cuh"
 
-// Of a launch, of a tile besides its steps along K, of clusters where there is but one wave.
-constexpr int LAUNCH_CLOCKS = 9000, CLUSTER_CLOCKS = 6000;
-template <class S>
-constexpr int TILE_CLOCKS = S::HALVES > 1 ? 9000 : 4500;
+// A kernel, how it is launched, and what it should take.
+struct Way {
+  double clocks = HUGE_VAL;
+  Cluster cluster = {1, 1};
+  void (*launch)(const Element*, const Element*, Element*, int, int, int, const Cluster&) = nullptr;
 
-// A step of 64 along K: what the tensor cores need, or what all blocks together wait for the L2,
-// which has more to do where lines lie across its own.
-template <class S>
-double step_clocks(int k, int blocks) {
-  constexpr int SIZE = S::BM * S::BN;
-  constexpr int CLOCKS = SIZE == 192 * 256   ? 1550
-                         : SIZE == 256 * 128 ? 1040
-                         : SIZE == 192 * 128 ? 785
-                         : SIZE == 144 * 128 ? 630
-                         : SIZE == 128 * 128 ? 850
-                                             : 345;
-  constexpr int BYTES = (S::BM / S::CLUSTER + S::BN) * BK * int(sizeof(Element));
-  return std::max(double(CLOCKS),
-                  std::min(1.0, double(blocks) / multiprocessors()) * BYTES / (k % BK ? 35 : 64));
+  bool operator<(const Way& other) const { return clocks < other.clocks; }
+};
+
+constexpr Cluster PAIR = {1, 2};
+constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {2, 4}, {4, 2},
+                                {1, 4}, {4, 1}, {1, 8}, {8, 1}, {2, 2}};
+
+// Of a launch, of clusters, of a tile besides its steps along K.
+constexpr int LAUNCH_CLOCKS = 950, CLUSTER_CLOCKS = 1350, TILE_CLOCKS = 3700;
+
+// The L2 has more to do where lines lie across its own.
+inline double across(int k) { return k % BK ? 1.6 : 1.0; }
+
+// A step of 64 along K: what the tensor cores need, or what all blocks together wait for the L2, or
+// what a step takes at least.
+inline double step_clocks(const Cluster& c, int bm, int bn, int k, int blocks, bool one_wave) {
+  constexpr int LEAST = 300;
+  const double tensor_cores = bm * bn / 32 * 1.31;
+  const double bytes = (double(bm) / c.n + double(bn) / c.m) * BK * sizeof(Element) * blocks;
+  const double l2 = c.blocks() > 1 ? 4900 : one_wave ? 6150 : 4250;  // bytes in a clock
+  return std::max({tensor_cores, bytes * across(k) / l2, double(LEAST)});
 }
 
-// A large tile moves less, and what it spares of the power makes the clocks shorter. What
-// sharing takes beyond this model is fitted: power, perhaps, as all multiprocessors work.
 template <class S>
-constexpr double CLOCK = S::BM * S::BN == 192 * 256 ? 0.97 : 1.0;
-constexpr double SHARED_CLOCK = 1.1;
+double clocks(const Work& w, int k) {
+  const int all = w.tiles_m * w.tiles_n, blocks = w.cluster.blocks();
+  const int busy = std::min(all, clusters_at_once(w.cluster)) * blocks;
+  const int times = waves(w);
+  const double step = step_clocks(w.cluster, S::BM, S::BN, k, busy, times == 1);
+  const double begin = LAUNCH_CLOCKS + (blocks > 1 ? CLUSTER_CLOCKS : 0);
+  return begin + times * (w.steps * step + TILE_CLOCKS);
+}
+
+// Whole groups of eight lines go to each block: so the swizzle asks.
+template <class S>
+bool fits(const Cluster& c) {
+  return S::BM % (8 * c.n) == 0 && S::BN % (8 * c.m) == 0;
+}
 
 template <class S>
-double clocks(int m, int n, int k) {
-  if constexpr (S::CLUSTER > 1 && !std::is_same_v<S, Narrow> && S::HALVES == 1)
-    if (without_clusters<S>(m, n, k)) return clocks<Alone<S>>(m, n, k);
-  const Work w = work<S>(m, n, k, 1);
-  const int all = w.tiles_m * w.tiles_n, times = waves<S>(all);
-  const double begin = LAUNCH_CLOCKS + (S::CLUSTER > 1 && times == 1 ? CLUSTER_CLOCKS : 0);
-  return CLOCK<S> *
-         (begin + times * (w.steps * step_clocks<S>(k, all * S::CLUSTER) + TILE_CLOCKS<S>));
+Way way(int m, int n, int k) {
+  Way best;
+  for (const Cluster& c : CLUSTERS)
+    if (fits<S>(c)) best = std::min(best, Way{clocks<S>(work<S>(m, n, k, c), k), c, launch<S>});
+  return best;
 }
 
 // In turns only the end of the last tile counts.
-constexpr int TURNS_STEP_CLOCKS = 845, TURNS_TILE_CLOCKS = 150, TURNS_END_CLOCKS = 4500;
+constexpr int TURNS_STEP_CLOCKS = 1270, TURNS_TILE_CLOCKS = 150, TURNS_END_CLOCKS = 3700;
+constexpr double TURNS_LEAST = 5000;  // to store a tile
 
-inline double clocks_in_turns(int m, int n, int k) {
-  if (m % 8) return HUGE_VAL;  // C cannot be stored by TMA
-  const Work w = work<Turns>(m, n, k, 1);
-  const double tile = double(w.steps) * TURNS_STEP_CLOCKS + TURNS_TILE_CLOCKS;
-  return LAUNCH_CLOCKS + waves<Turns>(w.tiles_m * w.tiles_n) * tile + TURNS_END_CLOCKS;
+inline Way way_in_turns(int m, int n, int k) {
+  const Work w = work<Turns>(m, n, k, PAIR);
+  const double steps = double(w.steps) * TURNS_STEP_CLOCKS + TURNS_TILE_CLOCKS;
+  const double tile = std::max(steps, TURNS_LEAST);
+  const double clocks = LAUNCH_CLOCKS + CLUSTER_CLOCKS + waves(w) * tile + TURNS_END_CLOCKS;
+  return {m % 8 ? HUGE_VAL : clocks, PAIR, launch_in_turns};  // C is stored by TMA
 }
 
-inline double clocks_wide(int m, int n, int k) { return m % 8 ? HUGE_VAL : clocks<Wide>(m, n, k); }
-
-// To leave a tile's sums, or to add them.
+// The largest tile moves the least, which counts where clusters read lines from memory again.
 template <class S>
-constexpr int SUMS_CLOCKS = 1700 + S::BM * S::BN / 15;
+double power(int k) {
+  return S::HALVES == 1 ? 1.0 : k > 8192 ? 0.97 : 1.05;
+}
+
+constexpr int SUMS_CLOCKS = 15000;  // to leave and to add sums
 
 template <class S>
-double clocks_shared(int m, int n, int k) {
-  if (m % 8) return HUGE_VAL;
-  const Work w = work<S>(m, n, k, 1);
-  const Sharing shared = sharing<S>(w);
-  if (shared.tiles == 0) return HUGE_VAL;
-  const int whole = waves<S>(w.tiles_m * w.tiles_n - shared.tiles);
-  const int ends = tiles(shared.steps, w.steps), added = tiles(w.steps - 1, shared.steps);
+Way way_shared(int m, int n, int k) {
+  const Work w = work<S>(m, n, k, PAIR);
+  const Sharing shared = sharing(w);
+  const int all = w.tiles_m * w.tiles_n, at_once = clusters_at_once(PAIR);
+  const int whole = tiles(all - shared.tiles, at_once);
   const double steps = double(whole) * w.steps + shared.steps;
-  return CLOCK<S> * SHARED_CLOCK *
-         (LAUNCH_CLOCKS + steps * step_clocks<S>(k, multiprocessors()) +
-          (whole + ends) * TILE_CLOCKS<S> + (1 + added) * SUMS_CLOCKS<S>);
+  const double each = step_clocks(PAIR, S::BM, S::BN, k, multiprocessors(), false) * power<S>(k);
+  const double sums = shared.tiles ? SUMS_CLOCKS : 0;
+  const double clocks = LAUNCH_CLOCKS + steps * each + (all / at_once + 1) * TILE_CLOCKS + sums;
+  return {m % 8 ? HUGE_VAL : clocks, PAIR, launch_shared<S>};
+}
+
+// In 2, 4 or 8 parts, as many as run at once, of at least four steps.
+template <class S>
+Way way_split(int m, int n, int k) {
+  constexpr int TILE_CLOCKS = 3900, STEP_CLOCKS = S::BM == 64 ? 350 : 620, LEAST_STEPS = 4;
+  const int all = tiles(m, S::BM) * tiles(n, S::BN), steps = tiles(k, BK);
+  int parts = 1;
+  while (parts < MOST_PARTS && steps >= 2 * parts * LEAST_STEPS &&
+         all <= clusters_at_once({1, 2 * parts}))
+    parts *= 2;
+  const int room = multiprocessors(), busy = std::min(room, all * parts);
+  const double bytes = (std::min(m, S::BM) + std::min(n, S::BN)) * BK * sizeof(Element) * busy;
+  const double step = std::max(double(STEP_CLOCKS), bytes * across(k) / 4100);
+  const double tile = tiles(steps, parts) * step + TILE_CLOCKS;
+  const double begin = LAUNCH_CLOCKS + (parts > 1 ? CLUSTER_CLOCKS : 0);
+  return {begin + tiles(all * parts, room) * tile, {1, parts}, launch_split<S>};
 }

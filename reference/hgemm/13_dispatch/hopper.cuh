@@ -52,11 +52,26 @@ __device__ int cluster_rank() {
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
+__device__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 __device__ void cluster_sync() {
+  cluster_arrive();
+  cluster_wait();
+}
+// To the same place in the block `rank` of the cluster.
+__device__ void store_at(float4* to, int rank, float4 v) {
   asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "st.shared::cluster.v4.f32 [there], {%2, %3, %4, %5};\n"
+      "}" ::"r"(shared_address(to)),
+      "r"(rank), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+      : "memory");
 }
 // Arrives at the same barrier of the block `rank` of the cluster. `.release.cluster` would let the
 // warp wait for all of its writes, with MEMBAR.ALL.GPU: a thousand clocks. There are none to wait

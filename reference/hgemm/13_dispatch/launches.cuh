@@ -1,8 +1,11 @@
 // Each kernel's launch.
 #pragma once
 
+#include <algorithm>
+
 #include "product.cuh"
 #include "shares.cuh"
+#include "split.cuh"
 #include "turns.cuh"
 #include "variants.cuh"
 #include "workspace.cuh"
@@ -17,106 +20,115 @@ constexpr int PACED = 6144;
 
 inline int tiles(int extent, int tile) { return (extent + tile - 1) / tile; }
 
-inline int multiprocessors() {
+inline int count_multiprocessors() {
   int count = 0;
   cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0);
   return count;
 }
 
-template <class S>
-int waves(int cluster_tiles) {
-  return tiles(cluster_tiles, multiprocessors() / S::CLUSTER);
+// A choice asks a few hundred times, and small products wait for the host.
+inline int multiprocessors() {
+  static const int all = count_multiprocessors();
+  return all;
 }
 
+// So many run at once. A cluster lies in one of the parts of the GPU, whose multiprocessors are no
+// multiple of 4: of 132, clusters of 4 and of 8 get 120.
+inline int clusters_at_once(const Cluster& c) {
+  const int all = multiprocessors(), blocks = c.blocks();
+  return std::max(1, (blocks > 2 ? all - all / 11 : all) / blocks);
+}
+
+inline int waves(const Work& w) {
+  return tiles(w.tiles_m * w.tiles_n, clusters_at_once(w.cluster));
+}
+
+// band: lines of clusters.
 template <class S>
-Work work(int m, int n, int k, int band) {
-  const int tiles_n = tiles(n, S::BN * S::CLUSTER);
+Work work(int m, int n, int k, const Cluster& c, int band = HGEMM_BAND) {
+  const int tiles_n = tiles(n, S::BN * c.n);
   // Bands of as many lines each.
   const int group = tiles(tiles_n, tiles(tiles_n, band));
-  return {m, n, tiles(k, BK), tiles(m, S::BM), tiles_n, group, m % 8 == 0};
+  const int tiles_m = tiles(m, S::BM * c.m), all = tiles_m * tiles_n, most = multiprocessors();
+  // In one wave that leaves no room: 1024 gains 7 % on an H100.
+  const bool early = c.blocks() == 1 && all <= most && all > most - most / 11;
+  return {m, n, tiles(k, BK), c, tiles_m, tiles_n, group, m % 8 == 0, early};
 }
 
-template <class S, class Kernel, class... Arguments>
+template <class S, class Room = Storage<S>, class Kernel, class... Arguments>
 void start(Kernel kernel, int clusters, const Work& w, const Arguments&... arguments) {
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(clusters * S::CLUSTER);
+  config.gridDim = dim3(clusters * w.cluster.blocks());
   config.blockDim = dim3(S::THREADS);
-  config.dynamicSmemBytes = sizeof(Storage<S>);
+  config.dynamicSmemBytes = sizeof(Room);
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {S::CLUSTER, 1, 1};
+  attributes[0].val.clusterDim = {unsigned(w.cluster.blocks()), 1, 1};
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   config.attrs = attributes;
   config.numAttrs = 2;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Storage<S>));
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Room));
   cudaLaunchKernelEx(&config, kernel, arguments..., w);
 }
 
 // As few clusters as end in as many waves: what the others would need is power.
-template <class S>
-int enough(const Work& w) {
-  const int all = w.tiles_m * w.tiles_n;
-  return tiles(all, waves<S>(all));
-}
+inline int enough(const Work& w) { return tiles(w.tiles_m * w.tiles_n, waves(w)); }
 
 template <class S>
-CUtensorMap map_of_a(const Element* A, int m, int k) {
-  return tensor_map(A, m, k, S::BM / S::CLUSTER);
+CUtensorMap map_of_a(const Element* A, const Work& w, int k) {
+  return tensor_map(A, w.m, k, S::BM / w.cluster.n);
 }
 
 template <class S>
-CUtensorMap map_of_c(const Element* C, int m, int n) {
-  return tensor_map(C, n, m, S::ROWS, S::PIECE);
+CUtensorMap map_of_b(const Element* B, const Work& w, int k) {
+  return tensor_map(B, w.n, k, S::BN / w.cluster.m);
 }
 
 template <class S>
-void launch(const Element* A, const Element* B, Element* C, int m, int n, int k) {
-  const Work w = work<S>(m, n, k, HGEMM_BAND);
-  const CUtensorMap a = map_of_a<S>(A, m, k), b = tensor_map(B, n, k, S::BN);
-  const CUtensorMap c = w.by_tma ? map_of_c<S>(C, m, n) : a;
-  start<S>(hgemm<S>, enough<S>(w), w, a, b, c, C);
-}
-
-using Turns = TurnsShape<192, 5, 2>;
-
-inline void launch_in_turns(const Element* A, const Element* B, Element* C, int m, int n, int k) {
-  const Work w = work<Turns>(m, n, k, 2 * HGEMM_BAND);
-  start<Turns>(hgemm_in_turns<Turns>, enough<Turns>(w), w, map_of_a<Turns>(A, m, k),
-               tensor_map(B, n, k, Turns::BN), map_of_c<Turns>(C, m, n));
+CUtensorMap map_of_c(const Element* C, const Work& w) {
+  return tensor_map(C, w.n, w.m, S::ROWS, S::PIECE);
 }
 
 template <class S>
-Sharing sharing(const Work& w) {
-  return share(w.tiles_m * w.tiles_n, w.steps, multiprocessors() / S::CLUSTER);
+void launch(const Element* A, const Element* B, Element* C, int m, int n, int k,
+            const Cluster& cluster) {
+  const Work w = work<S>(m, n, k, cluster, std::max(1, 2 * HGEMM_BAND / std::max(2, cluster.n)));
+  const CUtensorMap a = map_of_a<S>(A, w, k), b = map_of_b<S>(B, w, k);
+  const CUtensorMap c = w.by_tma ? map_of_c<S>(C, w) : a;
+  start<S>(hgemm<S>, enough(w), w, a, b, c, C);
 }
 
-// shares: whether clusters share the last tiles, if these do not fill a wave.
+using Turns = TurnsShape<192, 5>;
+
+inline void launch_in_turns(const Element* A, const Element* B, Element* C, int m, int n, int k,
+                            const Cluster& cluster) {
+  const Work w = work<Turns>(m, n, k, cluster, 2 * HGEMM_BAND);
+  start<Turns>(hgemm_in_turns<Turns>, enough(w), w, map_of_a<Turns>(A, w, k),
+               map_of_b<Turns>(B, w, k), map_of_c<Turns>(C, w));
+}
+
+inline Sharing sharing(const Work& w) {
+  return share(w.tiles_m * w.tiles_n, w.steps, clusters_at_once(w.cluster));
+}
+
+// Clusters share the last tiles, if these do not fill a wave.
 template <class S>
 void launch_shared(const Element* A, const Element* B, Element* C, int m, int n, int k,
-                   bool shares) {
-  const Work w = work<S>(m, n, k, S::HALVES > 1 ? WIDE_BAND : HGEMM_BAND);
-  const Sharing shared = shares ? sharing<S>(w) : Sharing{0, 0};
-  const int most = multiprocessors() / S::CLUSTER;
-  constexpr int SUMS = SLOTS<S> * WARPGROUP * SUMS_LEFT<S>;
-  start<S>(hgemm_shared<S>, shared.tiles ? most : enough<S>(w), w, map_of_a<S>(A, m, k),
-           tensor_map(B, n, k, S::BN), map_of_c<S>(C, m, n),
-           shared.tiles ? workspace<float4>(size_t(most) * SUMS) : nullptr, shared, k >= PACED);
+                   const Cluster& cluster) {
+  const Work w = work<S>(m, n, k, cluster, S::HALVES > 1 ? WIDE_BAND : HGEMM_BAND);
+  const Sharing shared = sharing(w);
+  const int most = clusters_at_once(cluster), sums = slots<S>(cluster) * WARPGROUP * SUMS_LEFT<S>;
+  start<S>(hgemm_shared<S>, shared.tiles ? most : enough(w), w, map_of_a<S>(A, w, k),
+           map_of_b<S>(B, w, k), map_of_c<S>(C, w),
+           shared.tiles ? workspace<float4>(size_t(most) * sums) : nullptr, shared, k >= PACED);
 }
 
-// The same tile without a cluster. The blocks of a cluster wait for each other at both ends, which
-// costs a product of one wave more than the shared loads bring, unless its lines lie across those
-// of the L2, so that every block asks for more.
+// The blocks of a cluster share the tile along K. No tile is shared among clusters.
 template <class S>
-using Alone = Shape<S::BM, S::CONSUMERS, S::STAGES, 1, S::HALVES, S::OUT>;
-
-template <class S>
-bool without_clusters(int m, int n, int k) {
-  return k % BK == 0 && waves<Alone<S>>(tiles(m, S::BM) * tiles(n, S::BN)) == 1;
-}
-
-template <class S>
-void launch_alone_or_not(const Element* A, const Element* B, Element* C, int m, int n, int k) {
-  if (without_clusters<S>(m, n, k)) return launch<Alone<S>>(A, B, C, m, n, k);
-  launch<S>(A, B, C, m, n, k);
+void launch_split(const Element* A, const Element* B, Element* C, int m, int n, int k,
+                  const Cluster& parts) {
+  const Work w{m, n, tiles(k, BK), parts, tiles(m, S::BM), tiles(n, S::BN), 1, false, false};
+  start<S, SplitStorage<S>>(hgemm_split<S>, w.tiles_m * w.tiles_n, w, tensor_map(A, m, k, S::BM),
+                            tensor_map(B, n, k, S::BN), C);
 }

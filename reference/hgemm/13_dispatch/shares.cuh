@@ -39,7 +39,8 @@ template <class S>
 struct Shares {
   const Work& w;
   const Sharing shared;
-  int clusters = gridDim.x / S::CLUSTER, cluster = blockIdx.x / S::CLUSTER;
+  int blocks = w.cluster.blocks();
+  int clusters = gridDim.x / blocks, cluster = blockIdx.x / blocks;
   int whole = w.tiles_m * w.tiles_n - shared.tiles;  // tiles that are not shared
   int begin = min(cluster * shared.steps, shared.tiles* w.steps);
   int end = min(begin + shared.steps, shared.tiles* w.steps);
@@ -85,7 +86,9 @@ template <class S>
 constexpr int SUMS_LEFT = S::HALVES * S::BM / 8;  // float4s of a thread
 
 template <class S>
-constexpr int SLOTS = S::CLUSTER * S::CONSUMERS;  // of a cluster
+__host__ __device__ int slots(const Cluster& c) {
+  return c.blocks() * S::CONSUMERS;
+}
 
 template <class S>
 __device__ void leave_sums(float4* to, const Sums<S>& sums, int consumer, int slot) {
@@ -121,7 +124,7 @@ __device__ void add_sums(const float4* from, Sums<S>& sums, int consumer, int sl
     }
 }
 
-// Lines of C begin at multiples of 16 bytes. left: room for SLOTS of each cluster.
+// Lines of C begin at multiples of 16 bytes. left: room for `slots` of each cluster.
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, 1)
     hgemm_shared(const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B,
@@ -130,33 +133,33 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
   const int t = threadIdx.x, group = t / WARPGROUP;
-  const int rank = S::CLUSTER > 1 ? cluster_rank() : 0;
-  prepare<S>(s, &A, &B, &C, 4 * S::CONSUMERS);
+  const int blocks = w.cluster.blocks(), rank = blockIdx.x % blocks;
+  prepare<S>(s, &A, &B, &C, w.cluster, 4 * S::CONSUMERS);
 
   if (group == 0) {
-    keep_registers<40>();
+    keep_registers<S::FEW>();
     if (t == 0) {
       wait_for_launches_before();
       const Shares<S> parts{w, shared};
-      Pace pace(gridDim.x / S::CLUSTER, parts.most_steps());
+      Pace pace(gridDim.x / blocks, parts.most_steps());
       const bool counts = keeps_pace && rank == 0;
-      produce(s, &A, &B, parts, [&] {
+      produce(s, &A, &B, w.cluster, parts, [&] {
         if (counts) pace.step();
       });
       if (counts) pace.end();
     }
   } else {
-    take_registers<232>();
-    const int consumer = group - 1, column = consumer * S::COLUMNS;
+    take_registers<S::MANY>();
+    const int consumer = group - 1, column = consumer * S::COLUMNS, free = filler(w.cluster);
     Place<S> at;
     Shares<S>{w, shared}.each([&](const SharedPart& part) {
       Sums<S> sums;
-      multiply(s, at, sums, column, part.steps, [] {});
-      const int slot = blockIdx.x / S::CLUSTER * SLOTS<S> + rank * S::CONSUMERS + consumer;
+      multiply(s, at, sums, column, part.steps, free, [] {});
+      const int slot = blockIdx.x * S::CONSUMERS + consumer;
       if (part.leaves) return leave_sums<S>(left, sums, consumer, slot);
 #pragma unroll 1
       for (int before = part.adds; before > 0; --before)
-        add_sums<S>(left, sums, consumer, slot - before * SLOTS<S>);
+        add_sums<S>(left, sums, consumer, slot - before * slots<S>(w.cluster));
 #pragma unroll
       for (int h = 0; h < S::HALVES; ++h)
         store_by_tma(s, &C, sums[h], consumer, part.i0, part.j0 + column + h * S::ROWS);
@@ -164,5 +167,5 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();
   }
-  if constexpr (S::CLUSTER > 1) cluster_sync();
+  if (blocks > 1) cluster_sync();
 }

@@ -6,8 +6,8 @@
 // A tile of C is BM rows of A by 128 columns of B. While one consumer stores its tile, the other
 // multiplies, so the tensor cores do not stand still at the end of a tile. But a tile of B serves
 // one consumer, not two, and what moves is power.
-template <int BM, int STAGES, int CLUSTER>
-struct TurnsShape : Shape<BM, 2, STAGES, CLUSTER, 2> {
+template <int BM, int STAGES>
+struct TurnsShape : Shape<BM, 2, STAGES, 2> {
   static constexpr int BN = 128, OUT = 1;
 };
 
@@ -22,18 +22,19 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
   const int t = threadIdx.x, group = t / WARPGROUP;
-  prepare<S>(s, &A, &B, &C, 4);  // a lane of every warp of one consumer
+  prepare<S>(s, &A, &B, &C, w.cluster, 4);  // a lane of every warp of one consumer
 
   if (group == 0) {
-    keep_registers<40>();
+    keep_registers<S::FEW>();
     if (t == 0) {
       wait_for_launches_before();
-      produce(s, &A, &B, Tiles<S>{w}, [] {});
+      produce(s, &A, &B, w.cluster, Tiles<S>{w}, [] {});
     }
   } else {
-    take_registers<232>();
+    take_registers<S::MANY>();
     const int consumer = group - 1, other = 1 - consumer;
-    const int stride = gridDim.x / S::CLUSTER, first = blockIdx.x / S::CLUSTER;
+    const int blocks = w.cluster.blocks(), free = filler(w.cluster);
+    const int stride = gridDim.x / blocks, first = blockIdx.x / blocks;
     const int turns = (w.tiles_m * w.tiles_n - first + stride - 1) / stride;
     Place<S> at;
     int turn = 0;
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
       Sums<S> sums;
       // The other may begin when the last tile has arrived here: a parity tells a phase only from
       // the ones before and after it.
-      multiply(s, at, sums, 0, part.steps, [&] {
+      multiply(s, at, sums, 0, part.steps, free, [&] {
         if (turn < turns) let_go_on(turn_of(other));
       });
 #pragma unroll
@@ -54,5 +55,5 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();
   }
-  if constexpr (S::CLUSTER > 1) cluster_sync();
+  if (w.cluster.blocks() > 1) cluster_sync();
 }
