@@ -26,6 +26,7 @@ from ptxsim.records import Record
 
 _GLOBAL = ("global_loads", "global_copies", "global_stores", "bulk_loads", "bulk_stores")
 _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects
+_HARDLY = 1.05  # the speed that a unit allows / the speed with its waits
 _SECTOR = 32  # bytes
 _WORD = 4  # bytes
 _WAVEFRONT = 128  # bytes
@@ -71,7 +72,8 @@ def bound(
         return None
     about, slowed = estimated(launches, work, gpu, constants)
     limits = [Limit(resource=name, speed=work.speed(s)) for name, s in slowed.items() if s]
-    limits.sort(key=lambda limit: limit.speed)
+    # Where warps wait for hardly more than the busiest unit, that unit is the limit.
+    limits.sort(key=lambda limit: limit.speed * (_HARDLY if limit.resource == "waiting" else 1))
     speed, most = work.speed(max(about, hard)), work.speed(hard)
     low, high = _spread(work, counts, constants)
     return Bound(

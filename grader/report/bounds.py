@@ -65,7 +65,7 @@ def _shares(bounds: tuple[base.Bound, ...], unit: str) -> Message:
 
 
 def _expected(name: str, bound: base.Bound) -> Message:
-    low, high = bound.expected
+    low, high = (float(f"{speed:.3g}") for speed in bound.expected)  # 1000, not 1e+03
     return _say(name, low=low, high=high)
 
 

@@ -59,7 +59,9 @@ def run_loop(chance: random.Random) -> None:
     steps = tuple(_step(chance) for _ in range(chance.randint(1, 20)))
     sm = chance.choice(list(gpus.MULTIPROCESSORS.values()))
     warps, blocks = chance.randint(1, 16), chance.randint(1, 4)
-    issue_model.run_loop(steps, warps, blocks, sm, latency=chance.randint(0, 900))
+    shape = warps, blocks, sm
+    latency, sector = chance.randint(0, 900), chance.uniform(0.1, 4)
+    issue_model.run_loop(steps, *shape, latency=latency, sector_cycles=sector)
 
 
 def _step(chance: random.Random) -> LoopStep:
