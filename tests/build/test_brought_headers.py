@@ -60,6 +60,7 @@ def test_what_needs_nothing_brings_nothing(source: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["function", "sort", "is_sorted", "remove_if", "unordered_map"])
 def test_any_other_name_of_std_brings_functional(name: str, tmp_path: Path) -> None:
     assert brought(tmp_path, f"std :: {name}<int> x;") == ["functional"]
+    assert brought(tmp_path, f"namespace s = std; s::{name}<int> x;") == ["functional"]
 
 
 @pytest.mark.parametrize(
