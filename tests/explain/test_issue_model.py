@@ -319,8 +319,8 @@ def test_a_kernel_that_does_not_fit_has_no_bound() -> None:
 def bound_of(name: str) -> Bound:
     folder = NO_RUNGS.get(name) or rung(name)
     kernels = {kernel.name: kernel for kernel in built(folder, "sm_90").info.kernels}
-    of = (folder, "sm_90", 8192, 20.0, 1)
-    found = bound(counts(*of), kernels, work(SIZE), CARD, loops(*of))
+    of = (folder, "sm_90", 8192)
+    found = bound(counts(*of, blocks=1), kernels, work(SIZE), CARD, loops(*of, blocks=1))
     assert found is not None
     return found
 
@@ -355,7 +355,7 @@ def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
 
 def test_a_loop_inside_the_main_loop_goes_round_as_often_as_it_does() -> None:
     """tile32 adds 32 products for each tile, one in each round of a loop that is not unrolled."""
-    (loop,) = loops(rung("tile32"), "sm_90", 1024, 20.0, 1)
+    (loop,) = loops(rung("tile32"), "sm_90", 1024, blocks=1)
 
     assert loop is not None and loop.rounds == pytest.approx(1024 / 32)
     assert sum(step.unit is Pipe.FP32 for step in loop.steps) == 32
