@@ -25,6 +25,7 @@ import msgspec
 from grader.base import ToolchainError
 from grader.build.diagnostics import first_error, readable
 from grader.build.entry import ENTRY, INCLUDE, WRAPPER
+from grader.build.halves import SCRIPT, in_halves
 from grader.build.toolchain import Toolchain, to_ptx
 from grader.labs import NotAFileError, open_folder, read
 from grader.problems import Interface
@@ -165,11 +166,15 @@ def _step(
         (ours / ENTRY).write_text(entry)
         (ours / settings.interface.header).write_text(settings.interface.text)
         shutil.copyfile(WRAPPER, ours / WRAPPER.name)
+        command = commands(settings)[step]
+        if step == "nvcc" and (script := in_halves(command, source)):
+            (ours / SCRIPT).write_text(script)
+            command = ["/bin/sh", f"{_OURS}/{SCRIPT}"]
         descriptor = open_folder(out)
         try:
             for _ in range(_ATTEMPTS):
                 done = settings.sandbox.run(
-                    commands(settings)[step],
+                    command,
                     cwd=source,
                     limits=settings.limits,
                     readable=[*shown, source, ours],

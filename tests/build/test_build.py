@@ -361,6 +361,36 @@ def test_a_part_of_the_compiler_is_killed(compiled: Compile, tmp_path: Path) -> 
         compiled(STARTER, tools)
 
 
+def other_nvcc(place: Path, dryrun: str) -> Toolchain:
+    """An nvcc that prints its steps through the filter ``dryrun``."""
+    real = find_toolchain()
+    program = place / "nvcc"
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *--dryrun*) {real.nvcc} "$@" 2>&1 | {dryrun} >&2;;\n'
+        f'*) exec {real.nvcc} "$@";; esac\n'
+    )
+    program.chmod(0o755)
+    return msgspec.structs.replace(real, nvcc=program, roots=(*real.roots, place))
+
+
+def test_an_nvcc_with_other_steps_takes_them_itself(compiled: Compile, tmp_path: Path) -> None:
+    ours = compiled(STARTER, other_nvcc(tmp_path, "grep -v fatbinary"))
+    assert ours.ptx.read_bytes() == compiled(STARTER).ptx.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("end", "words"), [("KILL", "killed twice"), ("SEGV", "compiler failed: Segmentation fault")]
+)
+def test_a_signal_ends_a_half_of_nvcc(
+    end: str, words: str, compiled: Compile, tmp_path: Path
+) -> None:
+    tools = other_nvcc(tmp_path, f"sed 's#\"$CICC_PATH/#{tmp_path}/\"#'")
+    (tmp_path / "cicc").write_text(f"#!/bin/sh\nkill -{end} $$\n")
+    (tmp_path / "cicc").chmod(0o755)
+    with pytest.raises(ToolchainError, match=words):
+        compiled(STARTER, tools)
+
+
 def test_a_kernel_that_launches_a_kernel(compiled: Compile) -> None:
     nested = "__global__ void inner() {}\n__global__ void outer() { inner<<<1, 1>>>(); }\n"
     words = r"sgemm\.cu\(\d+\): .*; kernels that launch kernels are not supported"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <iterator>
+#include <vector>
 
 #include <thrust/device_vector.h>
 

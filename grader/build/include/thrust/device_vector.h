@@ -25,7 +25,6 @@
 #include <new>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <thrust/device_ptr.h>
 
@@ -56,8 +55,13 @@ class device_vector {
   device_vector(sgemm_grader::view, T* data, size_type size)
       : data_(data), size_(size), capacity_(size), owner_(false) {}
   device_vector(iterator first, iterator last) { assign(first, last); }
-  device_vector(const std::vector<T>& values) { *this = values; }
-  device_vector(std::initializer_list<T> values) { *this = std::vector<T>(values); }
+  template <class Vector, class = typename Vector::allocator_type>
+  device_vector(const Vector& values) {
+    *this = values;
+  }
+  device_vector(std::initializer_list<T> values) {
+    take(values.begin(), values.size(), cudaMemcpyHostToDevice);
+  }
   device_vector(const device_vector& other) { *this = other; }
   device_vector(device_vector&& other) { swap(other); }
   ~device_vector() { release(); }
@@ -66,7 +70,9 @@ class device_vector {
     if (this != &other) assign(other.begin(), other.end());
     return *this;
   }
-  device_vector& operator=(const std::vector<T>& values) {
+  // From a std::vector, whose header not every submission needs.
+  template <class Vector, class = typename Vector::allocator_type>
+  device_vector& operator=(const Vector& values) {
     take(values.data(), values.size(), cudaMemcpyHostToDevice);
     return *this;
   }
