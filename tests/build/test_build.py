@@ -21,7 +21,8 @@ from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import coloured, first_error, readable
 from grader.build.entry import ENTRY, INCLUDE
 from grader.build.steps import BuildSettings, link
-from grader.build.toolchain import Toolchain, find_toolchain
+from grader.build.halves import in_halves
+from grader.build.toolchain import Toolchain, find_toolchain, to_ptx
 from grader.sandbox.running import ProcessLimits, Sandbox
 from ptxsim.frontend.module import read_module
 from ptxsim.outcome import Reason, RefusedProgram
@@ -371,6 +372,14 @@ def other_nvcc(place: Path, dryrun: str) -> Toolchain:
     )
     program.chmod(0o755)
     return msgspec.structs.replace(real, nvcc=program, roots=(*real.roots, place))
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
+def test_nvcc_takes_the_steps_that_can_run_side_by_side(arch: str, tmp_path: Path) -> None:
+    tools = find_toolchain(arch)
+    (tmp_path / "x.cu").touch()
+    call = [str(tools.nvcc), to_ptx(arch), "-c", "-keep", "x.cu", f"-ccbin={tools.host_compiler}"]
+    assert in_halves(call, tmp_path)
 
 
 def test_an_nvcc_with_other_steps_takes_them_itself(compiled: Compile, tmp_path: Path) -> None:
