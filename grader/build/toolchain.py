@@ -150,6 +150,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
             yield "wheel", nvcc
 
 
+@functools.cache
 def _ask(nvcc: Path) -> tuple[Path, Path, Path, str]:
     """The nvcc that really runs, which a script or link may hide; its ptxas, headers, version."""
     try:
@@ -201,6 +202,7 @@ _WORDS = 110  # characters of its complaint
 _WORKS = "works"
 
 
+@functools.cache
 def architectures(nvcc: Path) -> tuple[str, ...]:
     """``sm_80`` and its like, oldest first."""
     try:

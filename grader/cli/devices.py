@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
 from rich.console import Console
 
 import grader
-from grader.base import MachineError, UsageError
+from grader.base import GraderError, MachineError, UsageError
 from grader.build import Toolchain, find_toolchain
 from grader.cli.console import say
 from grader.labs import Lab
 from grader.problems import ProblemRef
 from grader.run import GpuDevice, VisibleGpu, find_driver, first_gpu_arch, gpu_names, gpus_of_host
+from grader.sandbox import Sandbox
 from ptxsim.message import Message, phrase, verbatim
 
 
@@ -48,9 +49,17 @@ def _has_cupy() -> bool:
     return importlib.util.find_spec("cupy") is not None
 
 
+def _find_programs() -> None:
+    """Find compiler and sandbox while modules are imported; the answers are kept."""
+    with suppress(GraderError):
+        find_toolchain()
+        Sandbox.open()
+
+
 @contextmanager
 def standby(wanted: str, problem: ProblemRef) -> Iterator[GpuDevice | None]:
     """A GPU whose worker loads its libraries while the command gets ready; None without one."""
+    Thread(target=_find_programs, daemon=True).start()
     if wanted == "cpu" or not find_driver() or not _has_cupy():
         yield None
         return

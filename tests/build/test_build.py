@@ -20,8 +20,8 @@ from grader.build import cache as build_cache
 from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import coloured, first_error, readable
 from grader.build.entry import ENTRY, INCLUDE
-from grader.build.steps import BuildSettings, link
 from grader.build.halves import in_halves
+from grader.build.steps import BuildSettings, link
 from grader.build.toolchain import Toolchain, find_toolchain, to_ptx
 from grader.sandbox.running import ProcessLimits, Sandbox
 from ptxsim.frontend.module import read_module
