@@ -16,7 +16,15 @@ from grader.build import Toolchain, find_toolchain
 from grader.cli.console import say
 from grader.labs import Lab
 from grader.problems import ProblemRef
-from grader.run import GpuDevice, VisibleGpu, find_driver, first_gpu_arch, gpu_names, gpus_of_host
+from grader.run import (
+    GpuDevice,
+    VisibleGpu,
+    engine_library,
+    find_driver,
+    first_gpu_arch,
+    gpu_names,
+    gpus_of_host,
+)
 from grader.sandbox import Sandbox
 from ptxsim.message import Message, phrase, verbatim
 
@@ -50,10 +58,11 @@ def _has_cupy() -> bool:
 
 
 def _find_programs() -> None:
-    """Find compiler and sandbox while modules are imported; the answers are kept."""
+    """Find compilers and sandbox while modules are imported; the answers are kept."""
     with suppress(GraderError):
         find_toolchain()
         Sandbox.open()
+        engine_library().path()
 
 
 @contextmanager

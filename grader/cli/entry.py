@@ -48,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if missing := unsupported(sys.platform, platform.machine()):
         print(f"grade: {missing}", file=sys.stderr)
         return terminal.FAULT
+    # OpenBLAS's threads spin while NumPy is imported, and the products here are small.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_standard_streams()
     option, arguments = options.language_of(arguments)
     try:

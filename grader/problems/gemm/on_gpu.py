@@ -44,6 +44,13 @@ class GemmOnGpu:
         self._into_floats = types_for(kind, "f32", "f32")
         self._cublas = Cublas(tools.stream.ptr, int(self._workspace.data.ptr), self._types)
         self._floats: Any = None  # the reference, where the outputs are not FP32
+        self._load_cublas()
+
+    def _load_cublas(self) -> None:
+        """cuBLAS loads its code at its first product: here, while the submission is compiled."""
+        size = Size.of(m=1, n=1, k=1)
+        few = [cupy.zeros(1, each.element.dtype) for each in self._problem.operands(size)]
+        self.refer(size, few[:2], few[2:])
 
     @property
     def baselines_are_right(self) -> bool:
