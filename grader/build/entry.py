@@ -55,21 +55,30 @@ def trial(interface: Interface) -> str:
 # --- brought headers ---------------------------------------------------------------------------
 
 _TABLE = msgspec.toml.decode((_HERE / "brought_headers.toml").read_bytes())
+# Either may lack its end: a search that fails there would begin again at every later quote.
+_COMMENT_OR_STRING = re.compile(rb'("(?:[^"\\\n]|\\.)*"?)|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _NEEDED = {name: re.compile(rf"\b(?:{words})(?!\w)".encode()) for name, words in _TABLE.items()}
 
 
 def with_brought_headers(entry: str, submission: Submission, toolchain: Toolchain) -> str:
     """``entry``, which includes the submission, with the headers that this needs before it. Who
     includes a part of a library, such as <cute/layout.hpp>, knows what is needed of it."""
-    text = b"\n".join(submission.contents.values())
+    code = without_comments(submission)
     headers = (
         header
         for header, needed in _NEEDED.items()
-        if needed.search(text)
-        and not _has(text, header)
+        if needed.search(code)
+        and not _has(code, header)
         and (toolchain.cutlass_include is not None or not header.startswith("cute/"))
     )
     return "".join(f"#include <{header}>\n" for header in headers) + entry
+
+
+def without_comments(submission: Submission) -> bytes:
+    """The sources; words may have a comment between them. A string that looks like the beginning of
+    one stays."""
+    text = b"\n".join(submission.contents.values())
+    return _COMMENT_OR_STRING.sub(lambda found: found[1] or b" ", text)
 
 
 def _has(text: bytes, header: str) -> bool:

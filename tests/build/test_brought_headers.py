@@ -70,6 +70,20 @@ def test_half_as_a_type_brings_its_header(source: str, tmp_path: Path) -> None:
     assert brought(tmp_path, source) == ["cuda_fp16.h"]
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "std /* the usual */ :: // one\n vector<int> x;",
+        "// #include <vector>\nstd::vector<int> x;",
+        'const char* a = "/*"; std::vector<int> x; const char* b = "*/";',
+        "std::vector<int> x; /* without an end",
+    ],
+)
+def test_comments_hide_nothing(source: str, tmp_path: Path) -> None:
+    assert brought(tmp_path, source) == ["vector"]
+    assert brought(tmp_path, "// std::vector<int> x;") == []
+
+
 def test_names_that_are_always_there_compile(tmp_path: Path) -> None:
     (tmp_path / "sgemm.cu").write_text(STARTER + uses(NAMES[""]))
     built(tmp_path)

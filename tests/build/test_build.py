@@ -434,7 +434,7 @@ def test_a_machine_that_cannot_compile_is_no_fault_of_the_submission(
 PRINTING = beside(__file__, "printing.cu")
 
 
-@pytest.mark.parametrize("annotation", ["__device__", "ON_DEVICE"])
+@pytest.mark.parametrize("annotation", ["__device__", "/* not host */ ON_DEVICE"])
 def test_a_lambda_for_the_device(annotation: str, compiled: Compile) -> None:
     run = "template <class F> __global__ void run(F f) { f(threadIdx.x); }\n"
     call = f"void go(float* x) {{ run<<<1, 1>>>([=] {annotation}(int i) {{ x[i] = 1; }}); }}\n"
