@@ -2,7 +2,7 @@
 
     python -m benchmarks.beside_cublas --build   # compiles into build/hgemm; needs no GPU
     python -m benchmarks.beside_cublas           # checks and times what was built, in 4 minutes
-    python -m benchmarks.beside_cublas --beside fast12=fast12.so   # with another's BF16 kernel
+    python -m benchmarks.beside_cublas --beside fast12=fast12.so   # with another's kernel
     python -m benchmarks.beside_cublas --lab sgemm --draw 100 --seed 35   # shapes drawn at random
 
 Every program is a rung's .cu file, compiled by nvcc for sm_90a as a library with the real CUDA
@@ -14,8 +14,8 @@ Inputs are normal random numbers, because power depends on them. cuBLAS and all 
 on the same inputs, warm and back to back, in an order that changes; what runs first in a turn is
 not timed, because the clocks follow the power that the program before needed. A figure is the
 median of its turns. A program whose result differs from cuBLAS's by more than rounding explains is
-shown as wrong, and not timed. A library given with --beside takes squares in BF16 and offers
-sgemm_grader_entry as grader/build/entry.py declares it.
+shown as wrong, and not timed. A library given with --beside takes squares, of hgemm in BF16, and
+offers sgemm_grader_entry as grader/build/entry.py declares it.
 """
 
 from __future__ import annotations
@@ -322,9 +322,10 @@ def main() -> int:
     if chosen.draw:
         sizes = drawn(chosen.draw, chosen.seed, 8 if chosen.lab == _HGEMM else 1)
     built = [each for each in some if each.library.exists()]
+    format: Format = "bf16" if chosen.lab == _HGEMM else "f32"
     for name, _, library in (text.partition("=") for text in chosen.beside):
         path = Path(library).resolve(strict=True)
-        built.append(Program(name, "", format="bf16", squares_only=True, beside=path))
+        built.append(Program(name, "", format=format, squares_only=True, beside=path))
     # The sizes that matter most come first.
     measure(built, sizes or [*((n, n, n) for n in (8192, 4096, 6144, *_SQUARES[:2])), *_OTHERS,
                              (16384, 16384, 16384)], chosen.turns, chosen.seconds)  # fmt: skip
