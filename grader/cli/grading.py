@@ -89,7 +89,7 @@ def grade_each(
 ) -> int:
     """The exit status. gpu: one that stands by, for the first."""
     context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
-    loading = Timer(_COMPILING_S, _load_what_presents)
+    loading = Timer(_COMPILING_S, _load_what_follows)
     loading.daemon = True
     loading.start()
     first, *others = chosen.submissions
@@ -97,8 +97,9 @@ def grade_each(
     return max([status, *(_grade_one(path, context, chosen, console) for path in others)])
 
 
-def _load_what_presents() -> None:
-    """Import what shows a result and writes its page; it takes a tenth of a second."""
+def _load_what_follows() -> None:
+    """Import what explains and shows a result and writes its page; a tenth of a second."""
+    import_module("grader.explain.explanation")
     import_module("grader.cli.presenting")
     import_module("grader.report.environments")
 

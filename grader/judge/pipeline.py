@@ -16,8 +16,7 @@ from pathlib import Path
 import msgspec
 
 import grader
-from grader import base
-from grader.explain import sass, with_host_calls
+from grader import base, explain
 from grader.judge import rulings
 from grader.judge.launches import held_to_the_clock
 from grader.judge.program import Code, Explaining, GradingContext, build_program
@@ -224,14 +223,14 @@ def grade_on_gpu(
         group = record_group(program, (*lab.correctness, *lab.performance), progress)
         explanations: list[Future[base.Explanation | None]] = []
 
-        def explain(info: base.GpuInfo) -> None:
+        def begin_explaining(info: base.GpuInfo) -> None:
             """Begin beside the measurement, before anyone knows whether the submission is right."""
             plans = (case.plan for case in group.planned)
             work = Explaining(program, plans, base.gpus.of(info), code.result)
             explanations.append(pool.submit(ending.enter_context(work).result, reader, quietly))
 
         on_gpu = partial(_run, gpu=gpu, reader=reader, code=code.result)
-        public = walk(group, partial(on_gpu, ready=explain), reader, progress)
+        public = walk(group, partial(on_gpu, ready=begin_explaining), reader, progress)
         progress(phrase("simulating"), phrase("simulating beside the GPU"))
         simulated = simulation.result()
         yardsticks = measures(lab, gpu.gpu.name, context.ladders) if gpu.gpu else {}
@@ -267,7 +266,7 @@ def grade_on_gpu(
                 explanation, ruling.cases, gpu.gpu, lab.problem.info()
             )
             plans = [case.plan for case in group.planned]
-            explanation = with_host_calls(explanation, plans, ruling.cases)
+            explanation = explain.with_host_calls(explanation, plans, ruling.cases)
     findings = (*ruling.findings, *mistakes)
     return msgspec.structs.replace(ruling, findings=findings, gpu=gpu.gpu, explanation=explanation)
 
@@ -304,7 +303,7 @@ def _run(
     kernels = {o.kernel for o in operations if isinstance(o, Launch)}
     # A function that is no entry may be called by any of them.
     launched = (f for f in code() if f.name in kernels or not f.entry)
-    in_code = permitted(sass.find_tensor_cores(tuple(launched)))
+    in_code = permitted(explain.sass.find_tensor_cores(tuple(launched)))
     held = held_to_the_clock((*outcomes, *pace), lab.problem, gpu.gpu)
     return held[: len(outcomes)], notes or in_code
 

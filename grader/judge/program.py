@@ -7,20 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
+from typing import TypeAlias
 
 import msgspec
 
-from grader import base
+from grader import base, explain
 from grader.build import Toolchain, compile_submission
-from grader.explain import (
-    SassFunction,
-    disassemble,
-    explain_speed,
-    explanation_key,
-    keep,
-    recall,
-    unexplained,
-)
 from grader.judge.launches import library_kernels, refusal, too_many_kernels
 from grader.labs import Lab
 from grader.record import record_plans
@@ -31,7 +23,7 @@ from ptxsim.frontend.interface import Declarations
 from ptxsim.message import NOTHING, phrase
 from ptxsim.records import Plan, Record, Size
 
-Code = Callable[[], tuple[SassFunction, ...]]  # the machine code, once it is read
+Code: TypeAlias = "Callable[[], tuple[explain.SassFunction, ...]]"  # machine code, once it is read
 
 
 class GradingContext(Record):
@@ -110,9 +102,9 @@ class Program(Record):
             raise refused
         return notes
 
-    def disassemble(self) -> tuple[SassFunction, ...]:
+    def disassemble(self) -> tuple[explain.SassFunction, ...]:
         """Read the machine code. Raises ToolchainError without nvdisasm."""
-        return disassemble(self.built.cubin, self.context.toolchain, self.context.sandbox)
+        return explain.disassemble(self.built.cubin, self.context.toolchain, self.context.sandbox)
 
     def explain(self, card: base.Gpu | None) -> base.Explanation:
         """Explain the speed at the last size prepared. card: None for a few known ones."""
@@ -123,7 +115,9 @@ class Program(Record):
         self, plan: Plan, code: Code, simulator: CpuDevice, card: base.Gpu | None
     ) -> base.Explanation:
         problem = self.context.lab.problem
-        return explain_speed(self.built, self.root, plan, problem, code, simulator, gpu=card)
+        return explain.explain_speed(
+            self.built, self.root, plan, problem, code, simulator, gpu=card
+        )
 
 
 def build_program(
@@ -196,8 +190,10 @@ class Explaining:
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._key, self._known = "", None
         if self._plan is not None:
-            self._key = explanation_key(program.built, self._plan, problem, context.toolchain, card)
-            self._known = recall(self._key)
+            self._key = explain.explanation_key(
+                program.built, self._plan, problem, context.toolchain, card
+            )
+            self._known = explain.recall(self._key)
             if self._known is None:
                 self._code = code or self._pool.submit(program.disassemble).result
 
@@ -217,7 +213,7 @@ class Explaining:
             found = program.explain_at(plan, self._code, simulator, self._card)
             if found.missing is None:
                 with suppress(OSError):
-                    keep(self._key, found)
+                    explain.keep(self._key, found)
             return found
         except base.OutOfTime:
             raise
@@ -230,4 +226,6 @@ class Explaining:
             missing = phrase(
                 "a fault of the grader: {fault}", fault=f"{type(fault).__name__}: {fault}"
             )
-        return unexplained(program.built, program.context.lab.problem.at(plan.size), missing)
+        return explain.unexplained(
+            program.built, program.context.lab.problem.at(plan.size), missing
+        )

@@ -209,8 +209,8 @@ def test_what_cannot_be_explained_costs_no_verdict_and_is_said_everywhere(
 ) -> None:
     dies = Mock(side_effect=failure)
     explaining = msgspec.structs.replace(bench(), explain=True)
-    monkeypatch.setattr(program, "recall", lambda _key: None)
-    monkeypatch.setattr(program, "explain_speed", dies)
+    monkeypatch.setattr(program.explain, "recall", lambda _key: None)
+    monkeypatch.setattr(program.explain, "explain_speed", dies)
     result = grade(ALICE, explaining, quietly).result
 
     assert result.verdict is Verdict.AC and result.explanation is not None
@@ -239,7 +239,7 @@ def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
     plain = time.monotonic() - plain
     started = time.monotonic()
     with monkeypatch.context() as forgetting:
-        forgetting.setattr(program, "recall", lambda _key: None)
+        forgetting.setattr(program.explain, "recall", lambda _key: None)
         good = grade(ALICE, explaining, quietly).result
     took = time.monotonic() - started - plain
     stages: list[str] = []
