@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import tempfile
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,11 +64,20 @@ class Toolchain(Record):
         return tuple(each for each in (self.cutlass_include, utilities) if each.is_dir())
 
 
+_SEARCH = threading.Lock()  # of two threads that search, one compiles the trial program
+
+
 @functools.cache
 def find_toolchain(arch: str = "sm_80") -> Toolchain:
     """The toolchain to build with for ``arch``, looked for once per process. Order: CUDA_HOME,
     PATH, PyPI wheels. Raises ToolchainError, saying what to install."""
+    with _SEARCH:
+        return _find(arch)
+
+
+def _find(arch: str) -> Toolchain:
     host_compiler = find_host_compiler()
+    cache_folder()  # if there is none, that is no fault of an nvcc
     forced = os.environ.get(ORIGIN_VARIABLE)
     if forced and forced not in _ORIGINS:
         words = phrase("{setting}: must be one of {names}", names=", ".join(_ORIGINS))
