@@ -245,7 +245,7 @@ def _baseline(entries: Sequence[ResultEntry]) -> list[Row]:
 
 def _rungs(ladder: Ladder, entries: Iterable[ResultEntry]) -> list[Row]:
     """The ladder's rungs at the board's own size, without points; [] where it was not timed."""
-    timed = [case for entry in entries for case in entry.cases if case.timing and case.timing.runs]
+    timed = [case for entry in entries for case in entry.cases if case.timing]
     if not timed:
         return []
     largest = max(timed, key=lambda case: case.amount)

@@ -188,7 +188,7 @@ def place(
     if yardstick.measure == "ms":
         position = yardstick.ms_at_unit_speed / timing.scored_speed
     elif scoring.policy == "oj":
-        position = timing.scored_speed / max(run.baseline_speed for run in timing.runs)
+        position = timing.scored_speed / timing.baseline_speed
     else:
         position = timing.scored_ratio / yardstick.rung_ratio
     return base.SizeCurve(

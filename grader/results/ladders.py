@@ -281,13 +281,13 @@ def _step(rung: Rung, result: base.Result | None, ceilings: tuple[Ceiling, ...])
 
 def _speed(case: base.CaseResult) -> Speed | None:
     timing = case.timing
-    if timing is None or not timing.runs or case.verdict is not base.Verdict.AC:
+    if timing is None or case.verdict is not base.Verdict.AC:
         return None
     return Speed(
         size=case.size,
         amount=case.amount,
         rate=timing.scored_speed,
-        baseline=max(run.baseline_speed for run in timing.runs),
+        baseline=timing.baseline_speed,
         ratio=timing.scored_ratio,
         samples=timing.samples,
     )
@@ -354,7 +354,7 @@ def standing(
     right.sort(key=lambda case: -case.amount)
     alike = (each for each in ladders if each.gpu and each.gpu.name == gpu.name)
     for ladder, case in itertools.product(alike, right):
-        if case.timing and case.timing.runs and case.size in ladder.sizes:
+        if case.timing and case.size in ladder.sizes:
             return _place(ladder, case.size, case.timing)
     return None
 

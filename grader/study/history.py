@@ -113,8 +113,8 @@ def _baseline(mine: Sequence[GradedVersion], size: Dims | None) -> float | None:
     """Return the baseline's speed, as measured with the newest version."""
     for each in reversed(mine):
         for case in each.result.cases:
-            if case.timing and case.timing.runs and case.size == size:
-                return max(run.baseline_speed for run in case.timing.runs)
+            if case.timing and case.size == size:
+                return case.timing.baseline_speed
     return None
 
 
