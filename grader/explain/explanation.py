@@ -199,7 +199,7 @@ def _advice(
 
 # --- explanation cache -------------------------------------------------------------------------
 
-_OUR_CODE = (".py", ".cpp", ".hpp")
+_OUR_CODE = (".py", ".toml", ".cpp", ".hpp")
 
 
 def explanation_key(
