@@ -8,15 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine, table
+from harness import engine, kernels, table
 from ptxsim import cli, launching
 
-SOURCE = """\
-extern "C" __global__ void scale(const float* x, float* y, float factor) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  y[i] = factor * x[i];
-}
-"""
+SOURCE = kernels("scale.cu")
 RIGHT = "--grid 2 --block 32 --arg random:64f32 --arg out:64f32 --arg 2"
 WRONG = "--grid 2 --block 32 --arg x.npy --arg out:64f32 --arg 0.5"
 Command = Callable[[str], tuple[int, str, str]]
