@@ -11,14 +11,21 @@ from grader.explain.facts import BLOCKED, Facts, KernelFacts, advice, placed, sa
 
 
 def few_blocks(facts: Facts) -> Advice | None:
+    return _more_blocks(facts, "few-blocks", "tile32", "FFMA")
+
+
+def few_parts(facts: KernelFacts) -> Advice | None:
+    return _more_blocks(facts, "few-parts", "interleaved", "LDG")
+
+
+def _more_blocks(facts: KernelFacts, rule: str, idea: str, base: str) -> Advice | None:
     blocks, sms = math.prod(facts.counts.grid) * facts.counts.times, facts.gpu.multiprocessors
     if blocks >= sms:
         return None
-    message = say(
-        "rule.few-blocks", count=blocks, output=facts.words.output, gpu=facts.gpu.name, sms=sms
-    )
+    gpu, output = facts.gpu.name, facts.words.output
+    message = say(f"rule.{rule}", count=blocks, sms=sms, gpu=gpu, output=output)
     gain = facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0)
-    return advice(facts, "tile32", message, "FFMA", gain=gain)
+    return advice(facts, idea, message, base, gain=gain)
 
 
 def long_wave(facts: Facts) -> Advice | None:
@@ -83,15 +90,6 @@ def split_warps(facts: KernelFacts) -> Advice | None:
 
 _BARRIERS = 2  # beside those of the steps in which several warps add
 _NARROW = 0.8  # share of the loads that move 4 bytes
-
-
-def few_parts(facts: KernelFacts) -> Advice | None:
-    blocks, sms = math.prod(facts.counts.grid) * facts.counts.times, facts.gpu.multiprocessors
-    if blocks >= sms:
-        return None
-    message = say("rule.few-parts", count=blocks, gpu=facts.gpu.name, sms=sms)
-    gain = facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0)
-    return advice(facts, "interleaved", message, "LDG", gain=gain)
 
 
 def scattered_pairs(facts: KernelFacts) -> Advice | None:
