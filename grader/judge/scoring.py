@@ -207,7 +207,7 @@ def _rung_ratio(
     """From the first ladder that has the figure: those measured here come before shipped ones."""
     task = problem.info()
     alike = [each for each in ladders if each.problem.like(task)]
-    here = [each for each in alike if each.gpu and each.gpu.name == gpu]
+    here = [each for each in alike if each.timed_on(gpu)]
     if not here:
         known = ", ".join(dict.fromkeys(each.gpu.name for each in alike if each.gpu))
         missing = phrase(

@@ -223,6 +223,10 @@ class Ladder(Record):
         """GPUs for which there are ceilings only."""
         return tuple(dict.fromkeys(each.gpu for step in self.steps for each in step.ceilings))
 
+    def timed_on(self, gpu: str | None) -> bool:
+        """Whether it was measured on this GPU model."""
+        return self.gpu is not None and self.gpu.name == gpu
+
     def baseline(self, size: base.Dims) -> float | None:
         """The baseline's speed at a size: the median over the rungs timed with it."""
         speeds = (speed for step in self.steps if (speed := step.at(size)))
@@ -352,7 +356,7 @@ def standing(
         return None
     right = [case for case in cases if case.verdict is base.Verdict.AC]
     right.sort(key=lambda case: -case.amount)
-    alike = (each for each in ladders if each.gpu and each.gpu.name == gpu.name)
+    alike = (each for each in ladders if each.timed_on(gpu.name))
     for ladder, case in itertools.product(alike, right):
         if case.timing and case.size in ladder.sizes:
             return _place(ladder, case.size, case.timing)
