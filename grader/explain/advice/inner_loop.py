@@ -127,18 +127,15 @@ def conflicts(facts: Facts) -> Advice | None:
     if (conflict := facts.conflict) is None:
         return None
     at = conflict.at
-    access, name = {
-        "LDS": (say("access.LDS"), "shared_loads"),
-        "STS": (say("access.STS"), "shared_stores"),
-    }.get(at.opcode, (say("access.copy"), ""))
+    name = {"LDS": "shared_loads", "STS": "shared_stores"}.get(at.opcode)
     gain = None
-    if conflict.remedy is not None and name:
+    if conflict.remedy and name:
         now: Traffic = getattr(facts.counts, name)
         saved = (now.cost - now.passes) * conflict.share * (1 - conflict.remedy.kept)
         gain = facts.gain(**{name: msgspec.structs.replace(now, cost=now.cost - round(saved))})
     message = say(
         "rule.bank-conflicts",
-        access=access,
+        access=say(f"access.{at.opcode if name else 'copy'}"),
         wavefronts=at.wavefronts,
         ideal=at.ideal,
         **conflict.figures,
