@@ -43,13 +43,13 @@ from .finding import element_words as element_words
 from .finding import kind_words as kind_words
 from .finding import severity_words as severity_words
 from .finding import wrong_elements as wrong_elements
-from .gpus import MULTIPROCESSORS as MULTIPROCESSORS
 from .gpus import PEAK_UNIT as PEAK_UNIT
 from .gpus import Gpu as Gpu
 from .gpus import Multiprocessor as Multiprocessor
 from .gpus import arch_of_type as arch_of_type
 from .gpus import capability_of as capability_of
 from .gpus import least_ms as least_ms
+from .gpus import multiprocessor_of as multiprocessor_of
 from .gpus import occupancy as occupancy
 from .gpus import standing_for as standing_for
 from .gpus import with_peaks as with_peaks

@@ -150,6 +150,12 @@ def capability_of(arch: str) -> int:
     return int("".join(filter(str.isdigit, arch)))
 
 
+def multiprocessor_of(arch: str | None) -> Multiprocessor | None:
+    """That of "sm_90", which "sm_90a" has, too; None where the table has none."""
+    plain = arch.rstrip("af") if arch else ""
+    return next((sm for number, sm in MULTIPROCESSORS.items() if plain == f"sm_{number}"), None)
+
+
 def standing_for(arch: str) -> Gpu:
     """The GPU that host code sees when it is built for ``arch`` ("sm_80", "sm_90a").
 

@@ -13,15 +13,14 @@ import math
 import os
 import shutil
 import stat
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from grader.base.errors import MachineError, ToolchainError
 from ptxsim.message import Message, phrase
+from ptxsim.native import answer_of as answer_of
 from ptxsim.native import build_native, user_cache
 from ptxsim.outcome import EngineError
 from ptxsim.records import Record
@@ -198,19 +197,6 @@ class Native(Record):
     @property
     def every_flag(self) -> tuple[str, ...]:
         return (*_ALWAYS, *self.flags)
-
-
-def answer_of(command: Sequence[str | Path], **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run a program of ours or of the system, never one of a student's, to its end."""
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        **more,
-    )
 
 
 @functools.cache

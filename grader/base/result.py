@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from grader.base.explanation import Explanation, Score, SizeGroup
 from grader.base.finding import Finding
@@ -88,7 +90,7 @@ class RunnerUp(Record):
 
 
 class Timing(Record):
-    runs: tuple[Run, ...]
+    runs: Annotated[tuple[Run, ...], Meta(min_length=1)]
     ratio: float  # median over repetitions: submission's speed / baseline's
     ratio_ci: tuple[float, float]  # 95 %
     noise: float  # relative spread of one repetition's ratio
@@ -110,6 +112,11 @@ class Timing(Record):
         """The best run's, as the published rule has it; the slower mode's where there are two."""
         best = max(run.speed for run in self.runs)
         return min(best, self.modes.slow.speed) if self.modes else best
+
+    @property
+    def baseline_speed(self) -> float:
+        """The baseline's best run."""
+        return max(run.baseline_speed for run in self.runs)
 
     @property
     def scored_ratio(self) -> float:

@@ -16,6 +16,7 @@ from grader.cli import console as progress
 from grader.cli.console import complain
 from grader.cli.devices import choose_device, choose_toolchain
 from grader.cli.leaderboard_command import known_ladders
+from grader.explain import course_cards
 from grader.judge import GradingContext, grade, measures
 from grader.labs import Lab, student_of, submissions_in
 from grader.results import Ladder
@@ -50,7 +51,10 @@ def open_bench(
 
 def ready(context: GradingContext, sandbox: Mode) -> None:
     """sandbox: as asked for. Raises LabError if the lab's scoring says nothing of the GPU at hand,
-    and UsageError where a submission could read the secret of hidden sizes, or pass them on."""
+    and UsageError where a submission could read the secret of hidden sizes, or pass them on, and
+    for a wrong file of a course's own card, if speeds are to be explained."""
+    if context.explain:
+        course_cards()
     hidden = context.lab.hidden
     if hidden is not None and hidden.known:
         if hidden.seed_file is not None:

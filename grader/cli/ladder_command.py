@@ -15,6 +15,7 @@ from grader.cli import class_grading as many
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.devices import choose_device
 from grader.course import Entrant, Setup, Task, lanes
+from grader.explain import course_cards
 from grader.judge import GradingContext
 from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
 from grader.ladder import ceilings, html, run_host, terminal
@@ -38,6 +39,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         report=not chosen.no_report,
     )
     context = setup.context()
+    course_cards()  # raises for a wrong one, before anything is compiled
     host = run_host(reference)
     tasks = [Task.grading(each) for each in entrants if each.student in wanted]
     waiting = many.left_over(tasks, lab, setup, console, force=chosen.force)

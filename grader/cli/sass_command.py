@@ -26,7 +26,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
     here = first_gpu_arch() if gpu_names() else None
     arch = chosen.arch or (here and lab.arch_on(here)) or lab.architectures[0]
-    context = GradingContext(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
+    toolchain, sandbox = find_toolchain(arch), Sandbox.open("auto")
+    context = GradingContext(lab=lab, toolchain=toolchain, sandbox=sandbox, explain=False)
     ready(context, "auto")
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     cubin = compile_for(submission, context, arch).cubin

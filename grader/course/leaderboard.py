@@ -86,7 +86,8 @@ def make_boards(
     boards = []
     for lab, device, gpu in sorted(groups, key=lambda key: (key[0], key[1] != "gpu", key[2] or "")):
         own = groups[(lab, device, gpu)]
-        problem, ladder = own[-1].problem, _ladder(ladders, own, gpu)
+        problem = own[-1].problem
+        alike = (each for each in ladders if each.timed_on(gpu) and each.problem.like(problem))
         boards.append(
             Board(
                 lab=lab,
@@ -94,19 +95,10 @@ def make_boards(
                 gpu=gpu,
                 unit=problem.unit,
                 baseline=problem.baseline,
-                rows=_rows(own, choice, roster, rules, references, ladder),
+                rows=_rows(own, choice, roster, rules, references, next(alike, None)),
             )
         )
     return tuple(boards)
-
-
-def _ladder(
-    ladders: Sequence[Ladder], entries: Sequence[ResultEntry], gpu: str | None
-) -> Ladder | None:
-    """The first that was measured for the same problem on this GPU model."""
-    problem = entries[-1].problem
-    found = (each for each in ladders if gpu and each.gpu and each.gpu.name == gpu)
-    return next((each for each in found if each.problem.like(problem)), None)
 
 
 def _share_out(groups: dict[tuple[str, str, str | None], list[ResultEntry]]) -> None:
@@ -245,7 +237,7 @@ def _baseline(entries: Sequence[ResultEntry]) -> list[Row]:
 
 def _rungs(ladder: Ladder, entries: Iterable[ResultEntry]) -> list[Row]:
     """The ladder's rungs at the board's own size, without points; [] where it was not timed."""
-    timed = [case for entry in entries for case in entry.cases if case.timing and case.timing.runs]
+    timed = [case for entry in entries for case in entry.cases if case.timing]
     if not timed:
         return []
     largest = max(timed, key=lambda case: case.amount)

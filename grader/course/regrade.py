@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from grader.base import Timing, Verdict, one_line, size_text
+from grader.base import Verdict, one_line, size_text
 from grader.course.leaderboard import Row, make_boards
 from grader.course.roster import Roster, csv_text
 from grader.labs import Attempts, TimeRules
@@ -194,12 +194,8 @@ def _speeds(old: ResultEntry, new: ResultEntry) -> Iterator[str]:
     before = {size_text(case.size): case.timing for case in old.cases}
     for case in new.cases:
         was, now = before.get(size_text(case.size)), case.timing
-        if was and now and abs(_ratio(was) - _ratio(now)) > _SAME:
+        if was and now and abs(was.scored_ratio - now.scored_ratio) > _SAME:
             yield (
-                f"timed again at {size_text(case.size)}: {100 * _ratio(was):.1f} % → "
-                f"{100 * _ratio(now):.1f} % of {new.problem.baseline}"
+                f"timed again at {size_text(case.size)}: {100 * was.scored_ratio:.1f} % → "
+                f"{100 * now.scored_ratio:.1f} % of {new.problem.baseline}"
             )
-
-
-def _ratio(timing: Timing) -> float:
-    return timing.scored_ratio if timing.runs else 0.0

@@ -1,6 +1,7 @@
 from . import sass as sass
 from .advice import advice_title as advice_title
 from .advice import with_host_calls as with_host_calls
+from .calibration import course_cards as course_cards
 from .comparison import compare as compare
 from .comparison import total as total
 from .explanation import explain_speed as explain_speed

@@ -188,18 +188,14 @@ def _advice(
         conflict=conflict,
     )
     if loop is not None:
-        facts = Facts(
-            **{name: getattr(facts, name) for name in facts.__struct_fields__},
-            loop=loop,
-            steps=steps,
-            now=facts.bound(steps),
-        )
+        known, now = msgspec.structs.asdict(facts), facts.bound(steps)
+        facts = Facts(**known, loop=loop, steps=steps, now=now)
     return advise(facts, problem.advice)
 
 
 # --- explanation cache -------------------------------------------------------------------------
 
-_OUR_CODE = (".py", ".cpp", ".hpp")
+_OUR_CODE = (".py", ".toml", ".cpp", ".hpp")
 
 
 def explanation_key(

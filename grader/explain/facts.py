@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
 from grader import base
 from grader.explain.accesses import WORD, SharedAccess
-from grader.explain.banks import Conflict
+from grader.explain.banks import Conflict, Remedy
 from grader.explain.bound import bound
 from grader.explain.loop_steps import LoopStep, MainLoop, Pipe
 from grader.explain.sass import SassInstruction
 from grader.labs import REFERENCE, provided
-from grader.problems import Work
+from grader.problems import Sentences, Work
 from ptxsim.message import Message, enumerated, verbatim
 from ptxsim.records import Place, Record
 
+SENTENCES = Sentences.of(Path(__file__).parent / "advice" / "sentences.toml")
+say = SENTENCES.say
 _NOTICED = 1.02  # a smaller gain is within what the model leaves out
 _NEAR = 1.25
 
@@ -173,6 +176,12 @@ def placed(
     if at.line is None:
         return said
     return msgspec.structs.replace(said, file=at.file, line=at.line)
+
+
+def remaining(remedy: Remedy) -> Message:
+    """The remedy, and how many of the extra wavefronts it leaves."""
+    kept = 100 * remedy.kept
+    return say("remedy.part" if kept else "remedy.whole", remedy=remedy.words, kept=kept)
 
 
 def work_while_loading(

@@ -11,11 +11,10 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from grader.base import MachineError, Profile, decode
+from grader.base import MachineError, Profile, answer_of, decode
 from grader.explain.comparison import OPERATIONS
 from grader.run import CODE, Watching, chosen_by, for_a_gpu
 from ptxsim.message import Message, phrase
@@ -82,10 +81,8 @@ def find_ncu() -> Path:
         candidates = sorted(p for p in Path(place).glob("**/ncu") if os.access(p, os.X_OK))
         if candidates:
             return candidates[-1]
-    raise MachineError(
-        phrase(
-            "no ncu on PATH: install Nsight Compute (package nsight-compute of the CUDA toolkit)"
-        )
+    raise MachineError.saying(
+        "no ncu on PATH: install Nsight Compute (package nsight-compute of the CUDA toolkit)"
     )
 
 
@@ -122,7 +119,7 @@ def profile_into(
         done = _run(ncu, options, jobs, folder, seconds)
         if not kept.exists() or not chosen_by(folder / _JOB).exists():
             raise MachineError(_why(done.stdout + done.stderr))
-        table = _caught([str(ncu), "--import", str(kept), *_TABLE], timeout=seconds)
+        table = answer_of([str(ncu), "--import", str(kept), *_TABLE], timeout=seconds)
         chosen = decode(chosen_by(folder / _JOB).read_bytes(), list[str])
         seen = dealt_out(jobs, read(table.stdout, table.stderr), chosen)
         report.parent.mkdir(parents=True, exist_ok=True)
@@ -178,21 +175,14 @@ def _run(
     ]
     environment = for_a_gpu(os.environ) | {"TMPDIR": str(folder)}
     try:
-        return _caught(command, timeout=seconds, cwd=CODE, env=environment)
+        return answer_of(command, timeout=seconds, cwd=CODE, env=environment)
     except subprocess.TimeoutExpired:
         raise MachineError(phrase("ncu took more than {seconds:.0f} s", seconds=seconds)) from None
 
 
-def _caught(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command and catch what it prints, whatever its status."""
-    return subprocess.run(
-        command, capture_output=True, text=True, errors="replace", check=False, **options
-    )
-
-
 def _with_sources(ncu: Path, sources: Path) -> list[str]:
     """Options of newer versions that put the source's text into the report."""
-    known = _caught([str(ncu), "--help"]).stdout
+    known = answer_of([str(ncu), "--help"]).stdout
     if "--import-source" not in known or "--source-folders" not in known:
         return []
     return ["--import-source", "yes", "--source-folders", str(sources.resolve())]
@@ -228,7 +218,7 @@ def _why(output: str) -> Message:
 
 def _available(ncu: Path) -> list[str]:
     """The ``METRICS`` that this ncu knows for this GPU; an unknown name would end the run."""
-    done = _caught([str(ncu), "--query-metrics"], timeout=60)
+    done = answer_of([str(ncu), "--query-metrics"], timeout=60)
     known = {line.split()[0] for line in done.stdout.splitlines() if line.strip()}
     kept = [name for name in METRICS if name.split(".")[0] in known]
     return kept or list(METRICS)

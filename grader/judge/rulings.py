@@ -163,11 +163,8 @@ def refute(
 ) -> tuple[base.Explanation, tuple[base.Finding, ...]]:
     """Drop the counts of ``why``, and note our error, if a measured speed exceeds their bound."""
     card = base.gpus.of(info) if info else None
-    speeds = [
-        case.timing.scored_speed
-        for case in cases
-        if case.size == why.size and case.timing and case.timing.runs
-    ]
+    timed = (case.timing for case in cases if case.size == why.size)
+    speeds = [timing.scored_speed for timing in timed if timing]
     for bound in why.bounds:
         beyond = [speed for speed in speeds if bound.most and not (speed <= bound.most.speed)]
         if not bound.most or not card or bound.gpu != card.name or not beyond:

@@ -188,7 +188,7 @@ def place(
     if yardstick.measure == "ms":
         position = yardstick.ms_at_unit_speed / timing.scored_speed
     elif scoring.policy == "oj":
-        position = timing.scored_speed / max(run.baseline_speed for run in timing.runs)
+        position = timing.scored_speed / timing.baseline_speed
     else:
         position = timing.scored_ratio / yardstick.rung_ratio
     return base.SizeCurve(
@@ -207,7 +207,7 @@ def _rung_ratio(
     """From the first ladder that has the figure: those measured here come before shipped ones."""
     task = problem.info()
     alike = [each for each in ladders if each.problem.like(task)]
-    here = [each for each in alike if each.gpu and each.gpu.name == gpu]
+    here = [each for each in alike if each.timed_on(gpu)]
     if not here:
         known = ", ".join(dict.fromkeys(each.gpu.name for each in alike if each.gpu))
         missing = phrase(

@@ -89,7 +89,7 @@ def speed_sentence(result: base.Result, why: base.Explanation, bound: base.Bound
 def scored_speed(result: base.Result, why: base.Explanation) -> float | None:
     """Return the scored speed at the explained size, if that was timed."""
     timed = (case.timing for case in result.cases if case.size == why.size)
-    return next((timing.scored_speed for timing in timed if timing and timing.runs), None)
+    return next((timing.scored_speed for timing in timed if timing), None)
 
 
 def peak_sentence(result: base.Result, why: base.Explanation) -> Message:

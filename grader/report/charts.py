@@ -31,7 +31,7 @@ def throughput(
     cases: Sequence[base.CaseResult], problem: base.ProblemInfo, language: base.Language
 ) -> Markup | None:
     """One pair of bars per timed size, with the scored speeds. Ticks mark the runs."""
-    timed = [(case, case.timing) for case in cases if case.timing and case.timing.runs]
+    timed = [(case, case.timing) for case in cases if case.timing]
     if not timed:
         return None
     top = max(max(run.speed, run.baseline_speed) for _, timing in timed for run in timing.runs)
@@ -44,13 +44,14 @@ def throughput(
         theirs = [run.baseline_speed for run in timing.runs]
         for above, values, shown, kind in (
             (y, own, timing.scored_speed, "own"),
-            (y + 19, theirs, max(theirs), "base"),
+            (y + 19, theirs, timing.baseline_speed, "base"),
         ):
             parts.append(rect(_LABEL, above, shown * scale, 16, kind))
             ends = [_LABEL + value * scale for value in values]
             parts += [line(end, above + 3, end, above + 13, "run") for end in ends]
             parts.append(text(max(ends) + 6, above + 13, f"{shown:.4g}", "small"))
-        described.append(f"{_size(case)}: {timing.scored_speed:.4g}, {max(theirs):.4g}")
+        speeds = f"{timing.scored_speed:.4g}, {timing.baseline_speed:.4g}"
+        described.append(f"{_size(case)}: {speeds}")
     title = phrase("{unit} of the submission and of {baseline} for each size", unit=problem.unit)
     title = title.given(baseline=problem.baseline)
     return svg(len(timed) * _ROW, parts, language(title), "; ".join(described))

@@ -172,13 +172,11 @@ def png_file(picture: Markup) -> bytes:
     letters = sorted({letter for each in texts for letter in "".join(each.itertext())})
     unknown = _alone(_NO_LETTER)
     if missing := [each for each in letters if not each.isspace() and _alone(each) == unknown]:
-        raise MachineError(
-            phrase(
-                "PNG: found no font for {letters}; install one (Debian: fonts-dejavu-core, for "
-                "Chinese fonts-wqy-microhei) or put one into ~/.local/share/fonts; "
-                "--svg needs none",
-                letters=listed(map(verbatim, missing[:_NAMED])),
-            )
+        raise MachineError.saying(
+            "PNG: found no font for {letters}; install one (Debian: fonts-dejavu-core, for "
+            "Chinese fonts-wqy-microhei) or put one into ~/.local/share/fonts; "
+            "--svg needs none",
+            letters=listed(map(verbatim, missing[:_NAMED])),
         )
     return _pixels(content)
 

@@ -197,8 +197,7 @@ def score_block(result: base.Result, language: base.Language = base.ENGLISH) -> 
             words = _say("score.run", **figures, own=run.speed, theirs=run.baseline_speed)
             lines.append(words.given(ordinal=_ordinal(i)))
         own = max(run.speed for run in timing.runs)
-        theirs = max(run.baseline_speed for run in timing.runs)
-        lines.append(_say("score.max", **figures, own=own, theirs=theirs))
+        lines.append(_say("score.max", **figures, own=own, theirs=timing.baseline_speed))
         if timing.modes:
             lines.append(_say("score.modes", modes=two_speeds(timing.modes, result.problem.unit)))
     return "\n".join(map(language, lines))

@@ -196,7 +196,7 @@ def _best(result: base.Result) -> float | None:
     """The scored TFLOPS at the largest timed size, if the problem counts operations."""
     if result.problem.counts != "operations":
         return None
-    timed = [(case, case.timing) for case in result.cases if case.timing and case.timing.runs]
+    timed = [(case, case.timing) for case in result.cases if case.timing]
     largest = max(timed, key=lambda pair: pair[0].amount, default=None)
     return largest[1].scored_speed * result.problem.scale / 1e12 if largest else None
 

@@ -59,10 +59,7 @@ def kernel_rows(result: base.Result) -> tuple[KernelRow, ...]:
     """Every kernel of the build, once for each shape it was launched in."""
     if result.build is None:
         return ()
-    digits = (
-        (result.build.arch or "").removeprefix("sm_").rstrip("af")
-    )  # sm_90a holds what sm_90 does
-    sm = base.MULTIPROCESSORS.get(int(digits)) if digits.isdecimal() else None
+    sm = base.multiprocessor_of(result.build.arch)
     rows = []
     for kernel in result.build.kernels:
         launches = [launch for launch in result.launches if launch.kernel == kernel.name]

@@ -77,12 +77,11 @@ class ResultEntry(msgspec.Struct, frozen=True):
     @property
     def fastest(self) -> tuple[float, float] | None:
         """Speeds of the submission and of the baseline, as scored, for the largest timed size."""
-        timed = [case for case in self.cases if case.timing and case.timing.runs]
+        timed = [(case.amount, case.timing) for case in self.cases if case.timing]
         if not timed:
             return None
-        timing = max(timed, key=lambda case: case.amount).timing
-        assert timing
-        return timing.scored_speed, max(run.baseline_speed for run in timing.runs)
+        _, timing = max(timed, key=lambda pair: pair[0])
+        return timing.scored_speed, timing.baseline_speed
 
 
 def read_entry(path: Path) -> ResultEntry:

@@ -223,6 +223,10 @@ class Ladder(Record):
         """GPUs for which there are ceilings only."""
         return tuple(dict.fromkeys(each.gpu for step in self.steps for each in step.ceilings))
 
+    def timed_on(self, gpu: str | None) -> bool:
+        """Whether it was measured on this GPU model."""
+        return self.gpu is not None and self.gpu.name == gpu
+
     def baseline(self, size: base.Dims) -> float | None:
         """The baseline's speed at a size: the median over the rungs timed with it."""
         speeds = (speed for step in self.steps if (speed := step.at(size)))
@@ -281,13 +285,13 @@ def _step(rung: Rung, result: base.Result | None, ceilings: tuple[Ceiling, ...])
 
 def _speed(case: base.CaseResult) -> Speed | None:
     timing = case.timing
-    if timing is None or not timing.runs or case.verdict is not base.Verdict.AC:
+    if timing is None or case.verdict is not base.Verdict.AC:
         return None
     return Speed(
         size=case.size,
         amount=case.amount,
         rate=timing.scored_speed,
-        baseline=max(run.baseline_speed for run in timing.runs),
+        baseline=timing.baseline_speed,
         ratio=timing.scored_ratio,
         samples=timing.samples,
     )
@@ -352,9 +356,9 @@ def standing(
         return None
     right = [case for case in cases if case.verdict is base.Verdict.AC]
     right.sort(key=lambda case: -case.amount)
-    alike = (each for each in ladders if each.gpu and each.gpu.name == gpu.name)
+    alike = (each for each in ladders if each.timed_on(gpu.name))
     for ladder, case in itertools.product(alike, right):
-        if case.timing and case.timing.runs and case.size in ladder.sizes:
+        if case.timing and case.size in ladder.sizes:
             return _place(ladder, case.size, case.timing)
     return None
 

@@ -113,8 +113,8 @@ def _baseline(mine: Sequence[GradedVersion], size: Dims | None) -> float | None:
     """Return the baseline's speed, as measured with the newest version."""
     for each in reversed(mine):
         for case in each.result.cases:
-            if case.timing and case.timing.runs and case.size == size:
-                return max(run.baseline_speed for run in case.timing.runs)
+            if case.timing and case.size == size:
+                return case.timing.baseline_speed
     return None
 
 
@@ -123,8 +123,7 @@ def _ladder(
 ) -> Ladder | None:
     """The first that was measured on this GPU, or has bounds for it."""
     for ladder in (each for each in ladders if each.problem.like(problem)):
-        timed = ladder.gpu is not None and ladder.gpu.name == card
-        if timed if device == "gpu" else card in ladder.untimed:
+        if ladder.timed_on(card) if device == "gpu" else card in ladder.untimed:
             return ladder
     return None
 
@@ -133,7 +132,7 @@ def _rungs(ladder: Ladder, size: Dims, card: str | None) -> Iterable[RungSpeed]:
     for step in ladder.steps:
         timed = step.at(size)
         ceiling = step.ceiling(card) if card else None
-        if timed and ladder.gpu and ladder.gpu.name == card:
+        if timed and ladder.timed_on(card):
             yield RungSpeed(name=step.rung.name, value=timed.rate)
         elif ceiling and ceiling.size == size:
             yield RungSpeed(name=step.rung.name, value=ceiling.speed)

@@ -73,9 +73,7 @@ def figures(
     size: base.ProfiledSize, document: base.ProfileDocument, arch: str
 ) -> list[tuple[Message, tuple[str, ...]]]:
     """Rows: a quantity, and its value for each side."""
-    capability = int("".join(filter(str.isdigit, arch)))
-    held = base.MULTIPROCESSORS[capability].warps if capability in base.MULTIPROCESSORS else None
-    problem = document.problem
+    sm, problem = base.multiprocessor_of(arch), document.problem
 
     def speed(side: base.ProfiledSide) -> str:
         return _(problem.speed(size.amount, side.milliseconds) if side.milliseconds else None)
@@ -83,7 +81,7 @@ def figures(
     def occupancy(side: base.ProfiledSide) -> str:
         if side.warps is None:
             return "?"
-        return f"{side.warps:.1f}" + (f" of {held}" if held else "")
+        return f"{side.warps:.1f}" + (f" of {sm.warps}" if sm else "")
 
     def conflicts(side: base.ProfiledSide) -> str:
         if side.conflicts is None or side.wavefronts is None:

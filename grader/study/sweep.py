@@ -169,10 +169,10 @@ def _points(
         timing = next((each.timing for each in result.cases if each.id == case.id), None)
         measured: MeasuredPoint | None = None
         estimates: tuple[Estimate, ...] = ()
-        if not dropped and timing is not None and timing.runs:
+        if not dropped and timing is not None:
             measured = MeasuredPoint(
                 speed=timing.scored_speed,
-                baseline=max(run.baseline_speed for run in timing.runs),
+                baseline=timing.baseline_speed,
                 ratio=timing.scored_ratio,
                 ratio_ci=timing.ratio_ci,
             )

@@ -106,7 +106,7 @@ def make_version(
 def _speed(result: Result, card: str | None) -> VersionSpeed | None:
     if result.verdict is not Verdict.AC:
         return None
-    timed = [(case, case.timing) for case in result.cases if case.timing and case.timing.runs]
+    timed = [(case, case.timing) for case in result.cases if case.timing]
     if timed:
         case, timing = max(timed, key=lambda pair: pair[0].amount)
         return VersionSpeed(size=case.size, value=timing.scored_speed, ratio=timing.scored_ratio)

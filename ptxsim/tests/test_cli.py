@@ -8,15 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine
+from harness import engine, kernels, table
 from ptxsim import cli, launching
 
-SOURCE = """\
-extern "C" __global__ void scale(const float* x, float* y, float factor) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  y[i] = factor * x[i];
-}
-"""
+SOURCE = kernels("scale.cu")
 RIGHT = "--grid 2 --block 32 --arg random:64f32 --arg out:64f32 --arg 2"
 WRONG = "--grid 2 --block 32 --arg x.npy --arg out:64f32 --arg 0.5"
 Command = Callable[[str], tuple[int, str, str]]
@@ -103,25 +98,9 @@ def test_counts_are_named_as_ncu_names_them(command: Command) -> None:
     assert said.startswith("all lines\n  smsp__inst_executed.sum ") and "\nscale.cu:3\n" in said
 
 
-ERRORS = {
-    "run none.cu": (2, "none.cu: No such file or directory"),
-    "run scale.cu --arg out:4f8": (2, "--arg out:4f8: give FILE.npy, a number, or out:"),
-    "run scale.cu --arg none.npy": (2, "--arg none.npy: No such file or directory; numpy.save"),
-    "run .": (2, ".: Is a directory; is its name right?"),
-    "run scale.cu --grid 2x": (2, "argument --grid: 2x: give 2 or 2,3,1; see ptxsim run --help"),
-    "run scale.cu --arg 1": (2, "scale takes 3 arguments, not 1"),
-    "run two.cu": (2, "two.cu: --kernel must name one of its kernels: "),
-    f"run scale.cu {RIGHT} --grid 1,65536": (2, "65536 blocks in y; CUDA allows 1 to 65535"),
-    f"run scale.cu {RIGHT} --expect x.npy": (2, "--expect x.npy: argument 1 is no array of 60"),
-    f"run scale.cu {RIGHT} --expect 7=x.npy": (2, "--expect 7=x.npy: name the argument by its"),
-    "run scale.cu --arch sm_1": (3, "scale.cu: nvcc -arch=sm_1 does not compile it: nvcc fatal"),
-    "run texture.ptx": (3, "texture.ptx: line 6 of the PTX: the simulator does not"),
-    "fly": (2, "argument COMMAND: invalid choice: 'fly'"),
-}
-
-
-@pytest.mark.parametrize("line", ERRORS)
-def test_errors_are_one_line_that_says_what_to_change(command: Command, line: str) -> None:
-    status, says = ERRORS[line]
-    done = command(line)
-    assert done[:2] == (status, "") and says in done[2] and done[2].count("\n") == 1
+@pytest.mark.parametrize(("line", "status", "says"), table("usage_errors.txt"))
+def test_errors_are_one_line_that_says_what_to_change(
+    command: Command, line: str, status: str, says: str
+) -> None:
+    done = command(line.replace("RIGHT", RIGHT))
+    assert done[:2] == (int(status), "") and says in done[2] and done[2].count("\n") == 1

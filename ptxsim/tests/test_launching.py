@@ -81,21 +81,8 @@ def test_a_checked_module_raises_and_cuda_sources_are_compiled(tmp_path: Path) -
         Module(file, engine=engine())
 
 
-ORDERS = """
-extern "C" __global__ void appends(int* list, int* count) {
-  if (threadIdx.x % 32 == 0) list[atomicAdd(count, 1)] = 4 * blockIdx.x + threadIdx.x / 32;
-}
-extern "C" __global__ void sums(float* sum, int* count) {
-  atomicAdd(sum, 1 / (1.0f + blockIdx.x * blockDim.x + threadIdx.x));
-}
-extern "C" __global__ void first(int* a, int* count) {
-  if (threadIdx.x == 0 && atomicAdd(count, 1) == 0 && blockIdx.x % 7) a[64] = 1;
-}
-"""
-
-
 def test_orders_of_blocks_and_warps(tmp_path: Path) -> None:
-    ptx, _ = compiled(ORDERS, name="orders")
+    ptx, _ = compiled(kernels("orders.cu"), name="orders")
     module = Module(ptx, engine=engine())
 
     def run(kernel: str, **orders: Any) -> tuple[str, NDArray[Any]]:

@@ -77,6 +77,18 @@ def submission(place: Path, name: str, text: str | None = None) -> Path:
     return folder
 
 
+def test_a_wrong_calibration_is_told_before_anything_is_compiled(place: Path) -> None:
+    """By the commands that grade one submission, a class and the ladder."""
+    submission(place, "alice", "#error compiled")
+    (place / "calibration").mkdir()
+    (place / "calibration" / "card.json").write_text("{}")
+    for command in (("submissions/alice",), ("class", "submissions"), ("ladder",)):
+        done = run(*command, "--device", "cpu", cwd=place, SGEMM_GRADER_PREPARED=str(place))
+        assert done.returncode == 2
+        assert "card.json: not what benchmarks.calibrate writes: " in done.stderr
+    assert not (place / "results").exists()
+
+
 def starter_with(old: str, new: str) -> str:
     text = (NAIVE / "sgemm.cu").read_text()
     assert old in text

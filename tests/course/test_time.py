@@ -3,6 +3,7 @@
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,27 +24,11 @@ DUE = moment(WHEN)
 FIVE_A_DAY = TimeRules(due=WHEN, late=Late(percent=5, most=40))
 
 
-@pytest.mark.parametrize(
-    ("rules", "late", "points"),
-    [
-        (FIVE_A_DAY, {"seconds": 0}, 0),
-        (FIVE_A_DAY, {"seconds": 1}, 4),  # 5 % of 80, for a day that has begun
-        (FIVE_A_DAY, {"hours": 24}, 4),
-        (FIVE_A_DAY, {"hours": 24, "seconds": 1}, 8),
-        (FIVE_A_DAY, {"days": 30}, 32),  # 40 % at most
-        (TimeRules(late=Late(points=3, per="hour")), {"minutes": 61}, 6),
-        (TimeRules(late=Late(points=3, per="hour", most=10)), {"hours": 9}, 10),
-        (TimeRules(late=Late(points=30)), {"days": 3}, 80),  # never below zero
-        (TimeRules(late=Late(percent=60)), {"days": 3}, 80),
-        # 5 % a day, counted by started hours.
-        (TimeRules(late=Late(percent=5, started="hour")), {"hours": 6}, 1),
-        (TimeRules(late=Late(percent=5, started="hour")), {"minutes": 1}, 80 * 0.05 / 24),
-        (TimeRules(grace_minutes=10, late=Late(percent=5)), {"minutes": 10}, 0),
-        (TimeRules(grace_minutes=10, late=Late(percent=5, per="hour")), {"minutes": 61}, 8),
-        (TimeRules(), {"days": 3}, 0),
-    ],
-)
-def test_what_late_work_loses(rules: TimeRules, late: dict[str, float], points: float) -> None:
+@pytest.mark.parametrize(("loses", "grace", "late", "points"), values(__file__, "late_work.txt"))
+def test_what_late_work_loses(
+    loses: dict[str, Any], grace: float, late: dict[str, float], points: float
+) -> None:
+    rules = TimeRules(grace_minutes=grace, late=Late(**loses) if loses else None)
     found = lateness(DUE + timedelta(**late), DUE, rules, 80.0)
     assert (found.lost if found else 0.0) == pytest.approx(points)
 

@@ -282,28 +282,7 @@ def shipped(ratio: float) -> float:
     return points_at(scoring.beside_the_baseline(SHIPPED).pieces, ratio)
 
 
-def near_cublas(u: float) -> float:
-    """The formula of the course."""
-    return 60 + 40 * (math.e ** (1.5 * u) - 1) / (math.e**1.5 - 1)
-
-
-@pytest.mark.parametrize(
-    ("ratio", "points"),
-    [
-        (0.0, 0.0),
-        (0.125, 15.0),
-        (0.25, 30.0),
-        (0.5, 60.0),
-        (0.625, near_cublas(0.25)),
-        (0.75, near_cublas(0.5)),
-        (0.75, 72.83285203298428),
-        (0.999, near_cublas(0.998)),
-        (1.0, 100.0),
-        (1.05, 105.0),
-        (1.2, 120.0),
-        (7.0, 120.0),
-    ],
-)
+@pytest.mark.parametrize(("ratio", "points"), values(__file__, "courses_points.txt"))
 def test_the_shipped_curve_gives_the_courses_points(ratio: float, points: float) -> None:
     assert shipped(ratio) == pytest.approx(points, abs=1e-9)
 

@@ -51,7 +51,6 @@ def _cells(cheat: Fixture) -> tuple[str, str]:
     assert cheat.gpu
     cpu, gpu = cheat.cpu.verdict.value, cheat.gpu.verdict.value
     verdict = cpu if cpu == gpu else f"{cpu}, GPU {gpu}"
-    verdict += ", no gain" if cheat.gpu.no_gain else ""
     stopped = cheat.stopped_by.rstrip(".").replace("|", "\\|")
     name = cheat.folder.name
     return f"[{name}](../tests/cheats/{name}/sgemm.cu){mark}", f"{stopped} | {verdict}"

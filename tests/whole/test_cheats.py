@@ -221,53 +221,49 @@ def link_to_bob(folder: Path) -> None:
     folder.symlink_to("bob")
 
 
-FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
-    "a header that links to the notes": (link("x.cuh", "../../notes.txt"), Verdict.FE),
-    "a header that links to a classmate's file": (link("x.cuh", "../bob/sgemm.cu"), Verdict.FE),
-    "a kernel that links to a classmate's": (link("sgemm.cu", "../bob/sgemm.cu"), Verdict.FE),
-    "a kernel that links to the passwords": (link("sgemm.cu", "/etc/passwd"), Verdict.FE),
-    "a link within the folder": (link("x.cuh", "sgemm.cu"), Verdict.FE),
-    "a link to itself": (link("x.cuh", "x.cuh"), Verdict.FE),
-    "a folder that links to the classmates": (link("include", ".."), Verdict.FE),
-    "a folder that links to the devices": (link("include", "/dev"), Verdict.FE),
-    "a submission that links to a classmate's": (link_to_bob, Verdict.FE),
-    "a pipe that nobody writes to": (lambda folder: os.mkfifo(folder / "x.cuh"), Verdict.FE),
-    "a kernel that is a pipe": (instead(os.mkfifo), Verdict.FE),
-    "a kernel that is a socket": (instead(bind), Verdict.FE),
-    "a kernel that is a folder": (instead(Path.mkdir), Verdict.FE),
-    "pipes and sockets beside the kernel": (
-        lambda folder: (os.mkfifo(folder / "log"), bind(folder / "agent")),
-        Verdict.AC,
+Folders = dict[str, Callable[[Path], object]]
+FOLDERS: Folders = {
+    "a header that links to the notes": link("x.cuh", "../../notes.txt"),
+    "a header that links to a classmate's file": link("x.cuh", "../bob/sgemm.cu"),
+    "a kernel that links to a classmate's": link("sgemm.cu", "../bob/sgemm.cu"),
+    "a kernel that links to the passwords": link("sgemm.cu", "/etc/passwd"),
+    "a link within the folder": link("x.cuh", "sgemm.cu"),
+    "a link to itself": link("x.cuh", "x.cuh"),
+    "a folder that links to the classmates": link("include", ".."),
+    "a folder that links to the devices": link("include", "/dev"),
+    "a submission that links to a classmate's": link_to_bob,
+    "a pipe that nobody writes to": lambda folder: os.mkfifo(folder / "x.cuh"),
+    "a kernel that is a pipe": instead(os.mkfifo),
+    "a kernel that is a socket": instead(bind),
+    "a kernel that is a folder": instead(Path.mkdir),
+    "a line break in a name": named("x\nbob: AC accepted.cuh"),
+    "an escape code in a name": named("\x1b[2J.cuh"),
+    "a name that runs from right to left": named("x\u202ehuc.bob.cuh"),
+    "a name that is not UTF-8": named(os.fsdecode(b"\xff.cuh")),
+    "a pipe whose name is a line of its own": lambda folder: os.mkfifo(
+        folder / "x\nbob: AC accepted.cuh"
     ),
-    "a line break in a name": (named("x\nbob: AC accepted.cuh"), Verdict.FE),
-    "an escape code in a name": (named("\x1b[2J.cuh"), Verdict.FE),
-    "a name that runs from right to left": (named("x\u202ehuc.bob.cuh"), Verdict.FE),
-    "a name that is not UTF-8": (named(os.fsdecode(b"\xff.cuh")), Verdict.FE),
-    "a pipe whose name is a line of its own": (
-        lambda folder: os.mkfifo(folder / "x\nbob: AC accepted.cuh"),
-        Verdict.FE,
+    "a sparse file of a terabyte": sparse("x.cuh", 1 << 40),
+    "a kernel of three sparse gigabytes": sparse("sgemm.cu", 3 << 30),
+    "folders within folders": lambda folder: folder.joinpath(*"abcdefghijklmnop").mkdir(
+        parents=True
     ),
-    "names for a shell": (
-        named("$(touch pwned).cuh", "; touch pwned;.h", "-o pwned.h", "@pwned.h"),
-        Verdict.AC,
+    "thousands of files": named(*(f"{index}.txt" for index in range(4100))),
+    "a compressed bomb as a header": lambda folder: (folder / "x.cuh").write_bytes(
+        bytes.fromhex("504b0304ffffffff1400")
     ),
-    "a name for the page": (named("<img src=x onerror=alert(1)>.cuh"), Verdict.AC),
-    "a sparse file of a terabyte": (sparse("x.cuh", 1 << 40), Verdict.FE),
-    "a kernel of three sparse gigabytes": (sparse("sgemm.cu", 3 << 30), Verdict.FE),
-    "sparse gigabytes that are no source": (sparse("core", 3 << 30), Verdict.AC),
-    "folders within folders": (
-        lambda folder: folder.joinpath(*"abcdefghijklmnop").mkdir(parents=True),
-        Verdict.FE,
+}
+HARMLESS: Folders = {
+    "pipes and sockets beside the kernel": lambda folder: (
+        os.mkfifo(folder / "log"),
+        bind(folder / "agent"),
     ),
-    "thousands of files": (named(*(f"{index}.txt" for index in range(4100))), Verdict.FE),
-    "a compressed bomb as a header": (
-        lambda folder: (folder / "x.cuh").write_bytes(bytes.fromhex("504b0304ffffffff1400")),
-        Verdict.FE,
-    ),
-    "a Thrust of its own": (named("thrust/device_vector.h", "thrust/device_ptr.h"), Verdict.AC),
-    "a grader of its own": (
-        named("grader/__init__.py", "sitecustomize.py", "numpy.py", "lab.yaml", "nvcc", "g++"),
-        Verdict.AC,
+    "names for a shell": named("$(touch pwned).cuh", "; touch pwned;.h", "-o pwned.h", "@pwned.h"),
+    "a name for the page": named("<img src=x onerror=alert(1)>.cuh"),
+    "sparse gigabytes that are no source": sparse("core", 3 << 30),
+    "a Thrust of its own": named("thrust/device_vector.h", "thrust/device_ptr.h"),
+    "a grader of its own": named(
+        "grader/__init__.py", "sitecustomize.py", "numpy.py", "lab.yaml", "nvcc", "g++"
     ),
 }
 
@@ -275,7 +271,12 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("make", "verdict", "bench"),
-    [each for name, given in FOLDERS.items() for each in in_both_sandboxes(name, *given)],
+    [
+        each
+        for verdict, folders in ((Verdict.FE, FOLDERS), (Verdict.AC, HARMLESS))
+        for name, make in folders.items()
+        for each in in_both_sandboxes(name, make, verdict)
+    ],
     indirect=["bench"],
 )
 def test_folders(

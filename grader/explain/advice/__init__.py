@@ -13,8 +13,8 @@ import msgspec
 
 from grader.base import Advice, CaseResult, Explanation, Timing
 from grader.explain.advice import grid, inner_loop, tensor_cores, warpgroups
-from grader.explain.facts import Facts, KernelFacts, placed
-from ptxsim.message import Message, enumerated, phrase, verbatim
+from grader.explain.facts import SENTENCES, Facts, KernelFacts, placed, say
+from ptxsim.message import Message, enumerated, verbatim
 from ptxsim.records import Allocate, Free, Operation, Plan, host_waits
 
 MOST = 3  # pieces of advice; a student does one thing at a time
@@ -59,53 +59,12 @@ _ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
     "several-passes": grid.several_passes,
 }
 
-# By ideas; by rules where several lead to one idea.
-_TITLES: Mapping[str, Message] = {
-    "few-blocks": phrase("A block for each tile of the result"),
-    "global-sum": phrase("The sum in a register"),
-    "bank-conflicts": phrase("No bank conflicts, by padding or another map"),
-    "host_calls": phrase("Fewer host calls"),
-    "tile32": phrase("32×32 tiles in shared memory, padded against bank conflicts"),
-    "unrolled": phrase("An unrolled inner loop"),
-    "strided_2x2": phrase("2×2 elements for each thread"),
-    "register_4x4": phrase("4×4 elements for each thread"),
-    "register_8x8": phrase("8×8 elements for each thread"),
-    "float4": phrase("float4 in place of single floats"),
-    "transposed": phrase("A transposed tile, read as float4"),
-    "warp_tile": phrase("Another map from lanes to elements, against bank conflicts"),
-    "register_prefetch": phrase("The next tile loaded into registers ahead"),
-    "double_buffer": phrase("Two buffers in shared memory"),
-    "multistage": phrase("Several tiles ahead by cp.async"),
-    "reuse_order": phrase("An order of FFMA without register bank conflicts"),
-    "rasterised": phrase("Blocks in square patches, for the L2 cache"),
-    "split_k": phrase("Blocks that share the loop along K"),
-    "wmma_global": phrase("Tensor cores, by wmma"),
-    "wmma_shared": phrase("Tensor cores fed from shared memory"),
-    "mma_ldmatrix": phrase("mma and ldmatrix in place of wmma"),
-    "swizzled": phrase("Swizzled tiles in shared memory"),
-    "cp_async": phrase("Copies by cp.async during the products"),
-    "register_buffer": phrase("The next fragments loaded ahead"),
-    "stages": phrase("More stages of tiles"),
-    "wgmma_tma": phrase("wgmma and TMA"),
-    "ring": phrase("A ring of tiles with a producer warp"),
-    "two_consumers": phrase("Two warpgroups that compute"),
-    "cluster": phrase("Clusters that share tiles by multicast"),
-    "persistent": phrase("Persistent blocks"),
-    "interleaved": phrase("Many blocks, each with a part of the sum"),
-    "strided_index": phrase("Neighbouring threads that go the same way"),
-    "sequential": phrase("Neighbouring lanes at neighbouring words"),
-    "first_add": phrase("A first addition while loading"),
-    "last_warp": phrase("The last steps by one warp"),
-    "shuffle": phrase("Sums through registers, by shuffles"),
-    "wide": phrase("Many elements for each thread, in wide loads"),
-    "one_pass": phrase("One launch in place of several"),
-}
-
 
 def advice_title(advice: Advice) -> Message:
     """Name for students what is to be done; by the idea's own name where there is no other."""
-    known = _TITLES.get(advice.rule) or _TITLES.get(advice.idea)
-    return known or verbatim(advice.idea.replace("_", " "))
+    titles = SENTENCES.names("title")
+    name = advice.rule if advice.rule in titles else advice.idea
+    return say(f"title.{name}") if name in titles else verbatim(name.replace("_", " "))
 
 
 def advise(facts: KernelFacts, names: Sequence[str]) -> tuple[Advice, ...]:
@@ -143,19 +102,13 @@ def _advice(plan: Plan, timing: Timing) -> Advice | None:
     allocates = sum(isinstance(each, Allocate) for each in plan.operations)
     frees = sum(isinstance(each, Free) for each in plan.operations)
     calls = (
-        phrase("allocates {times}×", times=allocates),
-        phrase("frees {times}×", times=frees),
-        phrase("waits for the device {times}×", times=sum(map(_only_waits, plan.operations))),
+        say("host-calls.allocates", times=allocates),
+        say("host-calls.frees", times=frees),
+        say("host-calls.waits", times=sum(map(_only_waits, plan.operations))),
     )
-    remedy = phrase("remove the synchronization; the caller waits")
-    if allocates or frees:
-        remedy = phrase(
-            "keep the memory in a static pointer from call to call, and allocate again only when a "
-            "call needs more"
-        )
-    message = phrase(
-        "every call {calls}, which takes {host:.3g} ms on top of {device:.3g} ms for its kernels "
-        "and copies; {remedy}: the ratio would be about {without:.2f} instead of {ratio:.2f}",
+    remedy = say("host-calls.keep" if allocates or frees else "host-calls.no-wait")
+    message = say(
+        "host-calls.cost",
         calls=enumerated(each for each in calls if each.args["times"]),
         host=host,
         device=device,

@@ -7,26 +7,25 @@ import math
 import msgspec
 
 from grader.base import Advice
-from grader.explain.facts import BLOCKED, Facts, KernelFacts, advice, placed
-from ptxsim.message import counted, phrase
+from grader.explain.facts import BLOCKED, Facts, KernelFacts, advice, placed, say
 
 
 def few_blocks(facts: Facts) -> Advice | None:
+    return _more_blocks(facts, "few-blocks", "tile32", "FFMA")
+
+
+def few_parts(facts: KernelFacts) -> Advice | None:
+    return _more_blocks(facts, "few-parts", "interleaved", "LDG")
+
+
+def _more_blocks(facts: KernelFacts, rule: str, idea: str, base: str) -> Advice | None:
     blocks, sms = math.prod(facts.counts.grid) * facts.counts.times, facts.gpu.multiprocessors
     if blocks >= sms:
         return None
-    message = counted(
-        "{count} block for the whole of {output}, where a GPU like the {gpu} has {sms} "
-        "multiprocessors and a block uses one; give every tile of {output} a block of its own",
-        "{count} blocks for the whole of {output}, where a GPU like the {gpu} has {sms} "
-        "multiprocessors and a block uses one; give every tile of {output} a block of its own",
-        blocks,
-        output=facts.words.output,
-        gpu=facts.gpu.name,
-        sms=sms,
-    )
+    gpu, output = facts.gpu.name, facts.words.output
+    message = say(f"rule.{rule}", count=blocks, sms=sms, gpu=gpu, output=output)
     gain = facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0)
-    return advice(facts, "tile32", message, "FFMA", gain=gain)
+    return advice(facts, idea, message, base, gain=gain)
 
 
 def long_wave(facts: Facts) -> Advice | None:
@@ -43,14 +42,7 @@ def long_wave(facts: Facts) -> Advice | None:
     best = 2 * wave**0.5
     if tiles < 1.5 * best:
         return None
-    message = phrase(
-        "{wave} blocks run at a time and, in the order of blockIdx, read {tiles} different tile "
-        "rows and columns; a square patch of blocks would read {best:.0f}, and find more of them "
-        "in the L2 cache",
-        wave=wave,
-        tiles=tiles,
-        best=best,
-    )
+    message = say("rule.long-wave", wave=wave, tiles=tiles, best=best)
     said = advice(facts, "rasterised", message)
     reads = (each for each in facts.function if "SR_CTAID" in " ".join(each.operands))
     return placed(said, next(reads, facts.function[0]))
@@ -62,10 +54,8 @@ def tail(facts: Facts) -> Advice | None:
     used = blocks / (busiest * sms)
     if used > 0.85 or facts.loop.accumulators < BLOCKED:
         return None
-    message = phrase(
-        "{blocks} blocks on {sms} multiprocessors: some run {busiest}, and {idle:.0f} % of the GPU "
-        "is idle while they do; blocks that take a part of {depth} each (split-{depth}) spread the "
-        "work evenly",
+    message = say(
+        "rule.tail",
         depth=facts.words.depth,
         blocks=blocks,
         sms=sms,
@@ -87,11 +77,8 @@ def split_warps(facts: KernelFacts) -> Advice | None:
     if not splits or lost < _NOTICED * counts.instructions or not facts.near_the_limit("issue"):
         return None
     worst = splits[0]
-    message = phrase(
-        "divergence: this branch splits a warp in {splits:.0f} % of its executions, and "
-        "{lost:.0f} % of the kernel's issue slots go to lanes that it switched off; let "
-        "neighbouring threads go the same way, so that whole warps work and the others skip the "
-        "branch",
+    message = say(
+        "rule.split-warps",
         splits=100 * worst.splits / worst.reached,
         lost=100 * worst.lost / counts.instructions,
     )
@@ -105,37 +92,12 @@ _BARRIERS = 2  # beside those of the steps in which several warps add
 _NARROW = 0.8  # share of the loads that move 4 bytes
 
 
-def few_parts(facts: KernelFacts) -> Advice | None:
-    blocks, sms = math.prod(facts.counts.grid) * facts.counts.times, facts.gpu.multiprocessors
-    if blocks >= sms:
-        return None
-    message = counted(
-        "{count} block for all elements, where a GPU like the {gpu} has {sms} multiprocessors and "
-        "a block uses one; let many blocks add up a part each, and a second launch the blocks' "
-        "sums",
-        "{count} blocks for all elements, where a GPU like the {gpu} has {sms} multiprocessors and "
-        "a block uses one; let many blocks add up a part each, and a second launch the blocks' "
-        "sums",
-        blocks,
-        gpu=facts.gpu.name,
-        sms=sms,
-    )
-    gain = facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0)
-    return advice(facts, "interleaved", message, "LDG", gain=gain)
-
-
 def scattered_pairs(facts: KernelFacts) -> Advice | None:
     if (conflict := facts.conflict) is None:
         return None
     at = conflict.at
-    message = phrase(
-        "bank conflicts: an access to shared memory takes {wavefronts:.3g} wavefronts where "
-        "{ideal:.3g} would do, because lanes {one} and {other} access words {apart} apart, which "
-        "lie in one bank; fold the upper half of the values onto the lower, so that neighbouring "
-        "lanes access neighbouring words",
-        wavefronts=at.wavefronts,
-        ideal=at.ideal,
-        **conflict.figures,
+    message = say(
+        "rule.scattered-pairs", wavefronts=at.wavefronts, ideal=at.ideal, **conflict.figures
     )
     loads, stores = facts.counts.shared_loads, facts.counts.shared_stores
     gain = facts.gain(
@@ -149,10 +111,7 @@ def idle_threads(facts: KernelFacts) -> Advice | None:
     loads = facts.counts.global_loads.requests
     if not facts.executed("LDS") or not 0 < loads <= _warps(facts):
         return None
-    message = phrase(
-        "a thread loads one element, and half of the threads never add anything: they store it and "
-        "wait; let each thread load two and store their sum, and half as many blocks run the tree"
-    )
+    message = say("rule.idle-threads")
     left = (facts.counts.instructions + loads) // 2
     return advice(facts, "first_add", message, "LDG", gain=facts.gain(instructions=left))
 
@@ -163,14 +122,7 @@ def barriers_for_one_warp(facts: KernelFacts) -> Advice | None:
     steps = math.log2(warps) if warps > 1 else 0
     if not facts.executed("LDS") or barriers <= steps + _BARRIERS:
         return None
-    message = phrase(
-        "{barriers:.3g} barriers for each warp, but with {warps:.0f} warps only {steps:.0f} steps "
-        "of the tree have work for more than one of them; unroll the loop and let the last warp "
-        "take the last five steps alone, with __syncwarp() between them",
-        barriers=barriers,
-        warps=warps,
-        steps=steps,
-    )
+    message = say("rule.barriers-for-one-warp", barriers=barriers, warps=warps, steps=steps)
     waits = facts.executed("BAR") - round((steps + 1) * _warps(facts))
     left = facts.counts.instructions - waits
     return advice(facts, "last_warp", message, "BAR", gain=facts.gain(instructions=left))
@@ -182,12 +134,7 @@ def sums_through_memory(facts: KernelFacts) -> Advice | None:
     if shuffles or not loads.requests:
         return None
     moved = (loads.requests + stores.requests) / _warps(facts)
-    message = phrase(
-        "{moved:.3g} accesses to shared memory for each warp, and a synchronisation between them; "
-        "the lanes of a warp can add up with __shfl_down_sync, which takes one instruction for "
-        "each step, and shared memory is left with one sum for each warp",
-        moved=moved,
-    )
+    message = say("rule.sums-through-memory", moved=moved)
     return advice(facts, "shuffle", message, "LDS")
 
 
@@ -196,29 +143,15 @@ def few_bytes_on_the_way(facts: KernelFacts) -> Advice | None:
     if not loads or narrow < _NARROW * loads:
         return None
     for_each = narrow / _warps(facts)
-    made = (
-        phrase("a thread makes 1 load of 4 bytes")
-        if round(for_each, 2) == 1
-        else phrase("a thread makes {loads:.3g} loads of 4 bytes", loads=for_each)
-    )
-    message = phrase(
-        "{made} from global memory: too few bytes are on the way to cover the time that DRAM "
-        "takes; let each thread add up many elements, in float4 loads, several of them before it "
-        "uses the first",
-        made=made,
-    )
+    made = say("loads.one") if round(for_each, 2) == 1 else say("loads.many", loads=for_each)
+    message = say("rule.few-bytes-on-the-way", made=made)
     return advice(facts, "wide", message, "LDG")
 
 
 def several_passes(facts: KernelFacts) -> Advice | None:
     if facts.launches < 2:
         return None
-    message = phrase(
-        "a call makes {launches} launches, and each waits until the one before has ended; let "
-        "every block count itself as finished with an atomic behind a __threadfence(), and the "
-        "last one add up the blocks' sums",
-        launches=facts.launches,
-    )
+    message = say("rule.several-passes", launches=facts.launches)
     return advice(facts, "one_pass", message, "STG")
 
 

@@ -13,11 +13,13 @@ from grader.explain.facts import (
     advice,
     at_once,
     placed,
+    remaining,
+    say,
     scaled,
     work_while_loading,
 )
 from grader.explain.loop_steps import LoopStep, Pipe
-from ptxsim.message import Message, phrase, verbatim
+from ptxsim.message import Message, verbatim
 
 _STEP = 16 * 16 * 16  # products of one wmma
 _FRAGMENTS_NOTICED = 1.2  # matrices for each HMMA, where shared memory is the limit
@@ -40,10 +42,8 @@ def use_tensor_cores(facts: KernelFacts) -> Advice | None:
     products = facts.executed("FFMA", "HFMA2")
     if tensor is None or not products:
         return None
-    message = phrase(
-        "the products are {products:.3g} FFMA and HFMA2 of warps on CUDA cores, which do at most "
-        "{peak:.3g} {unit} in FP32 on the {gpu}; its tensor cores do {tensor:.4g}: let each warp "
-        "compute 16×16 elements with wmma, whose fragments hold {inputs} and the sums",
+    message = say(
+        "rule.use-tensor-cores",
         products=products,
         peak=peak,
         unit=PEAK_UNIT,
@@ -78,13 +78,8 @@ def fragments_from_global(facts: Facts) -> Advice | None:
         return None
     each = loads / hmma
     lines = facts.counts.global_loads.lines / max(facts.counts.global_loads.requests, 1)
-    message = phrase(
-        "fragments come from global memory: {each:.3g} loads for each HMMA, each of which touches "
-        "{lines:.3g} lines of 128 bytes; load tiles of {inputs} into shared memory with 16 bytes "
-        "for each thread, so that every element serves all warps of the block",
-        each=each,
-        lines=lines,
-        inputs=facts.words.all_inputs,
+    message = say(
+        "rule.fragments-from-global", each=each, lines=lines, inputs=facts.words.all_inputs
     )
     # With tiles of 64×64: each HMMA of 16×8×16 takes 6 matrices, and 1/32 of what the tile reads.
     tiled = Traffic(requests=hmma // 4, cost=4 * hmma, lines=2 * hmma, bytes=128 * hmma)
@@ -102,11 +97,9 @@ def matrix_conflicts(facts: Facts) -> Advice | None:
     at = conflict.at
     # ptxas made the ldmatrix of a fragment whose PTX accesses less than its rows.
     of_wmma = at.opcode in MATRICES and at.width < MATRIX_ROW
-    found = phrase(
-        "bank conflicts: {what} takes {found:.3g} wavefronts where {ideal:.3g} would do, because "
-        "the rows of lanes {one} and {other} begin {apart} words apart, in the same bank; "
-        "{remedy}",
-        what=_WHAT.get(at.opcode, phrase("an access to shared memory")),
+    found = say(
+        "rule.matrix-conflicts",
+        what=_WHAT.get(at.opcode, say("access.any")),
         found=loads.cost / loads.requests if at.opcode == "LDSM" else at.wavefronts,
         ideal=loads.passes / loads.requests if at.opcode == "LDSM" else at.ideal,
         **conflict.figures,
@@ -123,17 +116,10 @@ def matrix_conflicts(facts: Facts) -> Advice | None:
 
 def _remedy(conflict: Conflict, *, of_wmma: bool) -> Message:
     if of_wmma:
-        return phrase(
-            "wmma's loads allow a longer pitch only; with mma.sync and ldmatrix each lane has an "
-            "address of its own, so that the 16 bytes of a row can change places"
-        )
+        return say("remedy.wmma")
     if conflict.remedy is None:
-        return phrase("let eight consecutive rows begin in eight different groups of four banks")
-    return phrase(
-        "{words} (in the model {left:.0f} % of this array's extra wavefronts remain)",
-        words=conflict.remedy.words,
-        left=100 * conflict.remedy.kept,
-    )
+        return say("remedy.rows")
+    return remaining(conflict.remedy)
 
 
 def small_warp_tile(facts: Facts) -> Advice | None:
@@ -145,10 +131,8 @@ def small_warp_tile(facts: Facts) -> Advice | None:
     slow = speeds["shared memory"] < _NEAR * speeds["tensor cores"]
     if each < (_FRAGMENTS_NOTICED if slow else _FAR_TOO_MANY):
         return None
-    message = phrase(
-        "fragments are loaded too often: {each:.3g} matrices of 8×8 from shared memory for each "
-        "HMMA, since a warp sums up only {sums} elements of {output}; with a warp tile of 64×64 "
-        "every fragment serves four or eight HMMA, {left:.3g} matrices for each",
+    message = say(
+        "rule.small-warp-tile",
         each=each,
         sums=32 * facts.loop.accumulators,
         output=facts.words.output,
@@ -166,19 +150,13 @@ def tiles_through_registers(facts: Facts) -> Advice | None:
     stores, hmma = facts.executed("STS"), facts.products
     if not hmma or stores < _FILLS * hmma or facts.gpu.capability < 80:
         return None
-    message = phrase(
-        "tiles go through registers, and nothing overlaps: {between} HMMA stand between a load "
-        "from global memory and the first instruction that waits for it; copy with cp.async into "
-        "a second and third tile, while the tensor cores work on the first"
-    )
+    message = say("rule.tiles-through-registers")
     if waited := facts.waiting:
-        message = phrase(
-            "tiles go through registers, and nothing overlaps: {between} HMMA stand between a load "
-            "from global memory and the first instruction that waits for it, and in the issue "
-            "model a warp spends {loads:.0f} % of its time waiting for them and {barriers:.0f} % "
-            "at barriers; copy with cp.async into a second and third tile, while the tensor cores "
-            "work on the first"
-        ).given(loads=100 * waited.warp_global_loads, barriers=100 * waited.warp_barriers)
+        message = say(
+            "rule.tiles-through-registers-waiting",
+            loads=100 * waited.warp_global_loads,
+            barriers=100 * waited.warp_barriers,
+        )
     between = work_while_loading(facts.code, lambda item: item.tensor)
     message = message.given(between=len(facts.code) if between is None else between)
     return advice(facts, "cp_async", message, "LDG", gain=facts.gain_if(at_once))
@@ -197,21 +175,8 @@ def few_stages(facts: Facts) -> Advice | None:
     turned = [*facts.code[waits[0] :], *facts.code[: waits[0]]]
     commits = [index for index, item in enumerate(turned) if item.base == "LDGDEPBAR"]
     during = sum(item.tensor for item in turned[commits[-1] :]) if commits else 0
-    overlap = (
-        phrase("the tensor cores stand still until a tile has come")
-        if not during
-        else phrase(
-            "a tile is copied during {during} HMMA of the tile before, and no copy may be under "
-            "way behind them",
-            during=during,
-        )
-    )
-    message = phrase(
-        "too few stages: the loop waits for every cp.async that it has begun (wait_group 0), so "
-        "{overlap}; keep three or four tiles in shared memory, and wait with wait_group for all "
-        "but the latest ones",
-        overlap=overlap,
-    )
+    overlap = say("stages.none") if not during else say("stages.some", during=during)
+    message = say("rule.few-stages", overlap=overlap)
     said = advice(facts, "stages", message, "LDGSTS", gain=facts.gain_if(at_once))
     at = facts.code[waits[0]]
     return placed(said, at) if at.file else said
@@ -233,11 +198,7 @@ def exposed_fragments(facts: Facts) -> Advice | None:
 
     if (gain := facts.gain_if(ahead)) is None:
         return None
-    message = phrase(
-        "the tensor cores wait for fragments: in {share:.0f} % of the issue model's cycles no warp "
-        "can go on because ldmatrix has not delivered; load the fragments of the next step along "
-        "{depth} into a second set of registers before the HMMA of this one",
-        share=100 * waited.shared_loads,
-        depth=facts.words.depth,
+    message = say(
+        "rule.exposed-fragments", share=100 * waited.shared_loads, depth=facts.words.depth
     )
     return advice(facts, "register_buffer", message, "LDSM", gain=gain)

@@ -7,9 +7,8 @@ import math
 import msgspec
 
 from grader.base import Advice, TensorCount
-from grader.explain.facts import Facts, advice, scaled
+from grader.explain.facts import Facts, advice, say, scaled
 from grader.explain.sass import Product
-from ptxsim.message import phrase
 
 _HOPPER = range(90, 100)
 _COPIES = ("UTMALDG", "UBLKCP", "LDGSTS", "LDG")
@@ -37,13 +36,8 @@ def warps_on_hopper(facts: Facts) -> Advice | None:
         )
         for each in counts.tensor
     )
-    message = phrase(
-        "HMMA, which mma.sync and wmma become, reaches at most {share:.0f} % of the tensor cores' "
-        "rate on the {gpu}; wgmma reaches all of it, four warps together, and reads the tiles of "
-        "{inputs} straight from shared memory, where TMA puts them",
-        share=100 * share,
-        gpu=gpu.name,
-        inputs=facts.words.all_inputs,
+    message = say(
+        "rule.warps-on-hopper", share=100 * share, gpu=gpu.name, inputs=facts.words.all_inputs
     )
     gain = facts.gain(
         tensor=changed,
@@ -63,12 +57,8 @@ def copying_consumers(facts: Facts) -> Advice | None:
     # Of a multiprocessor's tensor cores, for one iteration of a warpgroup.
     cycles = sum(4 * _cycles(each, facts) for item in facts.code if (each := item.product))
     serial = facts.loop.stall_cycles or 0
-    message = phrase(
-        "the warps that multiply also copy: {copies} of {instructions} instructions of the main "
-        "loop start copies, and in every iteration the tensor cores ({cycles:.0f} cycles of work) "
-        "wait while warps issue, synchronise and wait for the next tile (at least {serial} cycles "
-        "of a warp); let one warp do nothing but start copies, ahead of the others, and hand "
-        "tiles over by mbarriers, one that says full and one that says empty for each stage",
+    message = say(
+        "rule.copying-consumers",
         copies=len(copies),
         instructions=facts.loop.instructions,
         cycles=cycles,
@@ -95,10 +85,8 @@ def small_block_tile(facts: Facts) -> Advice | None:
     name = min(slow, key=lambda each: slow[each], default=None)
     if name is None or slow[name] > _NEAR * tensor:
         return None
-    message = phrase(
-        "the blocks' tiles are too small for the tensor cores: a block reads {now:.3g} bytes for "
-        "each 1000 operations, so the {name} allows {slow:.4g} {unit} where the tensor cores "
-        "would do {tensor:.4g}; with a tile of {rows}×{columns} of {output} it is {best:.3g}",
+    message = say(
+        "rule.small-block-tile",
         now=1000 * now,
         name=name,
         slow=slow[name],
@@ -122,11 +110,8 @@ def no_multicast(facts: Facts) -> Advice | None:
         return None
     if "L2" not in speeds or speeds["L2"] > _NEAR * speeds["tensor cores"]:
         return None
-    message = phrase(
-        "the L2 must deliver {bytes:.3g} bytes for each 1000 operations and allows {l2:.4g} "
-        "{unit}, where the tensor cores would do {tensor:.4g}; blocks next to each other read the "
-        "same rows of {first} or columns of {second}: launch them as a cluster of {cluster}, let "
-        "each copy half of that tile, and send it to both by multicast",
+    message = say(
+        "rule.no-multicast",
         bytes=1000 * counts.bulk_loads.bytes / counts.flops,
         l2=speeds["L2"],
         unit=facts.work.unit.name,
@@ -148,11 +133,8 @@ def blocks_by_turns(facts: Facts) -> Advice | None:
     turns = -(-blocks // gpu.multiprocessors)
     if not facts.by_warpgroups or facts.blocks_that_fit() != 1 or turns < _TURNS:
         return None
-    message = phrase(
-        "{blocks} blocks, of which a multiprocessor holds one at a time: {turns} times the tensor "
-        "cores stand still while a block stores its sums, ends, and the next one fills its first "
-        "stages; launch one block for each of the {sms} multiprocessors, let it go on to the next "
-        "tile of {output} by itself, and copy ahead while the last sums are stored",
+    message = say(
+        "rule.blocks-by-turns",
         blocks=blocks,
         turns=turns,
         sms=gpu.multiprocessors,

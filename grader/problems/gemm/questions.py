@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 
-from grader.base import PEAK_UNIT, gpus, size_text
+from grader.base import PEAK_UNIT, gpus, multiprocessor_of, size_text
 from grader.problems.gemm import tiles
 from grader.problems.gemm.layout import tolerance
 from grader.problems.questions import Evidence, redundancy
@@ -53,7 +53,7 @@ def cp_async(evidence: Evidence) -> Message:
 def _stages(evidence: Evidence) -> Message:
     """How far ahead copies must be issued, by the latency of DRAM."""
     loop, held = tiles.loop_of(evidence), tiles.resident(evidence)
-    sm = tiles.multiprocessor(evidence)
+    sm = multiprocessor_of(evidence.why.arch)
     if loop is None or sm is None or held is None or not loop.ffma or not loop.unroll:
         return NOTHING
     ffma = loop.ffma / loop.unroll

@@ -86,15 +86,11 @@ def uses_shared_memory(evidence: Evidence) -> bool:
 
 def resident(evidence: Evidence) -> base.Occupancy | None:
     counts, info = evidence.counts, kernel_of(evidence)
-    sm = multiprocessor(evidence)
+    sm = base.multiprocessor_of(evidence.why.arch)
     if info is None or sm is None:
         return None
     shared = info.shared_bytes + counts.shared_bytes
     return base.occupancy(sm, block=counts.block, registers=info.registers, shared_bytes=shared)
-
-
-def multiprocessor(evidence: Evidence) -> base.Multiprocessor | None:
-    return base.MULTIPROCESSORS.get(int("".join(filter(str.isdigit, evidence.why.arch))))
 
 
 def card_of(evidence: Evidence) -> base.gpus.Gpu | None:

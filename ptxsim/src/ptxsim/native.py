@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ptxsim.outcome import EngineError
 
@@ -33,6 +34,19 @@ def cpu_levels() -> tuple[str, ...]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
     return tuple(level for level, needed in _NEEDED.items() if needed <= flags)
+
+
+def answer_of(command: Sequence[str | Path], **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program of ours or of the system, never one of a student's, to its end."""
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        **more,
+    )
 
 
 def user_cache(name: str) -> Path:
@@ -85,13 +99,8 @@ def _compile(
 def _run(command: list[str], scratch: Path) -> str:
     """Run a compiler that keeps its own files in ``scratch`` and ends with this process."""
     try:
-        done = subprocess.run(
+        done = answer_of(
             command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
             env={**os.environ, "TMPDIR": str(scratch)},
             preexec_fn=lambda: _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL),
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from ptxsim.frontend.module import ptx_text
+from ptxsim.native import answer_of
 
 _REMEDY = "pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime"
 
@@ -43,15 +43,8 @@ def compiled(source: Path, arch: str, *flags: str) -> str:
         raise CompileError(f"{source}: no nvcc on PATH or in the wheels; {_REMEDY}, or give PTX")
     with tempfile.TemporaryDirectory(prefix="ptxsim-") as folder:
         made = Path(folder) / "made.ptx"
-        command = [str(nvcc), f"-arch={arch}", "-lineinfo", *flags, "-ptx", "-o", str(made)]
-        done = subprocess.run(
-            [*command, str(source.absolute())],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        options = (f"-arch={arch}", "-lineinfo", *flags, "-ptx", "-o", str(made))
+        done = answer_of([nvcc, *options, source.absolute()])
         if done.returncode == 0:
             return ptx_text(made)
     said = (done.stderr + done.stdout).strip().splitlines()

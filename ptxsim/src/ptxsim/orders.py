@@ -41,14 +41,8 @@ def differing(
     if not len(found):
         return {}
     at = int(found[0])
-    count, total = len(found), one.size
-    return {
-        "index": at,
-        "one": str(one[at]),
-        "other": str(other[at]),
-        "count": count,
-        "total": total,
-    }
+    values = {"one": str(one[at]), "other": str(other[at])}
+    return {"index": at, **values, "count": len(found), "total": one.size}
 
 
 @dataclass(frozen=True)

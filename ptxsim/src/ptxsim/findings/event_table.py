@@ -3,7 +3,7 @@
 The engine numbers events in this order; ``python -m ptxsim.engine_header`` writes their names into
 its header. events.json has the rest: under severity and kind each event's sentence, whose places
 the scene's names fill. The function of sentences.py with the event's name chooses between several,
-or makes the sentence where the table has "".
+or makes the sentence where the table has "". Hints are no events: lowering/notes.py finds them.
 """
 
 from __future__ import annotations

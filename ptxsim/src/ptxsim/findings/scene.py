@@ -106,6 +106,46 @@ class EventScene:
         missing = set(sentence.places) - set(sentence.args)
         return sentence.given(**{name: getattr(self, name) for name in missing})
 
+    @property
+    def coordinate(self) -> int:
+        """The coordinate of a tile that is wrong, of 32 bits with a sign."""
+        return self.arrived - (1 << 32) if self.arrived >> 31 else self.arrived
+
+    @property
+    def reach(self) -> Message:
+        """The bytes that the coordinate comes to."""
+        return byte_count(self.coordinate * self.expected)
+
+    @property
+    def room(self) -> Message:
+        return byte_count(self.access.accessed.size)
+
+    @property
+    def where(self) -> Message:
+        """The place of an access that leaves its array or allocation."""
+        access, whole = self.access, _whole(self.access)
+        start, end = access.accessed.start, access.accessed.start + access.accessed.size
+        if access.address < start:
+            before = byte_count(start - access.address)
+            return phrase("{bytes} before the start of {whole}", bytes=before, whole=whole)
+        if access.address >= end:
+            past = byte_count(access.address - end)
+            return phrase("{bytes} past the end of {whole}", bytes=past, whole=whole)
+        return phrase("across the end of {whole}", whole=whole)
+
+
+def _whole(access: Access) -> Message:
+    name, size = access.accessed.name, access.accessed.size
+    if access.space == "local":
+        return phrase("the local arrays of {name}", name=name)
+    if access.space == "shared":
+        return phrase("the {size}-byte array {name}", size=size, name=name)
+    if access.space != "parameter":
+        return phrase("the {size}-byte allocation {name}", size=size, name=name)
+    if name:
+        return phrase("the {size}-byte {name}", size=size, name=name)
+    return phrase("the {size}-byte parameters", size=size)
+
 
 def line_of(place: records.Place | None, shown: records.Place | None) -> Message:
     """ "line 12", with the file when it is not the one that the finding shows."""

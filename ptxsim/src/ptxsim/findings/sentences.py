@@ -2,70 +2,22 @@
 
 from __future__ import annotations
 
-from ptxsim.findings.finding import Access, Severity
+from ptxsim.findings.finding import Severity
 from ptxsim.findings.scene import EventScene, byte_count
 from ptxsim.message import Message, enumerated, phrase
 
 _NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 
 
-def out_of_bounds(s: EventScene) -> Message:
+def out_of_bounds(s: EventScene) -> str:
     access, what = s.access, s.access.accessed
     if not what.name and access.space != "parameter":
-        if access.address < _NOT_UNDER_NULL:
-            return phrase(
-                "{space} {operation}: {who} {does} {bytes} at {address:#x}, which is a null "
-                "pointer",
-                address=access.address,
-            )
-        return phrase(
-            "{space} {operation}: {who} {does} {bytes} at {address:#x}, which is no device memory",
-            address=access.address,
-        )
+        return "null" if access.address < _NOT_UNDER_NULL else "nowhere"
     if access.space == "global" and not what.size:
-        return phrase(
-            "{space} {operation}: {who} {does} {bytes} at {element}, which was freed before this "
-            "launch"
-        )
+        return "freed"
     if access.space == "shared" and what.name and not what.size:
-        return phrase(
-            "{space} {operation}: {who} {does} {bytes} at {element}, but the launch gives {name} "
-            "no memory: the size of an extern __shared__ array in bytes is the third launch "
-            "argument, <<<grid, block, bytes>>>",
-            name=what.name,
-        )
-    if access.space == "local":
-        return phrase(
-            "{space} {operation}: {who} {does} {bytes}, {where}, which have {room}",
-            where=_where(access, phrase("the local arrays of {name}", name=what.name)),
-            room=byte_count(what.size),
-        )
-    return phrase(
-        "{space} {operation}: {who} {does} {bytes} at {element}, {where}",
-        where=_where(access, _whole(access)),
-    )
-
-
-def _where(access: Access, whole: Message) -> Message:
-    start, end = access.accessed.start, access.accessed.start + access.accessed.size
-    if access.address < start:
-        before = byte_count(start - access.address)
-        return phrase("{bytes} before the start of {whole}", bytes=before, whole=whole)
-    if access.address >= end:
-        past = byte_count(access.address - end)
-        return phrase("{bytes} past the end of {whole}", bytes=past, whole=whole)
-    return phrase("across the end of {whole}", whole=whole)
-
-
-def _whole(access: Access) -> Message:
-    name, size = access.accessed.name, access.accessed.size
-    if access.space == "shared":
-        return phrase("the {size}-byte array {name}", size=size, name=name)
-    if access.space != "parameter":
-        return phrase("the {size}-byte allocation {name}", size=size, name=name)
-    if name:
-        return phrase("the {size}-byte {name}", size=size, name=name)
-    return phrase("the {size}-byte parameters", size=size)
+        return "no size"
+    return "local" if access.space == "local" else "any"
 
 
 def misaligned(s: EventScene) -> Message:
@@ -165,29 +117,3 @@ def bad_texture(s: EventScene) -> str:
     if not s.seen.arrived:
         return "none"
     return "dimensions" if s.seen.arrived != s.seen.expected else "type"
-
-
-def _coordinate(s: EventScene) -> int:
-    """The one in question, of 32 bits with a sign."""
-    return s.seen.arrived - (1 << 32) if s.seen.arrived >> 31 else s.seen.arrived
-
-
-def tile_before_tensor(s: EventScene) -> Message:
-    return phrase(
-        "the tile that {who} stores at {here} has {at} as coordinate {dimension} (0 is the "
-        "innermost): a store may reach beyond its tensor's end, but no coordinate of its start may "
-        "be negative",
-        at=_coordinate(s),
-        dimension=s.seen.expected,
-    )
-
-
-def tile_misaligned(s: EventScene) -> Message:
-    first = _coordinate(s)
-    return phrase(
-        "the tile that {who} copies at {here} has {first} as its innermost coordinate, which comes "
-        "to {bytes}: GPUs take multiples of 16 bytes only, and stop at others with an illegal "
-        "instruction",
-        first=first,
-        bytes=byte_count(first * s.seen.expected),
-    )

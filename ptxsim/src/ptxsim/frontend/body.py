@@ -99,11 +99,11 @@ class Body:
         tokens, scopes, function = self.tokens, self.scopes, self.function
         kind = tokens.take(DOT, Wanted.TYPE)[1:]
         if kind not in SIZES:
-            raise tokens.error(phrase("registers of type .{type} are not read", type=kind))
+            raise tokens.saying("registers of type .{type} are not read", type=kind)
         while True:
             name = tokens.word()
             if name == "_" or name in _CONSTANTS:
-                raise tokens.error(phrase("{name} is no name for a register", name=name))
+                raise tokens.saying("{name} is no name for a register", name=name)
             if tokens.accept("<"):
                 count = tokens.count(phrase("a number of registers"))
                 tokens.expect(">")
@@ -119,10 +119,10 @@ class Body:
         for variable in variables(self.tokens, space):
             if space == "param" and self.scopes.name(variable.name) is not None:
                 # ptxas continues with the outer one
-                raise self.tokens.error(phrase("{name} is declared twice", name=variable.name))
+                raise self.tokens.saying("{name} is declared twice", name=variable.name)
             name = self.scopes.declare(variable.name, mark)
             if not variable.size:
-                raise self.tokens.error(phrase("{name} has no size", name=variable.name))
+                raise self.tokens.saying("{name} has no size", name=variable.name)
             self.function.variables.append(Variable(name, space, variable.size, variable.align))
 
     def _table(self, label: str) -> None:
@@ -164,12 +164,8 @@ class Body:
                 raise tokens.unexpected(Wanted.OPERAND)
             modifiers.append(tokens.advance())
             if len(modifiers) > _MAX_MODIFIERS:
-                raise tokens.error(
-                    phrase(
-                        "{opcode} has more than {most} modifiers",
-                        opcode=opcode,
-                        most=_MAX_MODIFIERS,
-                    )
+                raise tokens.saying(
+                    "{opcode} has more than {most} modifiers", opcode=opcode, most=_MAX_MODIFIERS
                 )
         operands: list[str] = []
         self.parts = 0
@@ -193,8 +189,8 @@ class Body:
         tokens.advance()
         body = self.function.body
         if len(body) >= MAX_INSTRUCTIONS:
-            raise tokens.error(
-                phrase("a function has more than {most} instructions", most=MAX_INSTRUCTIONS)
+            raise tokens.saying(
+                "a function has more than {most} instructions", most=MAX_INSTRUCTIONS
             )
         body.append(Instruction(opcode, operands, guard, negate, self.places.here, row))
 
@@ -203,9 +199,7 @@ class Body:
         tokens = self.tokens
         self.parts += 1
         if depth > _MAX_DEPTH or self.parts > _MAX_OPERANDS:
-            raise tokens.error(
-                phrase("the operands of an instruction are too many, or nested too deep")
-            )
+            raise tokens.saying("the operands of an instruction are too many, or nested too deep")
         if tokens.kind == WORD:
             return self._named()
         value = tokens.value
@@ -252,7 +246,7 @@ class Body:
         name = self.tokens.word(Wanted.PREDICATE)
         text = self._name(name)
         if text != "_" and self.function.register_type(text) != "pred":
-            raise self.tokens.error(phrase("{name} is no predicate", name=name))
+            raise self.tokens.saying("{name} is no predicate", name=name)
         return text
 
     def _name(self, name: str) -> str:

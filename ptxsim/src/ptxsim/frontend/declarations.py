@@ -36,7 +36,7 @@ def constant(tokens: Tokens) -> str:
             return sign + _literal(tokens, text, bool(sign))
         first = integer(text)
         if first is None:
-            raise tokens.error(phrase("{text} cannot be part of an expression", text=text[:40]))
+            raise tokens.saying("{text} cannot be part of an expression", text=text[:40])
     else:
         first = _factor(tokens, 0)
     return str(_expression(tokens, -first if sign else first, 1, 0))
@@ -48,15 +48,15 @@ def _literal(tokens: Tokens, text: str, negative: bool) -> str:
         return text
     if text[:2] in (*_FLOATS, *_DOUBLES):
         if negative:
-            raise tokens.error(
-                phrase("-{text}: the sign of such a number must be one of its bits", text=text)
+            raise tokens.saying(
+                "-{text}: the sign of such a number must be one of its bits", text=text
             )
         return text
     value = integer(text)
     if value is not None:
         return text.rstrip("U") if text[:2] in ("0x", "0X") else str(value)
     if "." not in text and "e" not in text.lower():
-        raise tokens.error(phrase("{text} does not fit into 64 bits", text=text[:40]))
+        raise tokens.saying("{text} does not fit into 64 bits", text=text[:40])
     return text
 
 
@@ -71,16 +71,14 @@ def _expression(tokens: Tokens, left: int, least: int, depth: int) -> int:
         symbol = tokens.advance()
         right = _expression(tokens, _factor(tokens, depth), level + 1, depth)
         if symbol == "<<" and not 0 <= right < 64:
-            raise tokens.error(phrase("a shift by {amount}", amount=right))
+            raise tokens.saying("a shift by {amount}", amount=right)
         left = _wrapped(_COMPUTE[symbol](left, right))
     return left
 
 
 def _factor(tokens: Tokens, depth: int) -> int:
     if depth > _MAX_DEPTH:
-        raise tokens.error(
-            phrase("a constant expression nests deeper than {most}", most=_MAX_DEPTH)
-        )
+        raise tokens.saying("a constant expression nests deeper than {most}", most=_MAX_DEPTH)
     if tokens.accept("-"):
         return -_factor(tokens, depth + 1)
     if tokens.accept("~"):
@@ -176,12 +174,10 @@ def kind(tokens: Tokens) -> DeclaredType:
 def _alignment(tokens: Tokens) -> int:
     align = tokens.count(phrase("an alignment"))
     if align > _MAX_ALIGN or align & (align - 1) or not align:
-        raise tokens.error(
-            phrase(
-                "{alignment} is no alignment: a power of two up to {most} is one",
-                alignment=align,
-                most=_MAX_ALIGN,
-            )
+        raise tokens.saying(
+            "{alignment} is no alignment: a power of two up to {most} is one",
+            alignment=align,
+            most=_MAX_ALIGN,
         )
     return align
 
@@ -218,17 +214,17 @@ def parameters(tokens: Tokens) -> list[Variable]:
 def _variable(tokens: Tokens, form: DeclaredType, space: str, extern: bool) -> Variable:
     name = variable_name(tokens)
     if form.type == "pred":
-        raise tokens.error(phrase("{name}: a predicate can only be a register", name=name))
+        raise tokens.saying("{name}: a predicate can only be a register", name=name)
     dims: list[int | None] = []  # None: [], as many as there are initial values
     while tokens.accept("["):
         dims.append(tokens.count(Wanted.ELEMENTS) if tokens.kind == NUMBER else None)
         tokens.expect("]")
         if len(dims) > _MAX_DIMENSIONS:
-            raise tokens.error(
-                phrase("{name} has more than {most} dimensions", name=name, most=_MAX_DIMENSIONS)
+            raise tokens.saying(
+                "{name} has more than {most} dimensions", name=name, most=_MAX_DIMENSIONS
             )
     if None in dims[1:]:
-        raise tokens.error(phrase("{name}: only the first dimension may be left open", name=name))
+        raise tokens.saying("{name}: only the first dimension may be left open", name=name)
     values: _Values = []
     if space in ("global", "const") and tokens.accept("="):
         shape = dims if form.vector == 1 else [*dims, form.vector]
@@ -245,9 +241,7 @@ def _variable(tokens: Tokens, form: DeclaredType, space: str, extern: bool) -> V
     for count in dims:
         size *= count or 0
     if size > _MAX_BYTES:
-        raise tokens.error(
-            phrase("{name} is larger than {most} GB", name=name, most=_MAX_BYTES >> 30)
-        )
+        raise tokens.saying("{name} is larger than {most} GB", name=name, most=_MAX_BYTES >> 30)
     kind = "" if dims else form.type
     return Variable(name, space, size, form.align, tuple(values), extern, kind)
 
@@ -255,7 +249,7 @@ def _variable(tokens: Tokens, form: DeclaredType, space: str, extern: bool) -> V
 def variable_name(tokens: Tokens) -> str:
     name = tokens.word()
     if name[0] == "%" or name == "_":
-        raise tokens.error(phrase("{name} is no name for a variable or function", name=name))
+        raise tokens.saying("{name} is no name for a variable or function", name=name)
     return name
 
 
@@ -276,8 +270,8 @@ def _initials(
         count += 1
     tokens.advance()
     if shape[0] is not None and (count > shape[0] or (row and count < shape[0])):
-        raise tokens.error(
-            phrase("{values} initial values where {room} belong", values=count, room=shape[0])
+        raise tokens.saying(
+            "{values} initial values where {room} belong", values=count, room=shape[0]
         )
 
 
@@ -314,6 +308,6 @@ def _initial_bits(tokens: Tokens, literal: str, type_: str) -> int:
             return number(literal, type_)
         return number(literal, "b64") & mask
     except ValueError:
-        raise tokens.error(
-            phrase("{literal} cannot be the value of a .{type}", literal=literal, type=type_)
+        raise tokens.saying(
+            "{literal} cannot be the value of a .{type}", literal=literal, type=type_
         ) from None

@@ -37,7 +37,7 @@ class Places:
         tokens.advance()
         index = _number(tokens)
         if index in self._files:
-            raise tokens.error(phrase("there are two files {index}", index=index))
+            raise tokens.saying("there are two files {index}", index=index)
         self._files[index] = tokens.take(STRING, phrase("the name of a file"))[1:-1]
         if tokens.accept(","):
             tokens.take(NUMBER, phrase("a time"))
@@ -104,5 +104,5 @@ def _position(tokens: Tokens) -> _Position:
 def _number(tokens: Tokens) -> int:
     value = tokens.count(Wanted.NUMBER)
     if value > _MAX_NUMBER:
-        raise tokens.error(phrase("{value} is too large", value=value))
+        raise tokens.saying("{value} is too large", value=value)
     return value

@@ -69,7 +69,7 @@ class _Reader:
     def _header(self, directive: str) -> None:
         tokens = self.tokens
         if directive in self.header:
-            raise tokens.error(phrase("{directive} stands here a second time", directive=directive))
+            raise tokens.saying("{directive} stands here a second time", directive=directive)
         self.header.add(directive)
         tokens.advance()
         if directive == ".target":
@@ -81,7 +81,7 @@ class _Reader:
         elif directive == ".version":
             tokens.take(NUMBER, phrase("a version"))
         elif tokens.count(verbatim("64")) != 64:
-            raise tokens.error(phrase("only addresses of 64 bits are read"))
+            raise tokens.saying("only addresses of 64 bits are read")
 
     def _section(self) -> None:
         """``.section .debug_str { label: .b8 1, 2 .b32 label + 4, .debug_loc }``: for debuggers."""
@@ -126,14 +126,14 @@ class _Reader:
         name = variable.name
         before = self.variables.get(name)
         if name in self.functions or name in self.externs:
-            raise self.tokens.error(phrase("{name} is declared twice", name=name))
+            raise self.tokens.saying("{name} is declared twice", name=name)
         if before is not None:
             if before.space != variable.space or not (before.extern or variable.extern):
-                raise self.tokens.error(phrase("{name} is declared twice", name=name))
+                raise self.tokens.saying("{name} is declared twice", name=name)
             if variable.extern:
                 return
         if not variable.size and not variable.extern:
-            raise self.tokens.error(phrase("{name} has no size", name=name))
+            raise self.tokens.saying("{name} has no size", name=name)
         self.variables[name] = variable
 
     # --- functions
@@ -144,7 +144,7 @@ class _Reader:
         returns = parameters(tokens) if tokens.value == "(" and not entry else []
         name = variable_name(tokens)
         if name in self.variables or name in self.functions:
-            raise tokens.error(phrase("{name} is declared twice", name=name))
+            raise tokens.saying("{name} is declared twice", name=name)
         params = parameters(tokens) if tokens.value == "(" else []
         function = Function(name=name, entry=entry, params=params, returns=returns)
         self._attributes(function)
@@ -152,7 +152,7 @@ class _Reader:
             self.externs.add(name)
             return
         if extern:
-            raise tokens.error(phrase("{name} is .extern and has a body", name=name))
+            raise tokens.saying("{name} is .extern and has a body", name=name)
         self.functions[name] = function
         self.externs.discard(name)
         body = Body(tokens, self.places, self.scopes, function, self._knows)
@@ -167,9 +167,7 @@ class _Reader:
         while tokens.kind == DOT:
             directive = tokens.value
             if directive in seen and directive != ".pragma":
-                raise tokens.error(
-                    phrase("{directive} stands here a second time", directive=directive)
-                )
+                raise tokens.saying("{directive} stands here a second time", directive=directive)
             seen.add(directive)
             if directive == ".pragma":
                 pragma(tokens)

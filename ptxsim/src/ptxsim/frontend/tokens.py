@@ -69,8 +69,8 @@ class Tokens:
         odd = _FORBIDDEN.search(text)
         if odd is not None:
             self.end = odd.end()
-            raise self.error(
-                phrase("the character {character} has no place in PTX", character=repr(odd[0]))
+            raise self.saying(
+                "the character {character} has no place in PTX", character=repr(odd[0])
             )
         self._next = _TOKEN.finditer(text).__next__
         self.advance()
@@ -79,16 +79,14 @@ class Tokens:
         """Go to the next token; returns the value of the one that was current."""
         value = self.value
         if self.kind == END:
-            raise self.error(phrase("the PTX ends in the middle of a statement"))
+            raise self.saying("the PTX ends in the middle of a statement")
         match = self._next()
         self.before = self.end
         self.kind = match.lastindex or END
         self.value, self.end = match[self.kind], match.end()
         if self.kind == BAD:
-            raise self.error(
-                phrase(
-                    "{text} is no token of PTX", text=repr(self._text[self.end - 1 : self.end + 20])
-                )
+            raise self.saying(
+                "{text} is no token of PTX", text=repr(self._text[self.end - 1 : self.end + 20])
             )
         return value
 
@@ -120,11 +118,15 @@ class Tokens:
             phrase("line {row} of the PTX: {what}", row=self.row, what=what.given(**short))
         )
 
+    def saying(self, text: str, /, **args: int | str | Message) -> PtxError:
+        """The error with a sentence that catalogues translate, as of ``phrase``."""
+        return self.error(Message(text=text).given(**args))
+
     def unexpected(self, wanted: Message) -> PtxError:
         found = (
             verbatim(repr(self.value[:40])) if self.kind != END else phrase("the end of the PTX")
         )
-        return self.error(phrase("expected {wanted}, found {found}", wanted=wanted, found=found))
+        return self.saying("expected {wanted}, found {found}", wanted=wanted, found=found)
 
     def accept(self, value: str) -> bool:
         """Pass over the current token if it is ``value``."""
@@ -151,7 +153,7 @@ class Tokens:
         text = self.take(NUMBER, wanted)
         value = integer(text)
         if value is None:
-            raise self.error(phrase("expected {wanted}, found {found}", wanted=wanted, found=text))
+            raise self.saying("expected {wanted}, found {found}", wanted=wanted, found=text)
         return value
 
 

@@ -137,11 +137,8 @@ def _converted(
         emit(conversion_name(how, to, source), operands)
         return
     result, high, low_part = operands  # two roundings of another kind, packed
-    halves: list[Operand] = []
-    for value in (low_part, high):
-        halves.append(low.register(4))
-        low.emit(conversion_name(how, half, source), [halves[-1], value])
-    emit("pack.b32", [result, *halves])
+    name = conversion_name(how, half, source)
+    emit("pack.b32", [result, *(low.result(name, 4, value) for value in (low_part, high))])
 
 
 def conversion_name(how: list[str], to: str, source: str) -> str:
@@ -265,10 +262,7 @@ def move(low: Lowering, item: Instruction, mods: list[str]) -> None:
 def _packed(low: Lowering, kind: str, target: str, source: str) -> None:
     parts = low.vector(source, _element(low, kind, source), output=False)
     if len(parts) == 4:
-        pairs: list[Operand] = [low.register(4), low.register(4)]
-        low.emit("pack.b32", [pairs[0], *parts[:2]])
-        low.emit("pack.b32", [pairs[1], *parts[2:]])
-        parts = pairs
+        parts = [low.result("pack.b32", 4, *pair) for pair in (parts[:2], parts[2:])]
     low.emit_guarded(f"pack.b{SIZES[kind] * 8}", [low.target(target, kind), *parts])
 
 

@@ -46,7 +46,7 @@ def reduce(low: Lowering, item: Instruction, mods: list[str]) -> None:
         raise low.unsupported()
     base, width, offset = low.address(item.operands[0])
     value, bytes_ = low.source(item.operands[1], mods[-1]), SIZES[mods[-1]]
-    operands = [value, None, None, None, base, width, *narrow(low, item.operands[2])]
+    operands = [value, None, None, None, base, width, *address(low, item.operands[2], 4)]
     shape = {"imm": offset, "width": bytes_, "dwidth": bytes_, "space": SHARED, "flags": OWN_TAINT}
     low.emit_guarded(f"red.async.{reduction(mods)}", operands, **shape)
 
@@ -67,8 +67,8 @@ def _copy_in(low: Lowering, item: Instruction, mods: list[str], name: str) -> No
     if BY_MBARRIER not in mods:
         raise low.unsupported()
     target, target_width, target_offset = low.address(item.operands[0])
-    source, source_offset = _wide(low, item.operands[1])
-    barrier, barrier_offset = narrow(low, item.operands[3])
+    source, source_offset = address(low, item.operands[1], 8)
+    barrier, barrier_offset = address(low, item.operands[3], 4)
     ranks = low.source(item.operands[4], "b16") if "multicast::cluster" in mods else None
     size = low.source(item.operands[2], "u32")
     operands = [source, size, barrier, source_offset, target, target_width, barrier_offset, ranks]
@@ -77,7 +77,7 @@ def _copy_in(low: Lowering, item: Instruction, mods: list[str], name: str) -> No
 
 def _copy_out(low: Lowering, item: Instruction, name: str = "cp.async.bulk.out") -> None:
     """cp.async.bulk.global.shared::cta.bulk_group [to], [from], size"""
-    target, target_offset = _wide(low, item.operands[0])
+    target, target_offset = address(low, item.operands[0], 8)
     source, source_width, source_offset = low.address(item.operands[1])
     size = low.source(item.operands[2], "u32")
     operands = [target, size, None, target_offset, source, source_width]
@@ -95,11 +95,9 @@ def _tensor(low: Lowering, item: Instruction, mods: list[str]) -> None:
         raise low.unsupported()
     place, tile = item.operands[1 - out], item.operands[int(out)]
     map_text, _, rest = place.strip("[]").partition(",")
-    base, offset = _wide(low, f"[{map_text}]")
+    base, offset = address(low, f"[{map_text}]", 8)
     if offset:
-        moved = low.register(8)
-        low.emit("add.u64", [moved, base, Constant(offset, 8)])
-        base = moved
+        base = low.result("add.u64", 8, base, Constant(offset, 8))
     at = low.vector(rest.strip(), "b32", output=False)
     if len(at) != rank:
         raise low.unsupported_form()
@@ -114,34 +112,22 @@ def _tensor(low: Lowering, item: Instruction, mods: list[str]) -> None:
     low.emit_guarded(name, [], extra=extra, vec=rank, **_WIDE)
 
 
-def _wide(low: Lowering, text: str) -> tuple[Operand, int]:
-    """An address as a register of 64 bits, and an offset from it."""
-    base, width, offset = low.address(text)
+def address(low: Lowering, text: str, width: int) -> tuple[Operand, int]:
+    """An address as a register of ``width`` bytes, and an offset from it: 4 in shared memory."""
+    base, given, offset = low.address(text)
     if base is None:
-        return Constant(offset, 8), 0
-    if width == 4:
-        base = low.converted(base, "cvt.r.u64.u32", 8)
-    return base, offset
-
-
-def narrow(low: Lowering, text: str) -> tuple[Operand, int]:
-    """An address in shared memory as a register of 32 bits, and an offset from it."""
-    base, width, offset = low.address(text)
-    if base is None:
-        return Constant(offset, 4), 0
-    if width == 8:
-        base = low.converted(base, "cvt.r.u32.u64", 4)
+        return Constant(offset, width), 0
+    if given != width:
+        base = low.result(f"cvt.r.u{8 * width}.u{8 * given}", width, base)
     return base, offset
 
 
 def _whole(low: Lowering, text: str) -> Operand:
     """An address in shared memory as one register of 32 bits."""
-    base, offset = narrow(low, text)
+    base, offset = address(low, text, 4)
     if not offset or not isinstance(base, Register):
         return base
-    sum_ = low.register(4)
-    low.emit("add.u32", [sum_, base, Constant(offset & 0xFFFFFFFF, 4)])
-    return sum_
+    return low.result("add.u32", 4, base, Constant(offset & 0xFFFFFFFF, 4))
 
 
 def mbarrier(low: Lowering, item: Instruction, mods: list[str]) -> None:

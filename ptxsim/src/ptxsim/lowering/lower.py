@@ -86,8 +86,8 @@ class Lowering:
     def clock(self, text: str) -> ops.Register:
         """Emit the reading of a clock and return its register."""
         part = ops.CLOCKS[text]
-        whole = self.register(4 if part == "short" else 8)
-        self.emit("clock.b32" if part == "short" else "clock.b64", [whole])
+        width = 4 if part == "short" else 8
+        whole = self.result(f"clock.b{8 * width}", width)
         if part not in ("low", "high"):
             return whole
         half = self.register(4)
@@ -135,19 +135,17 @@ class Lowering:
             constant = self.predicate()
             self.emit("setp.ne.u32", [constant, value, ops.Constant(0, 4)])
             return constant
-        wide = SIZES[kind] == 8
-        if isinstance(value, ops.Special) and wide:
-            return self.converted(value, "cvt.r.u64.u32", 8)
-        if isinstance(value, ops.Register) and kind != "pred":
-            if value.width == 8 and not wide:
-                return self.converted(value, "cvt.r.u32.u64", 4)
-            if value.width == 4 and wide:
-                return self.converted(value, "cvt.r.u64.u32", 8)
+        if kind != "pred" and isinstance(value, (ops.Register, ops.Special)):
+            given = value.width if isinstance(value, ops.Register) else 4
+            width = 8 if SIZES[kind] == 8 else 4
+            if given != width:
+                return self.result(f"cvt.r.u{8 * width}.u{8 * given}", width, value)
         return value
 
-    def converted(self, value: ops.Operand, name: str, width: int) -> ops.Register:
+    def result(self, name: str, width: int, *values: ops.Operand) -> ops.Register:
+        """A new register of ``width`` bytes that this operation sets."""
         result = self.register(width)
-        self.emit(name, [result, value])
+        self.emit(name, [result, *values])
         return result
 
     def target(self, text: str, kind: str) -> ops.Operand:

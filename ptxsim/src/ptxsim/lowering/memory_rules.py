@@ -92,7 +92,7 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
         raise low.unsupported_form()
     operands: list[ops.Operand] = [*values, *([None] * (4 - len(values))), base, width]
     if asynchronous:
-        operands += async_rules.narrow(low, item.operands[2])
+        operands += async_rules.address(low, item.operands[2], 4)
     else:
         operands.append(_order(mods))
     low.emit_guarded(
@@ -161,12 +161,9 @@ def convert_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if mods[-1] != "u64":
         raise low.unsupported()
     values = [low.target(item.operands[0], "u64"), low.source(item.operands[1], "u64")]
-    if "to" in mods:
-        name = "mov.b64" if mods[1] in {"global", "const"} else "cvta.to"
-    else:
-        name = {"global": "mov.b64", "const": "mov.b64"}.get(
-            mods[0], f"cvta.{mods[0].split('::')[0]}"
-        )
+    back = "to" in mods
+    space = "to" if back else mods[0].split("::")[0]
+    name = "mov.b64" if mods[int(back)] in {"global", "const"} else f"cvta.{space}"
     low.emit_guarded(name, values)
 
 
@@ -181,12 +178,10 @@ def copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
         return
     if mods.pop(0) != "async":
         raise low.unsupported()
-    if mods[0] == "commit_group":
-        low.emit_guarded("cp.async.commit_group", [])
+    if mods[0] in {"commit_group", "wait_all"}:
+        low.emit_guarded(f"cp.async.{mods[0]}", [])
     elif mods[0] == "wait_group":
         low.emit_guarded("cp.async.wait_group", [], imm=int(item.operands[0], 0))
-    elif mods[0] == "wait_all":
-        low.emit_guarded("cp.async.wait_all", [])
     elif mods[0] in {"ca", "cg"} and "mbarrier" not in mods:
         _issue_copy(low, item, mods)
     elif mods[0] == "mbarrier":

@@ -88,10 +88,8 @@ _TRANSPOSE_A, _TRANSPOSE_B, _NEGATE_A, _NEGATE_B = 1, 2, 4, 8
 
 def wgmma(low: Lowering, item: Instruction, mods: list[str]) -> None:
     match mods[0]:
-        case "fence":
-            low.emit_guarded("wgmma.fence", [])
-        case "commit_group":
-            low.emit_guarded("wgmma.commit_group", [])
+        case "fence" | "commit_group":
+            low.emit_guarded(f"wgmma.{mods[0]}", [])
         case "wait_group":
             low.emit_guarded("wgmma.wait_group", [], imm=int(item.operands[0], 0))
         case "mma_async":

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from ptxsim.findings.event_table import SENTENCES
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.reports import instruction_note
 from ptxsim.frontend.records import Function, Instruction, PtxModule
@@ -22,12 +23,8 @@ _BITS = {"f16": 11, "f16x2": 11, "bf16": 8, "bf16x2": 8}
 def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
     functions = possible_functions(module, kernel)
     for item in _half_sums(functions):
-        text = phrase(
-            "{instruction} adds in {bits} bits: a sum of many products loses most of what is added "
-            "to it; convert to float and add there",
-            instruction=verbatim(item.opcode),
-            bits=_BITS[item.opcode.rpartition(".")[2]],
-        )
+        kind = item.opcode.rpartition(".")[2]
+        text = _said("HALF_SUMS", instruction=verbatim(item.opcode), bits=_BITS[kind])
         yield instruction_note(module, Kind.HINT, text, item)
     yield from _fragment_maps(module, functions)
     if functions[0].name != kernel:
@@ -35,13 +32,7 @@ def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
     shared = lay_out_shared(module, functions)
     reads = reads_of_addresses(functions, shared, {"xor", "and", "or", "lop3", "bfe"})
     for item in itertools.islice(filter(_depends_on_the_first_address, reads), 1):
-        text = phrase(
-            "this computes with the bits of an address in shared memory, whose first address is "
-            "{first} here, as on sm_{target}; it is 0 before sm_90 and 1024 from there on, so what "
-            "is right on the one may be wrong on the other",
-            first=shared.first,
-            target=module.target,
-        )
+        text = _said("BITS_OF_AN_ADDRESS", first=shared.first, target=module.target)
         yield instruction_note(module, Kind.HINT, text, item)
 
 
@@ -85,46 +76,25 @@ def _fragment_map(opcode: str) -> Message | None:
         along, across = phrase("row"), phrase("columns")
         if "trans" in mods:
             along, across = phrase("column"), phrase("rows")
-        return phrase(
-            "{instruction}: lanes 8·i to 8·i + 7 give the addresses of the eight rows of matrix i, "
-            "16 bytes each; register i of a lane holds, of matrix i, {along} lane / 4 and {across} "
-            "2·(lane % 4) and 2·(lane % 4) + 1",
-            instruction=instruction,
-            along=along,
-            across=across,
-        )
+        return _said("ROWS_BY_LANE", instruction=instruction, along=along, across=across)
     if shape is None:
         return None
     if name == "wgmma":
-        return phrase(
-            "{instruction}: with w = warp % 4, g = lane / 4 and t = lane % 4, elements 4·j and "
-            "4·j + 1 of a lane's D are row 16·w + g, columns 8·j + 2·t and 8·j + 2·t + 1; elements "
-            "4·j + 2 and 4·j + 3 are the same columns of row 16·w + g + 8; registers of A hold "
-            "these rows as those of mma.m16n8k16 do",
-            instruction=instruction,
-        )
+        return _said("WGMMA_FRAGMENT", instruction=instruction)
     depth, each = int(shape[1]), next((n for m, n in _PER_REGISTER.items() if m in mods), 2)
     at = {1: "t", 2: "2·t, 2·t + 1"}.get(each, f"{each}·t, …, {each}·t + {each - 1}")
     if depth == 16 * each:
         return None
     if depth == 4 * each:
-        return phrase(
-            "{instruction}: with g = lane / 4 and t = lane % 4, registers 0 and 1 of A hold rows g "
-            "and g + 8 at K = {at}; the register of B holds column g at K = {at}; elements 0 and 1 "
-            "of C are row g, columns 2·t and 2·t + 1; elements 2 and 3 are the same columns of row "
-            "g + 8",
-            instruction=instruction,
-            at=at,
-        )
-    return phrase(
-        "{instruction}: with g = lane / 4 and t = lane % 4, registers 0 and 1 of A hold rows g and "
-        "g + 8 at K = {at}; registers 2 and 3 hold the same rows at K + {half}; registers 0 and 1 "
-        "of B hold column g at K = {at} and at K + {half}; elements 0 and 1 of C are row g, "
-        "columns 2·t and 2·t + 1; elements 2 and 3 are the same columns of row g + 8",
-        instruction=instruction,
-        at=at,
-        half=depth // 2,
-    )
+        return _said("SHORT_FRAGMENT", instruction=instruction, at=at)
+    return _said("FRAGMENT", instruction=instruction, at=at, half=depth // 2)
+
+
+def _said(name: str, **args: int | str | Message) -> Message:
+    """The sentence of this name in the table of events."""
+    words = SENTENCES[name]
+    assert isinstance(words, str)
+    return Message(text=words).given(**args)
 
 
 # Elements of A that a register holds, by type; two of all others.

@@ -93,15 +93,10 @@ def _per_register(kind: str) -> int:
 
 
 def wmma(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    match mods[0]:
-        case "load":
-            _load_fragment(low, item, mods)
-        case "store":
-            _store_fragment(low, item, mods)
-        case "mma":
-            _multiply_fragments(low, item, mods)
-        case _:
-            raise low.unsupported()
+    rules = {"load": _load_fragment, "store": _store_fragment, "mma": _multiply_fragments}
+    if mods[0] not in rules:
+        raise low.unsupported()
+    rules[mods[0]](low, item, mods)
 
 
 class _Tile:
@@ -149,23 +144,20 @@ class _Tile:
     def _place(self, contiguous: bool, count: int, far: int) -> Operand:
         """base + ((lane's own + far) · pitch + lane's own) · bytes"""
         low = self.low
-        group, within = low.register(4), low.register(4)
-        low.emit("shr.u32", [group, _LANE, Constant(2, 4)])
-        low.emit("and.b32", [within, _LANE, Constant(3, 4)])
-        low.emit("mul.lo.u32", [within, within, Constant(count, 4)])
+        group = low.result("shr.u32", 4, _LANE, Constant(2, 4))
+        lane = low.result("and.b32", 4, _LANE, Constant(3, 4))
+        within = low.result("mul.lo.u32", 4, lane, Constant(count, 4))
         across, along = (group, within) if contiguous else (within, group)
-        steps, sum_, bytes_ = low.register(4), low.register(8), low.register(8)
-        low.emit("add.u32", [steps, across, Constant(far, 4)])
-        low.emit("mul.wide.u32", [sum_, steps, self.pitch])
-        wide = low.converted(along, "cvt.r.u64.u32", 8)
-        low.emit("add.u64", [sum_, sum_, wide])
-        low.emit("shl.b64", [sum_, sum_, Constant(self.bits.bit_length() - 1, 4)])
-        low.emit("shr.u64", [bytes_, sum_, Constant(3, 4)])
+        steps = low.result("add.u32", 4, across, Constant(far, 4))
+        rows = low.result("mul.wide.u32", 8, steps, self.pitch)
+        wide = low.result("cvt.r.u64.u32", 8, along)
+        elements = low.result("add.u64", 8, rows, wide)
+        bits = low.result("shl.b64", 8, elements, Constant(self.bits.bit_length() - 1, 4))
+        bytes_ = low.result("shr.u64", 8, bits, Constant(3, 4))
         if self.base is None:
             return bytes_
-        base = self.base if self.width == 8 else low.converted(self.base, "cvt.r.u64.u32", 8)
-        low.emit("add.u64", [bytes_, bytes_, base])
-        return bytes_
+        base = self.base if self.width == 8 else low.result("cvt.r.u64.u32", 8, self.base)
+        return low.result("add.u64", 8, bytes_, base)
 
     def move(
         self, name: str, pieces: Sequence[FragmentPiece], registers: Sequence[list[Operand]]
@@ -208,10 +200,8 @@ class _Tile:
         if len(parts) == 4:
             halves: list[Operand] = []
             for lower, upper in (parts[:2], parts[2:]):
-                shifted, half = low.register(4), low.register(4)
-                low.emit("shl.b32", [shifted, upper, Constant(8, 4)])
-                low.emit("or.b32", [half, shifted, lower])
-                halves.append(half)
+                shifted = low.result("shl.b32", 4, upper, Constant(8, 4))
+                halves.append(low.result("or.b32", 4, shifted, lower))
             parts = halves
         low.emit_guarded("pack.b32", [target, *parts])
 
@@ -309,7 +299,7 @@ def _converted_start(low: Lowering, values: list[Operand], start: str, inner: st
     for value in values:
         halves: list[Operand] = [low.register(4), low.register(4)]
         low.emit("unpack.b32", [*halves, value])
-        converted += [low.converted(half, "cvt.r.f32.f16", 4) for half in halves]
+        converted += [low.result("cvt.r.f32.f16", 4, half) for half in halves]
     return converted
 
 
