@@ -11,7 +11,9 @@
 struct Way {
   double clocks = HUGE_VAL;
   Cluster cluster = {1, 1};
-  void (*launch)(const Element*, const Element*, Element*, int, int, int, const Cluster&) = nullptr;
+  bool turned = false;
+  void (*launch)(const Element*, const Element*, Element*, int, int, int, const Cluster&,
+                 bool) = nullptr;
 
   bool operator<(const Way& other) const { return clocks < other.clocks; }
 };
@@ -40,7 +42,9 @@ template <class S>
 double clocks(const Work& w, int k) {
   const int all = w.tiles_m * w.tiles_n, blocks = w.cluster.blocks();
   const int busy = std::min(all, clusters_at_once(w.cluster)) * blocks;
-  const int times = waves(w);
+  const int times = waves(w), parts = w.cluster.parts;
+  if (parts > 1 && (times > 1 || w.all_steps < 2 * parts || (parts - 1) * w.steps >= w.all_steps))
+    return HUGE_VAL;
   const double step = step_clocks(w.cluster, S::BM, S::BN, k, busy, times == 1);
   const double begin = LAUNCH_CLOCKS + (blocks > 1 ? CLUSTER_CLOCKS : 0);
   return begin + times * (w.steps * step + TILE_CLOCKS);
@@ -56,7 +60,12 @@ template <class S>
 Way way(int m, int n, int k) {
   Way best;
   for (const Cluster& c : CLUSTERS)
-    if (fits<S>(c)) best = std::min(best, Way{clocks<S>(work<S>(m, n, k, c), k), c, launch<S>});
+    for (int parts = 1; fits<S>(c) && parts * c.team() <= MOST_PARTS; parts *= 2)
+      for (const bool turned : {false, true}) {
+        const Cluster all = {c.m, c.n, parts};
+        const Work w = work<S>(m, n, k, all, HGEMM_BAND, turned);
+        best = std::min(best, Way{clocks<S>(w, k), all, turned, launch<S>});
+      }
   return best;
 }
 
@@ -69,7 +78,7 @@ inline Way way_in_turns(int m, int n, int k) {
   const double steps = double(w.steps) * TURNS_STEP_CLOCKS + TURNS_TILE_CLOCKS;
   const double tile = std::max(steps, TURNS_LEAST);
   const double clocks = LAUNCH_CLOCKS + CLUSTER_CLOCKS + waves(w) * tile + TURNS_END_CLOCKS;
-  return {m % 8 ? HUGE_VAL : clocks, PAIR, launch_in_turns};  // C is stored by TMA
+  return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_in_turns};  // C is stored by TMA
 }
 
 // The largest tile moves the least, which counts where clusters read lines from memory again.
@@ -90,22 +99,5 @@ Way way_shared(int m, int n, int k) {
   const double each = step_clocks(PAIR, S::BM, S::BN, k, multiprocessors(), false) * power<S>(k);
   const double sums = shared.tiles ? SUMS_CLOCKS : 0;
   const double clocks = LAUNCH_CLOCKS + steps * each + (all / at_once + 1) * TILE_CLOCKS + sums;
-  return {m % 8 ? HUGE_VAL : clocks, PAIR, launch_shared<S>};
-}
-
-// In 2, 4 or 8 parts, as many as run at once, of at least four steps.
-template <class S>
-Way way_split(int m, int n, int k) {
-  constexpr int TILE_CLOCKS = 3900, STEP_CLOCKS = S::BM == 64 ? 350 : 620, LEAST_STEPS = 4;
-  const int all = tiles(m, S::BM) * tiles(n, S::BN), steps = tiles(k, BK);
-  int parts = 1;
-  while (parts < MOST_PARTS && steps >= 2 * parts * LEAST_STEPS &&
-         all <= clusters_at_once({1, 2 * parts}))
-    parts *= 2;
-  const int room = multiprocessors(), busy = std::min(room, all * parts);
-  const double bytes = (std::min(m, S::BM) + std::min(n, S::BN)) * BK * sizeof(Element) * busy;
-  const double step = std::max(double(STEP_CLOCKS), bytes * across(k) / 4100);
-  const double tile = tiles(steps, parts) * step + TILE_CLOCKS;
-  const double begin = LAUNCH_CLOCKS + (parts > 1 ? CLUSTER_CLOCKS : 0);
-  return {begin + tiles(all * parts, room) * tile, {1, parts}, launch_split<S>};
+  return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_shared<S>};
 }

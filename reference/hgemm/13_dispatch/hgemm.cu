@@ -34,6 +34,7 @@
 // Command:  grade --lab hgemm reference/hgemm/13_dispatch
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "clocks.cuh"
 #include "gemm.cuh"
@@ -41,14 +42,10 @@
 #include "pad.cuh"
 
 #ifndef HGEMM_VARIANT
-Way choose(int m, int n, int k) {
-  const Way each[] = {
-      way<Variant<0>>(m, n, k),  way<Variant<1>>(m, n, k),        way<Variant<2>>(m, n, k),
-      way<Variant<3>>(m, n, k),  way<Variant<4>>(m, n, k),        way<Variant<5>>(m, n, k),
-      way<Variant<6>>(m, n, k),  way<Variant<7>>(m, n, k),        way<Variant<8>>(m, n, k),
-      way<Variant<9>>(m, n, k),  way<Variant<10>>(m, n, k),       way_in_turns(m, n, k),
-      way_shared<Wide>(m, n, k), way_shared<Variant<0>>(m, n, k), way_split<Small>(m, n, k),
-      way_split<Long>(m, n, k)};
+template <size_t... VARIANT>
+Way choose(int m, int n, int k, std::index_sequence<VARIANT...>) {
+  const Way each[] = {way_in_turns(m, n, k), way_shared<Wide>(m, n, k),
+                      way_shared<Variant<0>>(m, n, k), way<Variant<VARIANT>>(m, n, k)...};
 #ifdef HGEMM_CHOICE
   const int choice = HGEMM_CHOICE;
 #else
@@ -60,15 +57,15 @@ Way choose(int m, int n, int k) {
 
 void multiply_matrices(const Element* A, const Element* B, Element* C, int m, int n, int k) {
 #ifdef HGEMM_VARIANT
-  launch<Variant<HGEMM_VARIANT>>(A, B, C, m, n, k, PAIR);
+  launch<Variant<HGEMM_VARIANT>>(A, B, C, m, n, k, PAIR, false);
 #else
   static int last[3] = {};  // a choice takes as long as the smallest products
   static Way way;
   if (m != last[0] || n != last[1] || k != last[2]) {
-    way = choose(m, n, k);
+    way = choose(m, n, k, std::make_index_sequence<std::tuple_size_v<Variants>>());
     last[0] = m, last[1] = n, last[2] = k;
   }
-  way.launch(A, B, C, m, n, k, way.cluster);
+  way.launch(A, B, C, m, n, k, way.cluster, way.turned);
 #endif
 }
 

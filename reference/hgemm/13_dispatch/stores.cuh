@@ -8,24 +8,32 @@ __device__ uint32_t pair(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(both);
 }
 
-// 64 lines of sums to shared memory, where lines of 128 bytes are swizzled: this lane's part.
+// A consumer's columns of the tile to shared memory: this lane's part. Lines of 128 bytes are
+// swizzled. The piece has 64 lines of C^T, or if it is turned, PIECE lines of C.
 template <int PIECE>
-__device__ void put_piece(Element* piece, const float* sums, int row, int lane) {
+__device__ void put_piece(Element* piece, const float* sums, bool turned, int warp, int lane) {
+  const int row = warp * 16 + lane % 16, turned_unit = warp * 2 + lane / 8 % 2;
 #pragma unroll
-  for (int q = 0; q < PIECE / 16; ++q) {  // 16 columns, two pieces of 16 bytes of the line
+  for (int q = 0; q < PIECE / 16; ++q) {  // 16 columns, two units of 16 bytes of the line
     const float* of = sums + q * 8;
-    const int line_piece = (q * 2 + lane / 16) ^ (PIECE == 64 ? row % 8 : 0);
-    store_matrices(&piece[row * PIECE + line_piece * 8], {pair(of[0], of[1]), pair(of[2], of[3]),
-                                                          pair(of[4], of[5]), pair(of[6], of[7])});
+    const uint32_t pairs[] = {pair(of[0], of[1]), pair(of[2], of[3]), pair(of[4], of[5]),
+                              pair(of[6], of[7])};
+    if (turned) {
+      const int line = q * 16 + lane / 16 * 8 + lane % 8, unit = turned_unit ^ lane % 8;
+      store_matrices_turned(&piece[line * 64 + unit * 8], pairs);
+    } else {
+      const int unit = (q * 2 + lane / 16) ^ (PIECE == 64 ? row % 8 : 0);
+      store_matrices(&piece[row * PIECE + unit * 8], pairs);
+    }
   }
 }
 
-// The consumer's lines of C by TMA. All four warps put them together in shared memory, in pieces of
-// 64 lines, as many as there is room for, which one thread stores.
+// The consumer's lines of C by TMA. All four warps put them together in shared memory, in pieces,
+// as many as there is room for, which one thread stores.
 template <class S>
 __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
-                             int consumer, int i0, int j) {
-  const int t = threadIdx.x % WARPGROUP, lane = t % 32, row = t / 32 * 16 + lane % 16;
+                             bool turned, int consumer, int i0, int j) {
+  const int t = threadIdx.x % WARPGROUP;
   auto& pieces = s.out[consumer];
 #pragma unroll
   for (int first = 0; first < S::BM / S::PIECE; first += S::OUT) {
@@ -33,25 +41,28 @@ __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&
     warpgroup_sync(consumer);
 #pragma unroll
     for (int p = 0; p < S::OUT; ++p)
-      put_piece<S::PIECE>(pieces[p], sums + (first + p) * S::PIECE / 2, row, lane);
+      put_piece<S::PIECE>(pieces[p], sums + (first + p) * S::PIECE / 2, turned, t / 32, t % 32);
     tma_store_fence();
     warpgroup_sync(consumer);
     if (t == 0) {
 #pragma unroll
-      for (int p = 0; p < S::OUT; ++p) tma_store(C, i0 + (first + p) * S::PIECE, j, pieces[p]);
+      for (int p = 0; p < S::OUT; ++p) {
+        const int i = i0 + (first + p) * S::PIECE;
+        tma_store(C, turned ? j : i, turned ? i : j, pieces[p]);
+      }
       tma_store_commit();
     }
   }
 }
 
-// The same where lines of C do not begin at multiples of 16 bytes.
-template <class S>
-__device__ void store_plainly(Element* C, const float (&sums)[S::BM / 2], const Work& w, int i0,
-                              int j) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int e = 0; e < S::BM / 2; ++e) {
-    const int row = j + lane / 4 + e / 2 % 2 * 8, i = i0 + e / 4 * 8 + lane % 4 * 2 + e % 2;
-    if (i < w.m && row < w.n) C[size_t(row) * w.m + i] = Element(sums[e]);
+// Without TMA: two neighbours in a row of C^T.
+__device__ void store_pair(Element* C, const Work& w, int row, int i, float x, float y) {
+  if (row >= w.n || i >= w.m) return;
+  Element* const to = C + (w.turned ? size_t(i) * w.n + row : size_t(row) * w.m + i);
+  if (!w.turned && w.m % 2 == 0) {
+    *reinterpret_cast<uint32_t*>(to) = pair(x, y);
+  } else {
+    to[0] = Element(x);
+    if (i + 1 < w.m) to[w.turned ? w.n : 1] = Element(y);
   }
 }

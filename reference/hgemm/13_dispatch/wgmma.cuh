@@ -31,6 +31,39 @@ template <int N>
 __device__ void wgmma(float (&d)[N / 2], uint64_t x, uint64_t y, bool adds);
 
 template <>
+__device__ void wgmma<16>(float (&d)[8], uint64_t x, uint64_t y, bool adds) {
+  asm volatile(
+      "{\n"
+      ".reg .pred adds;\n"
+      "setp.ne.b32 adds, %10, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32." ELEMENT "." ELEMENT
+      " {"
+      "%0, %1, %2, %3, %4, %5, %6, %7"
+      "}, %8, %9, adds, 1, 1, 0, 0;\n"
+      "}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+        "+f"(d[7])
+      : "l"(x), "l"(y), "r"(int(adds)));
+}
+
+template <>
+__device__ void wgmma<32>(float (&d)[16], uint64_t x, uint64_t y, bool adds) {
+  asm volatile(
+      "{\n"
+      ".reg .pred adds;\n"
+      "setp.ne.b32 adds, %18, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32." ELEMENT "." ELEMENT
+      " {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+      "}, %16, %17, adds, 1, 1, 0, 0;\n"
+      "}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+        "+f"(d[14]), "+f"(d[15])
+      : "l"(x), "l"(y), "r"(int(adds)));
+}
+
+template <>
 __device__ void wgmma<64>(float (&d)[32], uint64_t x, uint64_t y, bool adds) {
   asm volatile(
       "{\n"
