@@ -22,32 +22,51 @@ constexpr Cluster PAIR = {1, 2};
 constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {2, 4}, {4, 2},
                                 {1, 4}, {4, 1}, {1, 8}, {8, 1}, {2, 2}};
 
-// Of a launch, of clusters, of a tile besides its steps along K.
-constexpr int LAUNCH_CLOCKS = 950, CLUSTER_CLOCKS = 1350, TILE_CLOCKS = 3700;
+// Of a launch, of a launch on all multiprocessors besides, and of clusters.
+constexpr int LAUNCH_CLOCKS = 3400, FULL_CLOCKS = 350, CLUSTER_CLOCKS = 100;
 
-// The L2 has more to do where lines lie across its own.
-inline double across(int k) { return k % BK ? 1.6 : 1.0; }
+// Of a tile besides its steps along K: to come to it, and to store it.
+inline double tile_clocks(int area) { return 650 + 0.1 * area; }
 
-// A step of 64 along K: what the tensor cores need, or what all blocks together wait for the L2, or
-// what a step takes at least.
-inline double step_clocks(const Cluster& c, int bm, int bn, int k, int blocks, bool one_wave) {
-  constexpr int LEAST = 300;
-  const double tensor_cores = bm * bn / 32 * 1.31;
-  const double bytes = (double(bm) / c.n + double(bn) / c.m) * BK * sizeof(Element) * blocks;
-  const double l2 = c.blocks() > 1 ? 4900 : one_wave ? 6150 : 4250;  // bytes in a clock
-  return std::max({tensor_cores, bytes * across(k) / l2, double(LEAST)});
+// To exchange the sums of parts, and to add them.
+inline double parts_clocks(const Cluster& c, int area) {
+  return c.parts > 1 ? 700 + 1.05 * area / c.parts : 0;
+}
+
+// The L2 has more to do where lines lie across its own, and across its sectors.
+inline double across(int k) { return (k % BK ? 1.2 : 1.0) * (k % 16 ? 1.35 : 1.0); }
+
+// A step of 64 along K: the tensor cores, what all blocks together wait for the L2 and, before
+// anything has been read, for the memory, and what a step takes at least. They overlap in part.
+inline double step_clocks(const Work& w, int bm, int bn, int k, int blocks, bool one_wave) {
+  constexpr double LEAST = 250, LINE = BK * sizeof(Element);
+  const Cluster& c = w.cluster;
+  const double l2_rate = c.team() == 1 ? 7400 : c.team() == 2 ? 6700 : 7100;  // bytes in a clock
+  const double memory_rate = 3000;
+  const double lines = double(std::min(w.m, bm)) / c.n + double(std::min(w.n, bn)) / c.m;
+  const double tensor_cores = bm * bn / 32 * 1.08;
+  const double l2 = lines * LINE * blocks * across(k) / l2_rate;
+  const double memory = one_wave ? (w.m + w.n) * LINE * c.parts * across(k) / memory_rate : 0;
+  return std::sqrt(tensor_cores * tensor_cores + l2 * l2 + memory * memory + LEAST * LEAST);
+}
+
+// Parts need a wave with all tiles, and some steps each.
+inline bool parts_fit(const Work& w) {
+  const int parts = w.cluster.parts;
+  return parts == 1 ||
+         (waves(w) == 1 && w.all_steps >= 2 * parts && (parts - 1) * w.steps < w.all_steps);
 }
 
 template <class S>
 double clocks(const Work& w, int k) {
-  const int all = w.tiles_m * w.tiles_n, blocks = w.cluster.blocks();
+  if (!parts_fit(w)) return HUGE_VAL;
+  constexpr int AREA = S::BM * S::BN;
+  const int all = w.tiles_m * w.tiles_n, blocks = w.cluster.blocks(), times = waves(w);
   const int busy = std::min(all, clusters_at_once(w.cluster)) * blocks;
-  const int times = waves(w), parts = w.cluster.parts;
-  if (parts > 1 && (times > 1 || w.all_steps < 2 * parts || (parts - 1) * w.steps >= w.all_steps))
-    return HUGE_VAL;
-  const double step = step_clocks(w.cluster, S::BM, S::BN, k, busy, times == 1);
-  const double begin = LAUNCH_CLOCKS + (blocks > 1 ? CLUSTER_CLOCKS : 0);
-  return begin + times * (w.steps * step + TILE_CLOCKS);
+  const double step = step_clocks(w, S::BM, S::BN, k, busy, times == 1);
+  const double full = double(busy) / multiprocessors() * FULL_CLOCKS;
+  const double begin = LAUNCH_CLOCKS + full + (blocks > 1 ? CLUSTER_CLOCKS : 0);
+  return begin + times * (w.steps * step + tile_clocks(AREA)) + parts_clocks(w.cluster, AREA);
 }
 
 // Whole groups of eight lines go to each block: so the swizzle asks.
@@ -84,7 +103,7 @@ inline Way way_in_turns(int m, int n, int k) {
 // The largest tile moves the least, which counts where clusters read lines from memory again.
 template <class S>
 double power(int k) {
-  return S::HALVES == 1 ? 1.0 : k > 8192 ? 0.97 : 1.05;
+  return S::HALVES == 1 || k > 8192 ? 1.0 : 1.1;
 }
 
 constexpr int SUMS_CLOCKS = 15000;  // to leave and to add sums
@@ -96,8 +115,9 @@ Way way_shared(int m, int n, int k) {
   const int all = w.tiles_m * w.tiles_n, at_once = clusters_at_once(PAIR);
   const int whole = tiles(all - shared.tiles, at_once);
   const double steps = double(whole) * w.steps + shared.steps;
-  const double each = step_clocks(PAIR, S::BM, S::BN, k, multiprocessors(), false) * power<S>(k);
+  const double each = step_clocks(w, S::BM, S::BN, k, multiprocessors(), false) * power<S>(k);
   const double sums = shared.tiles ? SUMS_CLOCKS : 0;
-  const double clocks = LAUNCH_CLOCKS + steps * each + (all / at_once + 1) * TILE_CLOCKS + sums;
+  const double stores = (all / at_once + 1) * tile_clocks(S::BM * S::BN);
+  const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + steps * each + stores + sums;
   return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_shared<S>};
 }

@@ -183,11 +183,10 @@ __device__ void store_matrices(void* row, const uint32_t (&of)[4]) {
 
 // The same, but of every matrix lane l holds elements 2 (l % 4) and the next of column l / 4.
 __device__ void store_matrices_turned(void* row, const uint32_t (&of)[4]) {
-  asm volatile(
-      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-          shared_address(row)),
-      "r"(of[0]), "r"(of[1]), "r"(of[2]), "r"(of[3])
-      : "memory");
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   shared_address(row)),
+               "r"(of[0]), "r"(of[1]), "r"(of[2]), "r"(of[3])
+               : "memory");
 }
 
 // --- tensor maps, made by the host

@@ -51,10 +51,12 @@ Work work(int m, int n, int k, const Cluster& c, int band = HGEMM_BAND, bool tur
   // Bands of as many lines each.
   const int group = tiles(tiles_n, tiles(tiles_n, band));
   const int tiles_m = tiles(m, S::BM * c.m), all = tiles_m * tiles_n, most = multiprocessors();
-  // In one wave that leaves no room.
-  const bool early = c.blocks() == 1 && all <= most && all > most - most / 11;
-  const bool by_tma = (turned ? n : m) % 8 == 0 && c.parts == 1;
   const int steps = tiles(k, BK);
+  // In one wave that leaves no room, or is short.
+  const bool one_wave = c.parts == 1 && all <= most / c.blocks();
+  const bool brief = S::BM * S::BN <= 96 * 64 && steps <= 11;
+  const bool early = one_wave && (brief || (c.blocks() == 1 && all > most - most / 11));
+  const bool by_tma = (turned ? n : m) % 8 == 0 && c.parts == 1;
   return {m, n, steps, tiles(steps, c.parts), turned, c, tiles_m, tiles_n, group, by_tma, early};
 }
 

@@ -20,8 +20,9 @@ struct Place {
   }
 };
 
-// The cluster's tile number t, the block's part of K; mine: how many this block has had before. What was read
-// last is still in the L2: every second tile goes back along K, and every second band along M.
+// The cluster's tile number t, the block's part of K; mine: how many this block has had before.
+// What was read last is still in the L2: every second tile goes back along K, and every second band
+// along M.
 template <class S>
 __device__ Part whole_tile(const Work& w, unsigned t, int mine) {
   const unsigned size = w.group * w.tiles_m, band = t < size ? 0 : t / size;
