@@ -19,35 +19,42 @@ struct Way {
 };
 
 constexpr Cluster PAIR = {1, 2};
-constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {2, 4}, {4, 2},
-                                {1, 4}, {4, 1}, {1, 8}, {8, 1}, {2, 2}};
+constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4}, {4, 1},
+                                {2, 4}, {4, 2}, {1, 8}, {8, 1}};
 
 // Of a launch, of a launch on all multiprocessors besides, and of clusters.
-constexpr int LAUNCH_CLOCKS = 3400, FULL_CLOCKS = 350, CLUSTER_CLOCKS = 100;
+constexpr int LAUNCH_CLOCKS = 3600, FULL_CLOCKS = 400, CLUSTER_CLOCKS = 90;
 
-// Of a tile besides its steps along K: to come to it, and to store it.
-inline double tile_clocks(int area) { return 650 + 0.1 * area; }
+// Of a tile besides its steps along K: to come to it and to store it, at once or piece by piece.
+template <class S>
+double tile_clocks() {
+  const bool at_once = S::OUT * S::PIECE == S::BM;
+  return 390 + (at_once ? 0.099 : 0.142) * S::BM * S::BN;
+}
 
 // To exchange the sums of parts, and to add them.
-inline double parts_clocks(const Cluster& c, int area) {
-  return c.parts > 1 ? 700 + 1.05 * area / c.parts : 0;
+template <class S>
+double parts_clocks(const Cluster& c) {
+  return c.parts > 1 ? 600 + 1.18 * S::BM * S::BN / c.parts : 0;
 }
 
 // The L2 has more to do where lines lie across its own, and across its sectors.
-inline double across(int k) { return (k % BK ? 1.2 : 1.0) * (k % 16 ? 1.35 : 1.0); }
+inline double across(int k) { return (k % BK ? 1.1 : 1.0) * (k % 16 ? 1.4 : 1.0); }
 
-// A step of 64 along K: the tensor cores, what all blocks together wait for the L2 and, before
-// anything has been read, for the memory, and what a step takes at least. They overlap in part.
-inline double step_clocks(const Work& w, int bm, int bn, int k, int blocks, bool one_wave) {
-  constexpr double LEAST = 250, LINE = BK * sizeof(Element);
+// A step of 64 along K: the tensor cores, what all blocks together wait for the L2 and, as long as
+// nothing has been read, for the memory, and what a step takes at least. They overlap in part. With
+// many waves clusters wait for each other.
+template <class S>
+double step_clocks(const Work& w, int k, int blocks, bool one_wave) {
+  constexpr double LEAST = 254, LINE = BK * sizeof(Element), MEMORY_RATE = 2620;
   const Cluster& c = w.cluster;
-  const double l2_rate = c.team() == 1 ? 7400 : c.team() == 2 ? 6700 : 7100;  // bytes in a clock
-  const double memory_rate = 3000;
-  const double lines = double(std::min(w.m, bm)) / c.n + double(std::min(w.n, bn)) / c.m;
-  const double tensor_cores = bm * bn / 32 * 1.08;
+  const double l2_rate = c.team() == 1 ? 6890 : c.team() == 2 ? 6310 : 7080;  // bytes in a clock
+  const double lines = double(std::min(w.m, S::BM)) / c.n + double(std::min(w.n, S::BN)) / c.m;
+  const double tensor_cores = S::BM * S::BN / 32;
   const double l2 = lines * LINE * blocks * across(k) / l2_rate;
-  const double memory = one_wave ? (w.m + w.n) * LINE * c.parts * across(k) / memory_rate : 0;
-  return std::sqrt(tensor_cores * tensor_cores + l2 * l2 + memory * memory + LEAST * LEAST);
+  const double memory = one_wave ? (w.m + w.n) * LINE * c.parts * across(k) / MEMORY_RATE : 0;
+  const double drift = one_wave || c.team() <= 2 ? 1.0 : c.team() == 4 ? 1.05 : 1.1;
+  return drift * std::sqrt(tensor_cores * tensor_cores + l2 * l2 + memory * memory + LEAST * LEAST);
 }
 
 // Parts need a wave with all tiles, and some steps each.
@@ -60,13 +67,12 @@ inline bool parts_fit(const Work& w) {
 template <class S>
 double clocks(const Work& w, int k) {
   if (!parts_fit(w)) return HUGE_VAL;
-  constexpr int AREA = S::BM * S::BN;
   const int all = w.tiles_m * w.tiles_n, blocks = w.cluster.blocks(), times = waves(w);
   const int busy = std::min(all, clusters_at_once(w.cluster)) * blocks;
-  const double step = step_clocks(w, S::BM, S::BN, k, busy, times == 1);
   const double full = double(busy) / multiprocessors() * FULL_CLOCKS;
   const double begin = LAUNCH_CLOCKS + full + (blocks > 1 ? CLUSTER_CLOCKS : 0);
-  return begin + times * (w.steps * step + tile_clocks(AREA)) + parts_clocks(w.cluster, AREA);
+  const double tile = w.steps * step_clocks<S>(w, k, busy, times == 1) + tile_clocks<S>();
+  return begin + times * tile + parts_clocks<S>(w.cluster);
 }
 
 // Whole groups of eight lines go to each block: so the swizzle asks.
@@ -89,14 +95,14 @@ Way way(int m, int n, int k) {
 }
 
 // In turns only the end of the last tile counts.
-constexpr int TURNS_STEP_CLOCKS = 1270, TURNS_TILE_CLOCKS = 150, TURNS_END_CLOCKS = 3700;
-constexpr double TURNS_LEAST = 5000;  // to store a tile
+constexpr int TURNS_STEP_CLOCKS = 980, TURNS_TILE_CLOCKS = 300, TURNS_END_CLOCKS = 3700;
+constexpr double TURNS_LEAST = 11500;  // to store a tile
 
 inline Way way_in_turns(int m, int n, int k) {
   const Work w = work<Turns>(m, n, k, PAIR);
   const double steps = double(w.steps) * TURNS_STEP_CLOCKS + TURNS_TILE_CLOCKS;
   const double tile = std::max(steps, TURNS_LEAST);
-  const double clocks = LAUNCH_CLOCKS + CLUSTER_CLOCKS + waves(w) * tile + TURNS_END_CLOCKS;
+  const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + waves(w) * tile + TURNS_END_CLOCKS;
   return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_in_turns};  // C is stored by TMA
 }
 
@@ -115,9 +121,9 @@ Way way_shared(int m, int n, int k) {
   const int all = w.tiles_m * w.tiles_n, at_once = clusters_at_once(PAIR);
   const int whole = tiles(all - shared.tiles, at_once);
   const double steps = double(whole) * w.steps + shared.steps;
-  const double each = step_clocks(w, S::BM, S::BN, k, multiprocessors(), false) * power<S>(k);
+  const double each = step_clocks<S>(w, k, multiprocessors(), false) * power<S>(k);
   const double sums = shared.tiles ? SUMS_CLOCKS : 0;
-  const double stores = (all / at_once + 1) * tile_clocks(S::BM * S::BN);
+  const double stores = (all / at_once + 1) * tile_clocks<S>();
   const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + steps * each + stores + sums;
   return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_shared<S>};
 }

@@ -56,7 +56,7 @@ Work work(int m, int n, int k, const Cluster& c, int band = HGEMM_BAND, bool tur
   const bool one_wave = c.parts == 1 && all <= most / c.blocks();
   const bool brief = S::BM * S::BN <= 96 * 64 && steps <= 11;
   const bool early = one_wave && (brief || (c.blocks() == 1 && all > most - most / 11));
-  const bool by_tma = (turned ? n : m) % 8 == 0 && c.parts == 1;
+  const bool by_tma = (turned ? n : m) % 8 == 0;
   return {m, n, steps, tiles(steps, c.parts), turned, c, tiles_m, tiles_n, group, by_tma, early};
 }
 
@@ -105,7 +105,7 @@ void launch(const Element* A, const Element* B, Element* C, int m, int n, int k,
   if (turned) std::swap(A, B);
   const CUtensorMap a = map_of_a<S>(A, w, k), b = map_of_b<S>(B, w, k);
   const CUtensorMap c = w.by_tma ? map_of_c<S>(C, w) : a;
-  start<S>(hgemm<S>, w.by_tma ? enough(w) : w.tiles_m * w.tiles_n, w, a, b, c, C);
+  start<S>(hgemm<S>, enough(w), w, a, b, c, C);
 }
 
 using Turns = TurnsShape<192>;

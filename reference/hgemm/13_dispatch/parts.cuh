@@ -31,11 +31,14 @@ __device__ int bytes_of_sums(const Cluster& c) {
   return chunks * S::CONSUMERS * WARPGROUP * int(sizeof(float4));
 }
 
-// Each block's sums go to those who add them, all at the same time.
+// Each block's sums go to those who add them, all at the same time, when nobody multiplies any
+// longer.
 template <class S>
 __device__ void send_sums(Storage<S>& s, const float (&sums)[S::BM / 2], const Cluster& c) {
   const int t = threadIdx.x - WARPGROUP, part = Corner(c).part, first = cluster_rank() - part;
   const int place = part * chunks_from<S>(0, c), shift = log2_of(c.parts);
+  if (t % 32 < c.parts) barrier_arrive_at(&s.ready, first + t % 32);
+  barrier_wait(&s.ready, 0);
 #pragma unroll
   for (int chunk = 0; chunk < CHUNKS<S>; ++chunk) {
     const float* of = sums + chunk * 4;
@@ -44,13 +47,23 @@ __device__ void send_sums(Storage<S>& s, const float (&sums)[S::BM / 2], const C
   }
 }
 
+// Two neighbours in a row of C^T.
+__device__ void store_pair(Element* C, const Work& w, int row, int i, float x, float y) {
+  if (row >= w.n || i >= w.m) return;
+  Element* const to = C + (w.turned ? size_t(i) * w.n + row : size_t(row) * w.m + i);
+  if (!w.turned && w.m % 2 == 0) {
+    *reinterpret_cast<uint32_t*>(to) = pair(x, y);
+  } else {
+    to[0] = Element(x);
+    if (i + 1 < w.m) to[w.turned ? w.n : 1] = Element(y);
+  }
+}
+
 // This block's chunks of all parts, to C.
 template <class S>
-__device__ void add_parts(Storage<S>& s, Element* C, const Work& w, int consumer,
-                          const Part& tile) {
-  const int t = threadIdx.x - WARPGROUP, lane = t % 32, each = chunks_from<S>(0, w.cluster);
-  const int row = tile.j0 + consumer * S::COLUMNS + t % WARPGROUP / 32 * 16 + lane / 4;
-  const int parts = w.cluster.parts;
+__device__ void add_parts(Storage<S>& s, Element* C, const Work& w, int i0, int j) {
+  const int t = threadIdx.x - WARPGROUP, each = chunks_from<S>(0, w.cluster);
+  const int parts = w.cluster.parts, row = j + t % WARPGROUP / 32 * 16 + t % 32 / 4;
   barrier_wait(&s.sums, 0);
 #pragma unroll 1
   for (int chunk = Corner(w.cluster).part, place = 0; chunk < CHUNKS<S>; chunk += parts, ++place) {
@@ -59,7 +72,7 @@ __device__ void add_parts(Storage<S>& s, Element* C, const Work& w, int consumer
       const float4 more = chunks(s)[p * each + place][t];
       sum = {sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w};
     }
-    const int i = tile.i0 + chunk * 8 + lane % 4 * 2;
+    const int i = i0 + chunk * 8 + t % 4 * 2;
     store_pair(C, w, row, i, sum.x, sum.y);
     store_pair(C, w, row + 8, i, sum.z, sum.w);
   }

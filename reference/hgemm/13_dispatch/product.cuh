@@ -128,6 +128,7 @@ __device__ void prepare(Storage<S>& s, const CUtensorMap* A, const CUtensorMap* 
       barrier_init(&s.full[stage], 1);
       barrier_init(&s.empty[stage], fillers(c) * arrivals);
     }
+    barrier_init(&s.ready, 4 * S::CONSUMERS * c.parts);
     barrier_init(&s.sums, 1);
     barrier_init_done();
   }
@@ -148,11 +149,9 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   if (group == 0) {
     keep_registers<S::FEW>();
     if (t / 32 == 0 && elected()) {
-      if (!w.by_tma) barrier_expect(&s.sums, bytes_of_sums<S>(w.cluster));
+      if (w.cluster.parts > 1) barrier_expect(&s.sums, bytes_of_sums<S>(w.cluster));
       produce(s, &A, &B, w.cluster, Tiles<S>{w}, [] {});
     }
-    __syncwarp();
-    if (!w.by_tma) cluster_sync();
   } else {
     take_registers<S::MANY>();
     const int consumer = group - 1, free = filler(w.cluster);
@@ -160,13 +159,12 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     Tiles<S>{w}.each([&](const Part& part) {
       Sums<S> sums;
       multiply(s, at, sums, consumer * S::COLUMNS, part.steps, free, [] {});
-      if (w.by_tma)
-        return store_by_tma(s, &C_map, *sums, w.turned, consumer, part.i0,
-                            part.j0 + consumer * S::COLUMNS);
+      const int j = part.j0 + consumer * S::COLUMNS;
+      if (w.cluster.parts == 1)
+        return store(s, &C_map, *sums, w, w.turned, consumer, part.i0, j, w.by_tma ? nullptr : C);
       let_next_launch_begin();
-      cluster_sync();  // nobody multiplies any longer
       send_sums<S>(s, *sums, w.cluster);
-      add_parts<S>(s, C, w, consumer, part);
+      add_parts<S>(s, C, w, part.i0, j);
     });
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();

@@ -37,7 +37,7 @@ template <class S>
 struct alignas(1024) Storage {
   Element a[S::STAGES][S::BM * BK], b[S::STAGES][S::BN * BK];
   Element out[S::CONSUMERS][S::OUT][S::ROWS * S::PIECE];
-  Barrier full[S::STAGES], empty[S::STAGES], sums;
+  Barrier full[S::STAGES], empty[S::STAGES], ready, sums;
 };
 
 // If `turned`, A and B have changed places, and m and n: what is told of C is told of C^T.
@@ -47,7 +47,7 @@ struct Work {
   Cluster cluster;
   int tiles_m, tiles_n;  // of whole clusters
   int group;             // lines of tiles along N that are worked on together, for the L2's sake
-  bool by_tma;           // whether C is stored by TMA; otherwise each block has one tile
+  bool by_tma;           // whether C can be stored by TMA
   bool early;            // whether the next launch may begin at once
 };
 

@@ -28,11 +28,27 @@ __device__ void put_piece(Element* piece, const float* sums, bool turned, int wa
   }
 }
 
-// The consumer's lines of C by TMA. All four warps put them together in shared memory, in pieces,
-// as many as there is room for, which one thread stores.
+// The same piece from shared memory to C by all four warps. first: its first line of C and element
+// of it.
+__device__ void copy_piece(const Element* piece, Element* C, int lines, int width, int2 first,
+                           int2 ends) {
+  const int warp = threadIdx.x % WARPGROUP / 32, lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (int line = warp; line < lines && first.x + line < ends.x; line += 4)
+#pragma unroll 1
+    for (int e = lane; e < width && first.y + e < ends.y; e += 32) {
+      const int unit = width == 64 ? e / 8 ^ line % 8 : e / 8;
+      C[size_t(first.x + line) * ends.y + first.y + e] = piece[line * width + unit * 8 + e % 8];
+    }
+}
+
+// The consumer's lines of C. All four warps put them together in shared memory, in pieces, as many
+// as there is room for, which one thread stores by TMA; or all by hand, where lines of C do not
+// begin at multiples of 16 bytes.
 template <class S>
-__device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
-                             bool turned, int consumer, int i0, int j) {
+__device__ void store(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
+                      const Work& w, bool turned, int consumer, int i0, int j,
+                      Element* by_hand = nullptr) {
   const int t = threadIdx.x % WARPGROUP;
   auto& pieces = s.out[consumer];
 #pragma unroll
@@ -44,7 +60,14 @@ __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&
       put_piece<S::PIECE>(pieces[p], sums + (first + p) * S::PIECE / 2, turned, t / 32, t % 32);
     tma_store_fence();
     warpgroup_sync(consumer);
-    if (t == 0) {
+    if (by_hand) {
+#pragma unroll 1
+      for (int p = 0; p < S::OUT; ++p) {
+        const int i = i0 + (first + p) * S::PIECE;
+        if (turned) copy_piece(pieces[p], by_hand, S::PIECE, S::ROWS, {i, j}, {w.m, w.n});
+        else copy_piece(pieces[p], by_hand, S::ROWS, S::PIECE, {j, i}, {w.n, w.m});
+      }
+    } else if (t == 0) {
 #pragma unroll
       for (int p = 0; p < S::OUT; ++p) {
         const int i = i0 + (first + p) * S::PIECE;
@@ -52,17 +75,5 @@ __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&
       }
       tma_store_commit();
     }
-  }
-}
-
-// Without TMA: two neighbours in a row of C^T.
-__device__ void store_pair(Element* C, const Work& w, int row, int i, float x, float y) {
-  if (row >= w.n || i >= w.m) return;
-  Element* const to = C + (w.turned ? size_t(i) * w.n + row : size_t(row) * w.m + i);
-  if (!w.turned && w.m % 2 == 0) {
-    *reinterpret_cast<uint32_t*>(to) = pair(x, y);
-  } else {
-    to[0] = Element(x);
-    if (i + 1 < w.m) to[w.turned ? w.n : 1] = Element(y);
   }
 }
