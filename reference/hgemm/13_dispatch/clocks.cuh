@@ -95,14 +95,13 @@ Way way(int m, int n, int k) {
 }
 
 // In turns only the end of the last tile counts.
-constexpr int TURNS_STEP_CLOCKS = 980, TURNS_TILE_CLOCKS = 300, TURNS_END_CLOCKS = 3700;
-constexpr double TURNS_LEAST = 11500;  // to store a tile
+constexpr double TURNS_END_CLOCKS = 3700, TURNS_LEAST = 11500;  // to store a tile
 
 inline Way way_in_turns(int m, int n, int k) {
   const Work w = work<Turns>(m, n, k, PAIR);
-  const double steps = double(w.steps) * TURNS_STEP_CLOCKS + TURNS_TILE_CLOCKS;
-  const double tile = std::max(steps, TURNS_LEAST);
-  const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + waves(w) * tile + TURNS_END_CLOCKS;
+  const double steps = w.steps * step_clocks<Turns>(w, k, multiprocessors(), false);
+  const double tiles = waves(w) * std::max(steps, TURNS_LEAST);
+  const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + tiles + TURNS_END_CLOCKS;
   return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_in_turns};  // C is stored by TMA
 }
 
@@ -112,7 +111,7 @@ double power(int k) {
   return S::HALVES == 1 || k > 8192 ? 1.0 : 1.1;
 }
 
-constexpr int SUMS_CLOCKS = 15000;  // to leave and to add sums
+constexpr int SUMS_CLOCKS = 25000;  // to leave and to add sums
 
 template <class S>
 Way way_shared(int m, int n, int k) {
@@ -121,7 +120,8 @@ Way way_shared(int m, int n, int k) {
   const int all = w.tiles_m * w.tiles_n, at_once = clusters_at_once(PAIR);
   const int whole = tiles(all - shared.tiles, at_once);
   const double steps = double(whole) * w.steps + shared.steps;
-  const double each = step_clocks<S>(w, k, multiprocessors(), false) * power<S>(k);
+  // All clusters are at one of two places along K, and lines across those of the L2 cost little.
+  const double each = step_clocks<S>(w, w.steps * BK, multiprocessors(), false) * power<S>(k);
   const double sums = shared.tiles ? SUMS_CLOCKS : 0;
   const double stores = (all / at_once + 1) * tile_clocks<S>();
   const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + steps * each + stores + sums;
