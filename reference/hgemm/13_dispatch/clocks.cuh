@@ -1,5 +1,5 @@
-// What each kernel should take, in clocks, and with which clusters. The figures are fitted to 65
-// shapes on an H100 (docs/measurements/2026-11-26-h100-hgemm-clusters.txt).
+// What each kernel should take, in clocks, and with which clusters. The figures are fitted to
+// 140 shapes on an H100 (docs/measurements/2026-11-26-h100-hgemm-narrow.txt).
 #pragma once
 
 #include <algorithm>
@@ -23,19 +23,19 @@ constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4}, {4, 1},
                                 {2, 4}, {4, 2}, {1, 8}, {8, 1}};
 
 // Of a launch, of a launch on all multiprocessors besides, and of clusters.
-constexpr int LAUNCH_CLOCKS = 3600, FULL_CLOCKS = 400, CLUSTER_CLOCKS = 90;
+constexpr int LAUNCH_CLOCKS = 3450, FULL_CLOCKS = 200, CLUSTER_CLOCKS = 50;
 
 // Of a tile besides its steps along K: to come to it and to store it, at once or piece by piece.
 template <class S>
 double tile_clocks() {
   const bool at_once = S::OUT * S::PIECE == S::BM;
-  return 390 + (at_once ? 0.099 : 0.142) * S::BM * S::BN;
+  return 500 + (at_once ? 0.11 : 0.153) * S::BM * S::BN;
 }
 
 // To exchange the sums of parts, and to add them.
 template <class S>
 double parts_clocks(const Cluster& c) {
-  return c.parts > 1 ? 600 + 1.18 * S::BM * S::BN / c.parts : 0;
+  return c.parts > 1 ? 1.18 * S::BM * S::BN / c.parts : 0;
 }
 
 // The L2 has more to do where lines lie across its own, and across its sectors.
@@ -46,7 +46,7 @@ inline double across(int k) { return (k % BK ? 1.1 : 1.0) * (k % 16 ? 1.4 : 1.0)
 // many waves clusters wait for each other.
 template <class S>
 double step_clocks(const Work& w, int k, int blocks, bool one_wave) {
-  constexpr double LEAST = 254, LINE = BK * sizeof(Element), MEMORY_RATE = 2620;
+  constexpr double LEAST = 245, LINE = BK * sizeof(Element), MEMORY_RATE = 2620;
   const Cluster& c = w.cluster;
   const double l2_rate = c.team() == 1 ? 6890 : c.team() == 2 ? 6310 : 7080;  // bytes in a clock
   const double lines = double(std::min(w.m, S::BM)) / c.n + double(std::min(w.n, S::BN)) / c.m;
@@ -125,5 +125,5 @@ Way way_shared(int m, int n, int k) {
   const double sums = shared.tiles ? SUMS_CLOCKS : 0;
   const double stores = (all / at_once + 1) * tile_clocks<S>();
   const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + steps * each + stores + sums;
-  return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_shared<S>};
+  return {m % 8 || all < at_once ? HUGE_VAL : clocks, PAIR, false, launch_shared<S>};
 }

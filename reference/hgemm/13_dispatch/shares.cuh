@@ -11,18 +11,10 @@ struct Sharing {
   int tiles, steps;  // the last so many; steps: of each cluster
 };
 
-// As few steps as `clusters` end with together. Of tiles that do not fill one wave each has at
-// most MOST_SHARES, which one cluster adds.
-constexpr int MOST_SHARES = 6;
-
+// As few steps as `clusters` end with together; nothing is shared where tiles fill no wave.
 inline Sharing share(int tiles, int steps, int clusters) {
   const int rest = tiles % clusters;
-  if (rest == 0) return {0, 0};
-  if (tiles < clusters) {
-    const int even = (tiles * steps + clusters - 1) / clusters;
-    const int least = (steps + MOST_SHARES - 1) / MOST_SHARES;
-    return {tiles, even > least ? even : least};
-  }
+  if (rest == 0 || tiles < clusters) return {0, 0};
   return {clusters + rest, ((clusters + rest) * steps + clusters - 1) / clusters};
 }
 
