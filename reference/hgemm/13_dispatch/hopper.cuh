@@ -52,12 +52,8 @@ __device__ int cluster_rank() {
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-__device__ void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// The same without MEMBAR.ALL.GPU, which waits for all writes before: only barriers that were
-// initialised are seen.
+// All blocks of the cluster have begun, and see each other's barriers, if these were initialised as
+// barrier_init_done says. `.release` would add MEMBAR.ALL.GPU.
 __device__ void cluster_start() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");

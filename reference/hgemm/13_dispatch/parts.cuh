@@ -19,7 +19,7 @@ __device__ Chunks<S>& chunks(Storage<S>& s) {
   return reinterpret_cast<Chunks<S>&>(s.a);
 }
 
-// Of those from `first` on, every so manieth.
+// How many a part adds whose first one is `first`.
 template <class S>
 __device__ int chunks_from(int first, const Cluster& c) {
   return (CHUNKS<S> + c.parts - 1 - first) >> log2_of(c.parts);

@@ -43,8 +43,8 @@ __device__ void copy_piece(const Element* piece, Element* C, int lines, int widt
 }
 
 // The consumer's lines of C. All four warps put them together in shared memory, in pieces, as many
-// as there is room for, which one thread stores by TMA; or all by hand, where lines of C do not
-// begin at multiples of 16 bytes.
+// as there is room for, which one thread stores by TMA; or all of them by hand, where lines of C do
+// not begin at multiples of 16 bytes. turned: w.turned, or false where that is known.
 template <class S>
 __device__ void store(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
                       const Work& w, bool turned, int consumer, int i0, int j,
