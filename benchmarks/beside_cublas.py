@@ -96,7 +96,7 @@ def programs(lab: str) -> list[Program]:
     found = [Program(name, name, squares_only=name != _TOP) for name in rungs]
     found += [
         Program(f"variant-{i}", _TOP, (f"HGEMM_VARIANT={i}",), squares_only=i > 3)
-        for i in range(11)
+        for i in range(15)
     ]
     found += [
         Program(
@@ -105,10 +105,10 @@ def programs(lab: str) -> list[Program]:
             (f"HGEMM_VARIANT={i}", f"HGEMM_BAND={band}"),
             squares_only=True,
         )
-        for i in (0, 4)
+        for i in (0, 1)
         for band in (4, 16)
     ]
-    found += [Program(f"choice-{i}", _TOP, (f"HGEMM_CHOICE={i}",)) for i in range(16)]
+    found += [Program(f"choice-{i}", _TOP, (f"HGEMM_CHOICE={i}",)) for i in range(18)]
     found.append(Program(_TOP, _TOP, ("HGEMM_BF16",), "bf16"))
     return found
 

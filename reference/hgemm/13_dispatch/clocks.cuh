@@ -1,5 +1,5 @@
-// What each kernel should take, in clocks, and with which clusters. The figures are fitted to 65
-// shapes on an H100 (docs/measurements/2026-11-26-h100-hgemm-clusters.txt).
+// What each kernel should take, in clocks, and with which clusters. The figures are fitted to
+// 140 shapes on an H100 (docs/measurements/2026-11-26-h100-hgemm-narrow.txt).
 #pragma once
 
 #include <algorithm>
@@ -11,39 +11,68 @@
 struct Way {
   double clocks = HUGE_VAL;
   Cluster cluster = {1, 1};
-  void (*launch)(const Element*, const Element*, Element*, int, int, int, const Cluster&) = nullptr;
+  bool turned = false;
+  void (*launch)(const Element*, const Element*, Element*, int, int, int, const Cluster&,
+                 bool) = nullptr;
 
   bool operator<(const Way& other) const { return clocks < other.clocks; }
 };
 
 constexpr Cluster PAIR = {1, 2};
-constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {2, 4}, {4, 2},
-                                {1, 4}, {4, 1}, {1, 8}, {8, 1}, {2, 2}};
+constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4}, {4, 1},
+                                {2, 4}, {4, 2}, {1, 8}, {8, 1}};
 
-// Of a launch, of clusters, of a tile besides its steps along K.
-constexpr int LAUNCH_CLOCKS = 950, CLUSTER_CLOCKS = 1350, TILE_CLOCKS = 3700;
+// Of a launch, of a launch on all multiprocessors besides, and of clusters.
+constexpr int LAUNCH_CLOCKS = 3450, FULL_CLOCKS = 200, CLUSTER_CLOCKS = 50;
 
-// The L2 has more to do where lines lie across its own.
-inline double across(int k) { return k % BK ? 1.6 : 1.0; }
+// Of a tile besides its steps along K: to come to it and to store it, at once or piece by piece.
+template <class S>
+double tile_clocks() {
+  const bool at_once = S::OUT * S::PIECE == S::BM;
+  return 500 + (at_once ? 0.11 : 0.153) * S::BM * S::BN;
+}
 
-// A step of 64 along K: what the tensor cores need, or what all blocks together wait for the L2, or
-// what a step takes at least.
-inline double step_clocks(const Cluster& c, int bm, int bn, int k, int blocks, bool one_wave) {
-  constexpr int LEAST = 300;
-  const double tensor_cores = bm * bn / 32 * 1.31;
-  const double bytes = (double(bm) / c.n + double(bn) / c.m) * BK * sizeof(Element) * blocks;
-  const double l2 = c.blocks() > 1 ? 4900 : one_wave ? 6150 : 4250;  // bytes in a clock
-  return std::max({tensor_cores, bytes * across(k) / l2, double(LEAST)});
+// To exchange the sums of parts, and to add them.
+template <class S>
+double parts_clocks(const Cluster& c) {
+  return c.parts > 1 ? 1.18 * S::BM * S::BN / c.parts : 0;
+}
+
+// The L2 has more to do where lines lie across its own, and across its sectors.
+inline double across(int k) { return (k % BK ? 1.1 : 1.0) * (k % 16 ? 1.4 : 1.0); }
+
+// A step of 64 along K: the tensor cores, what all blocks together wait for the L2 and, as long as
+// nothing has been read, for the memory, and what a step takes at least. They overlap in part. With
+// many waves clusters wait for each other.
+template <class S>
+double step_clocks(const Work& w, int k, int blocks, bool one_wave) {
+  constexpr double LEAST = 245, LINE = BK * sizeof(Element), MEMORY_RATE = 2620;
+  const Cluster& c = w.cluster;
+  const double l2_rate = c.team() == 1 ? 6890 : c.team() == 2 ? 6310 : 7080;  // bytes in a clock
+  const double lines = double(std::min(w.m, S::BM)) / c.n + double(std::min(w.n, S::BN)) / c.m;
+  const double tensor_cores = S::BM * S::BN / 32;
+  const double l2 = lines * LINE * blocks * across(k) / l2_rate;
+  const double memory = one_wave ? (w.m + w.n) * LINE * c.parts * across(k) / MEMORY_RATE : 0;
+  const double drift = one_wave || c.team() <= 2 ? 1.0 : c.team() == 4 ? 1.05 : 1.1;
+  return drift * std::sqrt(tensor_cores * tensor_cores + l2 * l2 + memory * memory + LEAST * LEAST);
+}
+
+// Parts need a wave with all tiles, and some steps each.
+inline bool parts_fit(const Work& w) {
+  const int parts = w.cluster.parts;
+  return parts == 1 ||
+         (waves(w) == 1 && w.all_steps >= 2 * parts && (parts - 1) * w.steps < w.all_steps);
 }
 
 template <class S>
 double clocks(const Work& w, int k) {
-  const int all = w.tiles_m * w.tiles_n, blocks = w.cluster.blocks();
+  if (!parts_fit(w)) return HUGE_VAL;
+  const int all = w.tiles_m * w.tiles_n, blocks = w.cluster.blocks(), times = waves(w);
   const int busy = std::min(all, clusters_at_once(w.cluster)) * blocks;
-  const int times = waves(w);
-  const double step = step_clocks(w.cluster, S::BM, S::BN, k, busy, times == 1);
-  const double begin = LAUNCH_CLOCKS + (blocks > 1 ? CLUSTER_CLOCKS : 0);
-  return begin + times * (w.steps * step + TILE_CLOCKS);
+  const double full = double(busy) / multiprocessors() * FULL_CLOCKS;
+  const double begin = LAUNCH_CLOCKS + full + (blocks > 1 ? CLUSTER_CLOCKS : 0);
+  const double tile = w.steps * step_clocks<S>(w, k, busy, times == 1) + tile_clocks<S>();
+  return begin + times * tile + parts_clocks<S>(w.cluster);
 }
 
 // Whole groups of eight lines go to each block: so the swizzle asks.
@@ -56,29 +85,33 @@ template <class S>
 Way way(int m, int n, int k) {
   Way best;
   for (const Cluster& c : CLUSTERS)
-    if (fits<S>(c)) best = std::min(best, Way{clocks<S>(work<S>(m, n, k, c), k), c, launch<S>});
+    for (int parts = 1; fits<S>(c) && parts * c.team() <= MOST_PARTS; parts *= 2)
+      for (const bool turned : {false, true}) {
+        const Cluster all = {c.m, c.n, parts};
+        const Work w = work<S>(m, n, k, all, HGEMM_BAND, turned);
+        best = std::min(best, Way{clocks<S>(w, k), all, turned, launch<S>});
+      }
   return best;
 }
 
 // In turns only the end of the last tile counts.
-constexpr int TURNS_STEP_CLOCKS = 1270, TURNS_TILE_CLOCKS = 150, TURNS_END_CLOCKS = 3700;
-constexpr double TURNS_LEAST = 5000;  // to store a tile
+constexpr double TURNS_END_CLOCKS = 3700, TURNS_LEAST = 11500;  // to store a tile
 
 inline Way way_in_turns(int m, int n, int k) {
   const Work w = work<Turns>(m, n, k, PAIR);
-  const double steps = double(w.steps) * TURNS_STEP_CLOCKS + TURNS_TILE_CLOCKS;
-  const double tile = std::max(steps, TURNS_LEAST);
-  const double clocks = LAUNCH_CLOCKS + CLUSTER_CLOCKS + waves(w) * tile + TURNS_END_CLOCKS;
-  return {m % 8 ? HUGE_VAL : clocks, PAIR, launch_in_turns};  // C is stored by TMA
+  const double steps = w.steps * step_clocks<Turns>(w, k, multiprocessors(), false);
+  const double tiles = waves(w) * std::max(steps, TURNS_LEAST);
+  const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + tiles + TURNS_END_CLOCKS;
+  return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_in_turns};  // C is stored by TMA
 }
 
 // The largest tile moves the least, which counts where clusters read lines from memory again.
 template <class S>
 double power(int k) {
-  return S::HALVES == 1 ? 1.0 : k > 8192 ? 0.97 : 1.05;
+  return S::HALVES == 1 || k > 8192 ? 1.0 : 1.1;
 }
 
-constexpr int SUMS_CLOCKS = 15000;  // to leave and to add sums
+constexpr int SUMS_CLOCKS = 25000;  // to leave and to add sums
 
 template <class S>
 Way way_shared(int m, int n, int k) {
@@ -87,25 +120,10 @@ Way way_shared(int m, int n, int k) {
   const int all = w.tiles_m * w.tiles_n, at_once = clusters_at_once(PAIR);
   const int whole = tiles(all - shared.tiles, at_once);
   const double steps = double(whole) * w.steps + shared.steps;
-  const double each = step_clocks(PAIR, S::BM, S::BN, k, multiprocessors(), false) * power<S>(k);
+  // All clusters are at one of two places along K, and lines across those of the L2 cost little.
+  const double each = step_clocks<S>(w, w.steps * BK, multiprocessors(), false) * power<S>(k);
   const double sums = shared.tiles ? SUMS_CLOCKS : 0;
-  const double clocks = LAUNCH_CLOCKS + steps * each + (all / at_once + 1) * TILE_CLOCKS + sums;
-  return {m % 8 ? HUGE_VAL : clocks, PAIR, launch_shared<S>};
-}
-
-// In 2, 4 or 8 parts, as many as run at once, of at least four steps.
-template <class S>
-Way way_split(int m, int n, int k) {
-  constexpr int TILE_CLOCKS = 3900, STEP_CLOCKS = S::BM == 64 ? 350 : 620, LEAST_STEPS = 4;
-  const int all = tiles(m, S::BM) * tiles(n, S::BN), steps = tiles(k, BK);
-  int parts = 1;
-  while (parts < MOST_PARTS && steps >= 2 * parts * LEAST_STEPS &&
-         all <= clusters_at_once({1, 2 * parts}))
-    parts *= 2;
-  const int room = multiprocessors(), busy = std::min(room, all * parts);
-  const double bytes = (std::min(m, S::BM) + std::min(n, S::BN)) * BK * sizeof(Element) * busy;
-  const double step = std::max(double(STEP_CLOCKS), bytes * across(k) / 4100);
-  const double tile = tiles(steps, parts) * step + TILE_CLOCKS;
-  const double begin = LAUNCH_CLOCKS + (parts > 1 ? CLUSTER_CLOCKS : 0);
-  return {begin + tiles(all * parts, room) * tile, {1, parts}, launch_split<S>};
+  const double stores = (all / at_once + 1) * tile_clocks<S>();
+  const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + steps * each + stores + sums;
+  return {m % 8 || all < at_once ? HUGE_VAL : clocks, PAIR, false, launch_shared<S>};
 }

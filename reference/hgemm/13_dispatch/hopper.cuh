@@ -52,25 +52,23 @@ __device__ int cluster_rank() {
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-__device__ void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-__device__ void cluster_wait() {
+// All blocks of the cluster have begun, and see each other's barriers, if these were initialised as
+// barrier_init_done says. `.release` would add MEMBAR.ALL.GPU.
+__device__ void cluster_start() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-__device__ void cluster_sync() {
-  cluster_arrive();
-  cluster_wait();
-}
-// To the same place in the block `rank` of the cluster.
-__device__ void store_at(float4* to, int rank, float4 v) {
+// To the same place in the block `rank` of the cluster, whose barrier learns of the bytes.
+__device__ void store_at(float4* to, int rank, float4 v, Barrier* arrived) {
   asm volatile(
       "{\n"
-      ".reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "st.shared::cluster.v4.f32 [there], {%2, %3, %4, %5};\n"
+      ".reg .b32 there, arrived;\n"
+      "mapa.shared::cluster.u32 there, %0, %2;\n"
+      "mapa.shared::cluster.u32 arrived, %1, %2;\n"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], "
+      "{%3, %4, %5, %6}, [arrived];\n"
       "}" ::"r"(shared_address(to)),
-      "r"(rank), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+      "r"(shared_address(arrived)), "r"(rank), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
       : "memory");
 }
 // Arrives at the same barrier of the block `rank` of the cluster. `.release.cluster` would let the
@@ -123,6 +121,19 @@ __device__ void take_registers() {
 
 // --- TMA: one thread asks for a whole tile
 
+// One thread of a warp, of which the compiler knows that it is one.
+__device__ bool elected() {
+  uint32_t chosen;
+  asm volatile(
+      "{\n"
+      ".reg .pred chosen;\n"
+      "elect.sync _|chosen, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, chosen;\n"
+      "}"
+      : "=r"(chosen));
+  return chosen;
+}
+
 // The tile of `map` whose first element is (k, line); `arrived` learns of its bytes.
 __device__ void tma_load(void* to, const CUtensorMap* map, int k, int line, Barrier* arrived) {
   asm volatile(
@@ -164,6 +175,14 @@ __device__ void store_matrices(void* row, const uint32_t (&of)[4]) {
       "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
       "r"(of[0]), "r"(of[1]), "r"(of[2]), "r"(of[3])
       : "memory");
+}
+
+// The same, but of every matrix lane l holds elements 2 (l % 4) and the next of column l / 4.
+__device__ void store_matrices_turned(void* row, const uint32_t (&of)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   shared_address(row)),
+               "r"(of[0]), "r"(of[1]), "r"(of[2]), "r"(of[3])
+               : "memory");
 }
 
 // --- tensor maps, made by the host

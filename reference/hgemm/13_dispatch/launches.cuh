@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "product.cuh"
 #include "shares.cuh"
-#include "split.cuh"
 #include "turns.cuh"
 #include "variants.cuh"
 #include "workspace.cuh"
@@ -45,30 +45,36 @@ inline int waves(const Work& w) {
 
 // band: lines of clusters.
 template <class S>
-Work work(int m, int n, int k, const Cluster& c, int band = HGEMM_BAND) {
+Work work(int m, int n, int k, const Cluster& c, int band = HGEMM_BAND, bool turned = false) {
+  if (turned) std::swap(m, n);
   const int tiles_n = tiles(n, S::BN * c.n);
   // Bands of as many lines each.
   const int group = tiles(tiles_n, tiles(tiles_n, band));
   const int tiles_m = tiles(m, S::BM * c.m), all = tiles_m * tiles_n, most = multiprocessors();
-  // In one wave that leaves no room.
-  const bool early = c.blocks() == 1 && all <= most && all > most - most / 11;
-  return {m, n, tiles(k, BK), c, tiles_m, tiles_n, group, m % 8 == 0, early};
+  const int steps = tiles(k, BK);
+  // In one wave that leaves no room, or is short.
+  const bool one_wave = c.parts == 1 && all <= most / c.blocks();
+  const bool brief = S::BM * S::BN <= 96 * 64 && steps <= 11;
+  const bool early = one_wave && (brief || (c.blocks() == 1 && all > most - most / 11));
+  const bool by_tma = (turned ? n : m) % 8 == 0;
+  return {m, n, steps, tiles(steps, c.parts), turned, c, tiles_m, tiles_n, group, by_tma, early};
 }
 
-template <class S, class Room = Storage<S>, class Kernel, class... Arguments>
+template <class S, class Kernel, class... Arguments>
 void start(Kernel kernel, int clusters, const Work& w, const Arguments&... arguments) {
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(clusters * w.cluster.blocks());
+  const dim3 cluster(w.cluster.parts, w.cluster.n, w.cluster.m);
+  config.gridDim = dim3(clusters * cluster.x, cluster.y, cluster.z);
   config.blockDim = dim3(S::THREADS);
-  config.dynamicSmemBytes = sizeof(Room);
+  config.dynamicSmemBytes = sizeof(Storage<S>);
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {unsigned(w.cluster.blocks()), 1, 1};
+  attributes[0].val.clusterDim = {cluster.x, cluster.y, cluster.z};
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   config.attrs = attributes;
   config.numAttrs = 2;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Room));
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Storage<S>));
   cudaLaunchKernelEx(&config, kernel, arguments..., w);
 }
 
@@ -87,22 +93,25 @@ CUtensorMap map_of_b(const Element* B, const Work& w, int k) {
 
 template <class S>
 CUtensorMap map_of_c(const Element* C, const Work& w) {
-  return tensor_map(C, w.n, w.m, S::ROWS, S::PIECE);
+  return w.turned ? tensor_map(C, w.m, w.n, S::PIECE, S::ROWS)
+                  : tensor_map(C, w.n, w.m, S::ROWS, S::PIECE);
 }
 
 template <class S>
 void launch(const Element* A, const Element* B, Element* C, int m, int n, int k,
-            const Cluster& cluster) {
-  const Work w = work<S>(m, n, k, cluster, std::max(1, 2 * HGEMM_BAND / std::max(2, cluster.n)));
+            const Cluster& cluster, bool turned) {
+  const int band = std::max(1, 2 * HGEMM_BAND / std::max(2, cluster.n));
+  const Work w = work<S>(m, n, k, cluster, band, turned);
+  if (turned) std::swap(A, B);
   const CUtensorMap a = map_of_a<S>(A, w, k), b = map_of_b<S>(B, w, k);
   const CUtensorMap c = w.by_tma ? map_of_c<S>(C, w) : a;
   start<S>(hgemm<S>, enough(w), w, a, b, c, C);
 }
 
-using Turns = TurnsShape<192, 5>;
+using Turns = TurnsShape<192>;
 
 inline void launch_in_turns(const Element* A, const Element* B, Element* C, int m, int n, int k,
-                            const Cluster& cluster) {
+                            const Cluster& cluster, bool) {
   const Work w = work<Turns>(m, n, k, cluster, 2 * HGEMM_BAND);
   start<Turns>(hgemm_in_turns<Turns>, enough(w), w, map_of_a<Turns>(A, w, k),
                map_of_b<Turns>(B, w, k), map_of_c<Turns>(C, w));
@@ -115,20 +124,11 @@ inline Sharing sharing(const Work& w) {
 // Clusters share the last tiles, if these do not fill a wave.
 template <class S>
 void launch_shared(const Element* A, const Element* B, Element* C, int m, int n, int k,
-                   const Cluster& cluster) {
+                   const Cluster& cluster, bool) {
   const Work w = work<S>(m, n, k, cluster, S::HALVES > 1 ? WIDE_BAND : HGEMM_BAND);
   const Sharing shared = sharing(w);
   const int most = clusters_at_once(cluster), sums = slots<S>(cluster) * WARPGROUP * SUMS_LEFT<S>;
   start<S>(hgemm_shared<S>, shared.tiles ? most : enough(w), w, map_of_a<S>(A, w, k),
            map_of_b<S>(B, w, k), map_of_c<S>(C, w),
            shared.tiles ? workspace<float4>(size_t(most) * sums) : nullptr, shared, k >= PACED);
-}
-
-// The blocks of a cluster share the tile along K. No tile is shared among clusters.
-template <class S>
-void launch_split(const Element* A, const Element* B, Element* C, int m, int n, int k,
-                  const Cluster& parts) {
-  const Work w{m, n, tiles(k, BK), parts, tiles(m, S::BM), tiles(n, S::BN), 1, false, false};
-  start<S, SplitStorage<S>>(hgemm_split<S>, w.tiles_m * w.tiles_n, w, tensor_map(A, m, k, S::BM),
-                            tensor_map(B, n, k, S::BN), C);
 }

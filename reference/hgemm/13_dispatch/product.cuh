@@ -1,17 +1,8 @@
 // A persistent product: blocks stay, and take one tile of C after another.
 #pragma once
 
-#include "stores.cuh"
+#include "parts.cuh"
 #include "wgmma_wide.cuh"
-
-// What a block multiplies before it turns to something else: a tile of C, all of K or some steps.
-struct Part {
-  int i0, j0;  // the tile's first row of A and column of B
-  int first, steps;
-  bool back;  // from the last step to the first
-
-  __device__ int k(int step) const { return (first + (back ? steps - 1 - step : step)) * BK; }
-};
 
 // A place in the ring of stages. The parity changes whenever the ring has been gone round.
 template <class S>
@@ -29,17 +20,19 @@ struct Place {
   }
 };
 
-// The cluster's tile number t, all of K; mine: how many this block has had before. What was read
-// last is still in the L2: every second tile goes back along K, and every second band along M.
+// The cluster's tile number t, the block's part of K; mine: how many this block has had before.
+// What was read last is still in the L2: every second tile goes back along K, and every second band
+// along M.
 template <class S>
-__device__ Part whole_tile(const Work& w, int t, int mine) {
-  const int band = w.group * w.tiles_m;
+__device__ Part whole_tile(const Work& w, unsigned t, int mine) {
+  const unsigned size = w.group * w.tiles_m, band = t < size ? 0 : t / size;
+  const unsigned first = band * w.group, lines = min(w.group, w.tiles_n - first);
+  const unsigned line = (t - band * size) / lines, j = first + t - band * size - line * lines;
+  const unsigned i = band % 2 ? w.tiles_m - 1 - line : line;
   const Corner at(w.cluster);
-  const int first = t / band * w.group, lines = min(w.group, w.tiles_n - first);
-  const int j = first + t % band % lines, line = t % band / lines;
-  const int i = t / band % 2 ? w.tiles_m - 1 - line : line;
-  return {(i * w.cluster.m + at.line) * S::BM, (j * w.cluster.n + at.column) * S::BN, 0, w.steps,
-          mine % 2 == 1};
+  const int begin = at.part * w.steps;
+  return {int(i * w.cluster.m + at.line) * S::BM, int(j * w.cluster.n + at.column) * S::BN, begin,
+          min(w.steps, w.all_steps - begin), mine % 2 == 1};
 }
 
 // Each of this block's tiles.
@@ -50,8 +43,7 @@ struct Tiles {
   template <class F>
   __device__ void each(F f) const {
     int mine = 0;
-    const int blocks = w.cluster.blocks();
-    for (int t = blockIdx.x / blocks; t < w.tiles_m * w.tiles_n; t += gridDim.x / blocks)
+    for (int t = cluster_index(w.cluster); t < w.tiles_m * w.tiles_n; t += clusters(w.cluster))
       f(whole_tile<S>(w, t, mine++));
   }
 };
@@ -62,19 +54,26 @@ __device__ void load(Element* to, const CUtensorMap* map, int k, int line, Barri
   else tma_load(to, map, k, line, arrived);
 }
 
-// One thread keeps the ring full, across all parts. at_step: called before each step's loads.
+// One thread keeps the ring full, across all parts, and stays until nobody else of the cluster will
+// arrive at its barriers. at_step: called before each step's loads.
 template <class S, class Parts, class F>
 __device__ void produce(Storage<S>& s, const CUtensorMap* A, const CUtensorMap* B, const Cluster& c,
                         Parts parts, F at_step) {
   constexpr int BYTES = (S::BM + S::BN) * BK * int(sizeof(Element));
   const Corner me(c);
   // What this block loads for all of its line, and of its column.
-  const int slice_a = me.column * (S::BM / c.n), slice_b = me.line * (S::BN / c.m);
-  const int line = ((1 << c.n) - 1) << me.line * c.n;
-  int column = 0;
-  for (int i = 0; i < c.m; ++i) column |= 1 << (i * c.n + me.column);
+  const int slice_a = me.column * (S::BM >> log2_of(c.n));
+  const int slice_b = me.line * (S::BN >> log2_of(c.m));
+  int line = 0, column = 0;
+#pragma unroll 1
+  for (int j = 0; j < c.n; ++j) line |= 1 << rank_of(c, me.line, j, me.part);
+#pragma unroll 1
+  for (int i = 0; i < c.m; ++i) column |= 1 << rank_of(c, i, me.column, me.part);
   Place<S> at;
+  bool waited = false;
   parts.each([&](const Part& part) {
+    if (!waited) wait_for_launches_before();  // and so does everybody: the first tile comes after
+    waited = true;
     for (int step = 0; step < part.steps; ++step, at.advance()) {
       at_step();
       barrier_wait(&s.empty[at.stage], at.parity ^ 1);
@@ -84,6 +83,9 @@ __device__ void produce(Storage<S>& s, const CUtensorMap* A, const CUtensorMap* 
       load(s.a[at.stage] + slice_a * BK, A, part.k(step), part.i0 + slice_a, full, c.n, line);
     }
   });
+  if (c.team() == 1) return;
+  for (int stage = 0; stage < S::STAGES; ++stage, at.advance())
+    barrier_wait(&s.empty[at.stage], at.parity ^ 1);
 }
 
 // sums = the product of these steps along K, for the consumer's columns of B from `column` of the
@@ -126,9 +128,11 @@ __device__ void prepare(Storage<S>& s, const CUtensorMap* A, const CUtensorMap* 
       barrier_init(&s.full[stage], 1);
       barrier_init(&s.empty[stage], fillers(c) * arrivals);
     }
+    barrier_init(&s.ready, 4 * S::CONSUMERS * c.parts);
+    barrier_init(&s.sums, 1);
     barrier_init_done();
   }
-  if (c.blocks() > 1) cluster_sync();
+  if (c.blocks() > 1) cluster_start();
   else __syncthreads();
 }
 
@@ -144,8 +148,8 @@ __global__ void __launch_bounds__(S::THREADS, 1)
 
   if (group == 0) {
     keep_registers<S::FEW>();
-    if (t == 0) {
-      wait_for_launches_before();  // and so does everybody: the first tile comes after it
+    if (t / 32 == 0 && elected()) {
+      if (w.cluster.parts > 1) barrier_expect(&s.sums, bytes_of_sums<S>(w.cluster));
       produce(s, &A, &B, w.cluster, Tiles<S>{w}, [] {});
     }
   } else {
@@ -156,12 +160,13 @@ __global__ void __launch_bounds__(S::THREADS, 1)
       Sums<S> sums;
       multiply(s, at, sums, consumer * S::COLUMNS, part.steps, free, [] {});
       const int j = part.j0 + consumer * S::COLUMNS;
-      if (w.by_tma) store_by_tma(s, &C_map, *sums, consumer, part.i0, j);
-      else store_plainly<S>(C, *sums, w, part.i0, j + t % WARPGROUP / 32 * 16);
+      if (w.cluster.parts == 1)
+        return store(s, &C_map, *sums, w, w.turned, consumer, part.i0, j, w.by_tma ? nullptr : C);
+      let_next_launch_begin();
+      send_sums<S>(s, *sums, w.cluster);
+      add_parts<S>(s, C, w, part.i0, j);
     });
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();
   }
-  // Nobody may leave while another block still arrives at its barriers.
-  if (w.cluster.blocks() > 1) cluster_sync();
 }

@@ -11,18 +11,10 @@ struct Sharing {
   int tiles, steps;  // the last so many; steps: of each cluster
 };
 
-// As few steps as `clusters` end with together. Of tiles that do not fill one wave each has at
-// most MOST_SHARES, which one cluster adds.
-constexpr int MOST_SHARES = 6;
-
+// As few steps as `clusters` end with together; nothing is shared where tiles fill no wave.
 inline Sharing share(int tiles, int steps, int clusters) {
   const int rest = tiles % clusters;
-  if (rest == 0) return {0, 0};
-  if (tiles < clusters) {
-    const int even = (tiles * steps + clusters - 1) / clusters;
-    const int least = (steps + MOST_SHARES - 1) / MOST_SHARES;
-    return {tiles, even > least ? even : least};
-  }
+  if (rest == 0 || tiles < clusters) return {0, 0};
   return {clusters + rest, ((clusters + rest) * steps + clusters - 1) / clusters};
 }
 
@@ -39,8 +31,7 @@ template <class S>
 struct Shares {
   const Work& w;
   const Sharing shared;
-  int blocks = w.cluster.blocks();
-  int clusters = gridDim.x / blocks, cluster = blockIdx.x / blocks;
+  int clusters = ::clusters(w.cluster), cluster = cluster_index(w.cluster);
   int whole = w.tiles_m * w.tiles_n - shared.tiles;  // tiles that are not shared
   int begin = min(cluster * shared.steps, shared.tiles* w.steps);
   int end = min(begin + shared.steps, shared.tiles* w.steps);
@@ -133,16 +124,14 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
   const int t = threadIdx.x, group = t / WARPGROUP;
-  const int blocks = w.cluster.blocks(), rank = blockIdx.x % blocks;
   prepare<S>(s, &A, &B, &C, w.cluster, 4 * S::CONSUMERS);
 
   if (group == 0) {
     keep_registers<S::FEW>();
-    if (t == 0) {
-      wait_for_launches_before();
+    if (t / 32 == 0 && elected()) {
       const Shares<S> parts{w, shared};
-      Pace pace(gridDim.x / blocks, parts.most_steps());
-      const bool counts = keeps_pace && rank == 0;
+      Pace pace(clusters(w.cluster), parts.most_steps());
+      const bool counts = keeps_pace && cluster_rank() == 0;
       produce(s, &A, &B, w.cluster, parts, [&] {
         if (counts) pace.step();
       });
@@ -155,17 +144,17 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     Shares<S>{w, shared}.each([&](const SharedPart& part) {
       Sums<S> sums;
       multiply(s, at, sums, column, part.steps, free, [] {});
-      const int slot = blockIdx.x * S::CONSUMERS + consumer;
+      const int block = cluster_index(w.cluster) * w.cluster.blocks() + cluster_rank();
+      const int slot = block * S::CONSUMERS + consumer;
       if (part.leaves) return leave_sums<S>(left, sums, consumer, slot);
 #pragma unroll 1
       for (int before = part.adds; before > 0; --before)
         add_sums<S>(left, sums, consumer, slot - before * slots<S>(w.cluster));
 #pragma unroll
       for (int h = 0; h < S::HALVES; ++h)
-        store_by_tma(s, &C, sums[h], consumer, part.i0, part.j0 + column + h * S::ROWS);
+        store(s, &C, sums[h], w, false, consumer, part.i0, part.j0 + column + h * S::ROWS);
     });
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();
   }
-  if (blocks > 1) cluster_sync();
 }

@@ -8,24 +8,48 @@ __device__ uint32_t pair(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(both);
 }
 
-// 64 lines of sums to shared memory, where lines of 128 bytes are swizzled: this lane's part.
+// A consumer's columns of the tile to shared memory: this lane's part. Lines of 128 bytes are
+// swizzled. The piece has 64 lines of C^T, or if it is turned, PIECE lines of C.
 template <int PIECE>
-__device__ void put_piece(Element* piece, const float* sums, int row, int lane) {
+__device__ void put_piece(Element* piece, const float* sums, bool turned, int warp, int lane) {
+  const int row = warp * 16 + lane % 16, turned_unit = warp * 2 + lane / 8 % 2;
 #pragma unroll
-  for (int q = 0; q < PIECE / 16; ++q) {  // 16 columns, two pieces of 16 bytes of the line
+  for (int q = 0; q < PIECE / 16; ++q) {  // 16 columns, two units of 16 bytes of the line
     const float* of = sums + q * 8;
-    const int line_piece = (q * 2 + lane / 16) ^ (PIECE == 64 ? row % 8 : 0);
-    store_matrices(&piece[row * PIECE + line_piece * 8], {pair(of[0], of[1]), pair(of[2], of[3]),
-                                                          pair(of[4], of[5]), pair(of[6], of[7])});
+    const uint32_t pairs[] = {pair(of[0], of[1]), pair(of[2], of[3]), pair(of[4], of[5]),
+                              pair(of[6], of[7])};
+    if (turned) {
+      const int line = q * 16 + lane / 16 * 8 + lane % 8, unit = turned_unit ^ lane % 8;
+      store_matrices_turned(&piece[line * 64 + unit * 8], pairs);
+    } else {
+      const int unit = (q * 2 + lane / 16) ^ (PIECE == 64 ? row % 8 : 0);
+      store_matrices(&piece[row * PIECE + unit * 8], pairs);
+    }
   }
 }
 
-// The consumer's lines of C by TMA. All four warps put them together in shared memory, in pieces of
-// 64 lines, as many as there is room for, which one thread stores.
+// The same piece from shared memory to C by all four warps. first: its first line of C and element
+// of it.
+__device__ void copy_piece(const Element* piece, Element* C, int lines, int width, int2 first,
+                           int2 ends) {
+  const int warp = threadIdx.x % WARPGROUP / 32, lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (int line = warp; line < lines && first.x + line < ends.x; line += 4)
+#pragma unroll 1
+    for (int e = lane; e < width && first.y + e < ends.y; e += 32) {
+      const int unit = width == 64 ? e / 8 ^ line % 8 : e / 8;
+      C[size_t(first.x + line) * ends.y + first.y + e] = piece[line * width + unit * 8 + e % 8];
+    }
+}
+
+// The consumer's lines of C. All four warps put them together in shared memory, in pieces, as many
+// as there is room for, which one thread stores by TMA; or all of them by hand, where lines of C do
+// not begin at multiples of 16 bytes. turned: w.turned, or false where that is known.
 template <class S>
-__device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
-                             int consumer, int i0, int j) {
-  const int t = threadIdx.x % WARPGROUP, lane = t % 32, row = t / 32 * 16 + lane % 16;
+__device__ void store(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
+                      const Work& w, bool turned, int consumer, int i0, int j,
+                      Element* by_hand = nullptr) {
+  const int t = threadIdx.x % WARPGROUP;
   auto& pieces = s.out[consumer];
 #pragma unroll
   for (int first = 0; first < S::BM / S::PIECE; first += S::OUT) {
@@ -33,25 +57,23 @@ __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&
     warpgroup_sync(consumer);
 #pragma unroll
     for (int p = 0; p < S::OUT; ++p)
-      put_piece<S::PIECE>(pieces[p], sums + (first + p) * S::PIECE / 2, row, lane);
+      put_piece<S::PIECE>(pieces[p], sums + (first + p) * S::PIECE / 2, turned, t / 32, t % 32);
     tma_store_fence();
     warpgroup_sync(consumer);
-    if (t == 0) {
+    if (by_hand) {
+#pragma unroll 1
+      for (int p = 0; p < S::OUT; ++p) {
+        const int i = i0 + (first + p) * S::PIECE;
+        if (turned) copy_piece(pieces[p], by_hand, S::PIECE, S::ROWS, {i, j}, {w.m, w.n});
+        else copy_piece(pieces[p], by_hand, S::ROWS, S::PIECE, {j, i}, {w.n, w.m});
+      }
+    } else if (t == 0) {
 #pragma unroll
-      for (int p = 0; p < S::OUT; ++p) tma_store(C, i0 + (first + p) * S::PIECE, j, pieces[p]);
+      for (int p = 0; p < S::OUT; ++p) {
+        const int i = i0 + (first + p) * S::PIECE;
+        tma_store(C, turned ? j : i, turned ? i : j, pieces[p]);
+      }
       tma_store_commit();
     }
-  }
-}
-
-// The same where lines of C do not begin at multiples of 16 bytes.
-template <class S>
-__device__ void store_plainly(Element* C, const float (&sums)[S::BM / 2], const Work& w, int i0,
-                              int j) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int e = 0; e < S::BM / 2; ++e) {
-    const int row = j + lane / 4 + e / 2 % 2 * 8, i = i0 + e / 4 * 8 + lane % 4 * 2 + e % 2;
-    if (i < w.m && row < w.n) C[size_t(row) * w.m + i] = Element(sums[e]);
   }
 }

@@ -6,9 +6,9 @@
 // A tile of C is BM rows of A by 128 columns of B. While one consumer stores its tile, the other
 // multiplies, so the tensor cores do not stand still at the end of a tile. But a tile of B serves
 // one consumer, not two, and what moves is power.
-template <int BM, int STAGES>
-struct TurnsShape : Shape<BM, 2, STAGES, 2> {
-  static constexpr int BN = 128, OUT = 1;
+template <int BM_>
+struct TurnsShape : Shape<BM_, 2, 1, 2> {
+  static constexpr int BN = 128, STAGES = Shape<BM_, 2, 1, 2>::ROOM / ((BM_ + BN) * BK);
 };
 
 // A barrier for each consumer, beside those of warpgroup_sync.
@@ -26,16 +26,12 @@ __global__ void __launch_bounds__(S::THREADS, 1)
 
   if (group == 0) {
     keep_registers<S::FEW>();
-    if (t == 0) {
-      wait_for_launches_before();
-      produce(s, &A, &B, w.cluster, Tiles<S>{w}, [] {});
-    }
+    if (t / 32 == 0 && elected()) produce(s, &A, &B, w.cluster, Tiles<S>{w}, [] {});
   } else {
     take_registers<S::MANY>();
     const int consumer = group - 1, other = 1 - consumer;
-    const int blocks = w.cluster.blocks(), free = filler(w.cluster);
-    const int stride = gridDim.x / blocks, first = blockIdx.x / blocks;
-    const int turns = (w.tiles_m * w.tiles_n - first + stride - 1) / stride;
+    const int free = filler(w.cluster), stride = clusters(w.cluster);
+    const int turns = (w.tiles_m * w.tiles_n - cluster_index(w.cluster) + stride - 1) / stride;
     Place<S> at;
     int turn = 0;
     Tiles<S>{w}.each([&](const Part& part) {
@@ -50,10 +46,9 @@ __global__ void __launch_bounds__(S::THREADS, 1)
       });
 #pragma unroll
       for (int h = 0; h < S::HALVES; ++h)
-        store_by_tma(s, &C, sums[h], consumer, part.i0, part.j0 + h * S::ROWS);
+        store(s, &C, sums[h], w, false, consumer, part.i0, part.j0 + h * S::ROWS);
     });
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();
   }
-  if (w.cluster.blocks() > 1) cluster_sync();
 }

@@ -4,20 +4,23 @@
 #include <tuple>
 
 #include "product.cuh"
-#include "split.cuh"
 
-using Variants =  // BM, consumers of 64 columns of B each, stages, room for so many pieces of C
-    std::tuple<Shape<256, 2, 4, 1, 2>,  // 0: 256 x 128, room for half of C
-               Shape<128, 2, 6>,        // 1: 128 x 128
-               Shape<128, 1, 8>,        // 2: 128 x 64, one consumer
-               Shape<192, 2, 5, 1, 1>,  // 3: 192 x 128, room for a third of C
-               Shape<208, 2, 4>,        // 4: 208 x 128
-               Shape<160, 2, 5>,        // 5: 160 x 128
-               Shape<192, 3, 4, 1, 1>,  // 6: 192 x 192, three consumers
-               Shape<192, 1, 6>,        // 7: 192 x 64
-               Shape<96, 3, 5>,         // 8: 96 x 192
-               Shape<96, 1, 10>,        // 9: 96 x 64
-               Shape<64, 1, 12>>;       // 10: 64 x 64
+using Variants =  // BM, consumers of 64 columns of B each, room for so many pieces of C
+    std::tuple<Shape<256, 2, 2>,  // 0: 256 x 128, room for half of C
+               Shape<208, 2>,     // 1: 208 x 128
+               Shape<192, 3, 1>,  // 2: 192 x 192, three consumers, room for a third
+               Shape<176, 2>,     // 3: 176 x 128
+               Shape<160, 2>,     // 4: 160 x 128
+               Shape<128, 2>,     // 5: 128 x 128
+               Shape<112, 3>,     // 6: 112 x 192
+               Shape<96, 2>,      // 7: 96 x 128
+               Shape<80, 2>,      // 8: 80 x 128
+               Shape<112, 1>,     // 9: 112 x 64, one consumer
+               Shape<96, 1>,      // 10: 96 x 64
+               Shape<64, 1>,      // 11: 64 x 64
+               Shape<48, 1>,      // 12: 48 x 64
+               Shape<32, 1>,      // 13: 32 x 64
+               Shape<16, 1>>;     // 14: 16 x 64
 
 template <int VARIANT>
 using Variant = std::tuple_element_t<VARIANT, Variants>;
@@ -25,8 +28,4 @@ using Variant = std::tuple_element_t<VARIANT, Variants>;
 // 192 x 256, the largest tile whose sums fit into the registers: the larger, the less is read, from
 // memory and from the L2, and what moves is power. Each consumer has 192 x 128, and both share all
 // of A's tile. C has room for one half at a time.
-using Wide = Shape<192, 2, 3, 2>;
-
-// Where tiles are few, each is shared along K.
-using Small = SplitShape<64, 12>;
-using Long = SplitShape<128, 7>;
+using Wide = Shape<192, 2, 0, 2>;
