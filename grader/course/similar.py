@@ -86,7 +86,7 @@ def _ends_in_time(fingerprint: Any, text: str) -> bool:
     signal.setitimer(signal.ITIMER_PROF, _CPU_SECONDS)
     try:
         fingerprint(text, ())
-    except _TooLong:
+    except TimeoutError:
         return False
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -94,12 +94,8 @@ def _ends_in_time(fingerprint: Any, text: str) -> bool:
     return True
 
 
-class _TooLong(Exception):  # noqa: N818 - an event, raised by a signal
-    pass
-
-
 def _too_long(_signal: int, _frame: FrameType | None) -> None:
-    raise _TooLong
+    raise TimeoutError
 
 
 def find_pairs(

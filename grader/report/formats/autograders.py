@@ -64,12 +64,8 @@ def gradescope(
                 "output_format": "text",
                 "visibility": shown.hidden if each.hidden else shown.visibility,
                 "extra_data": {"verdict": each.verdict.value if each.verdict else None},
+                **_points(each, "score", "max_score"),
             }
-            | (
-                {"score": each.points.earned, "max_score": each.points.possible}
-                if each.points
-                else {}
-            )
             for number, each in enumerate(formats.sizes(result, language), 1)
         ],
     }
@@ -78,14 +74,13 @@ def gradescope(
         document["execution_time"] = round(sum(seconds))
     if result.environment.device == "gpu":
         document["score"] = round(earned.earned, 2)
-        rows = [("score", round(result.score.total, 2) if result.score else 0.0)]
-        rows += [
-            (f"{result.problem.unit} {size_text(case.size)}", round(case.timing.scored_speed, 3))
-            for case in result.cases
-            if case.timing
-        ]
+        values = {"score": round(result.score.total, 2) if result.score else 0.0}
+        for case in result.cases:
+            if case.timing:
+                name = f"{result.problem.unit} {size_text(case.size)}"
+                values[name] = round(case.timing.scored_speed, 3)
         document["leaderboard"] = [
-            {"name": name, "value": value, "order": "desc"} for name, value in rows
+            {"name": name, "value": value, "order": "desc"} for name, value in values.items()
         ]
     elif not formats.sizes_count(result):
         document["score"] = 0.0
@@ -95,36 +90,30 @@ def gradescope(
 def prairielearn(result: Result, language: Language = ENGLISH) -> str:
     """With verdict IE the submission is not gradable, which costs the student nothing."""
     earned = formats.points(result)
+    message = formats.headline(result, language)
+    document: dict[str, object] = {"gradable": earned is not None, "message": message}
     if earned is None:
-        failed = phrase(
-            "The grader failed, not your submission: {why}", why=formats.why(result, language)
-        )
-        document: dict[str, object] = {
-            "gradable": False,
-            "message": formats.headline(result, language),
-            "format_errors": language(failed),
-        }
+        failed = phrase("The grader failed, not your submission: {why}")
+        document["format_errors"] = language(failed.given(why=formats.why(result, language)))
     else:
-        document = {
-            "gradable": True,
-            "score": earned.share,
-            "message": formats.headline(result, language),
-            "output": formats.summary(result, language),
-            "tests": [
-                {
-                    "name": each.name,
-                    "description": formats.verdict_name(each.verdict, language),
-                    "message": each.words,
-                }
-                | (
-                    {"points": each.points.earned, "max_points": each.points.possible}
-                    if each.points
-                    else {}
-                )
-                for each in formats.sizes(result, language)
-            ],
-        }
+        document["score"] = earned.share
+        document["output"] = formats.summary(result, language)
+        document["tests"] = [
+            {
+                "name": each.name,
+                "description": formats.verdict_name(each.verdict, language),
+                "message": each.words,
+                **_points(each, "points", "max_points"),
+            }
+            for each in formats.sizes(result, language)
+        ]
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _points(size: formats.SizeView, earned: str, possible: str) -> dict[str, float]:
+    """The points of a size by these names, where it has some."""
+    points = size.points
+    return {earned: points.earned, possible: points.possible} if points else {}
 
 
 def csoj(result: Result, language: Language = ENGLISH) -> str:
