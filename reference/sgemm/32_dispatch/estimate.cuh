@@ -4,26 +4,24 @@
 
 #include <algorithm>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 474 shapes
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 367 shapes
 // (docs/measurements/2026-11-26-h100-candidates.txt), more to the choices than to the times.
-constexpr double LAUNCH = 2498;   // until the first block runs, and back
-constexpr double BLOCK = 2.082;   // to start a block of the families SMALL and LITTLE
-constexpr double DRAM = 0.8542;   // of what the data sheet says: operands and product
-constexpr double IN_TURN = 0.1173;  // of the shorter of both, product and memory
+constexpr double LAUNCH = 2498;  // until the first block runs, and back
+constexpr double BLOCK = 2.84;  // to start a block of the families SMALL and LITTLE
+constexpr double DRAM = 0.88;  // of what the data sheet says: operands and product
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 4382, ADD_SLICE = 129.9, ADD_BYTES = 3877;
-constexpr double PACK_KERNEL = 4816, PACK_BYTES = 1264;  // to pack; bytes per clock
-constexpr double SHARED_TAIL = 16640;  // to sum the parts of rung 30's shared tiles
-constexpr double TURN = 1.56;         // of one sum in C (rung 31), per element of a tile
-// Narrow copies, where k % 4 is not 0: of DIRECT; of K blocks of 64 in pairs, and single.
-constexpr double UNALIGNED = 1.107, PAIRS = 1.01, SINGLES = 1.085;
+constexpr double ADD_KERNEL = 3340, ADD_SLICE = 143.9, ADD_BYTES = 976.2;
+constexpr double PACK_KERNEL = 1297, PACK_BYTES = 551.4;  // to pack; bytes per clock
+constexpr double TURN = 2.08;  // of one sum in C (rung 31), per element of a tile
+constexpr double UNALIGNED = 1.214;  // of a value of k of DIRECT, where k % 4 is not 0
 // Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
-constexpr double SCALAR_STORES = 235.7;
-constexpr double STORED = 9.694;  // sums of SMALL and LITTLE, in a clock of a multiprocessor
+constexpr double SCALAR_STORES = 84.56;
+constexpr double STORED = 58.06;  // sums of SMALL and LITTLE, in a clock of a multiprocessor
 
-constexpr int MOST_LITTLE = 56;  // K, where a tile's lines come whole
+constexpr int MOST_SHARED_TILES = 1024;  // between blocks
+constexpr int MOST_LITTLE = 56;          // K, where a tile's lines come whole
 
-enum Family { SMALL, DIRECT, PACKED, THIN, LITTLE };
+enum Family { SMALL, DIRECT, ASYNC, PACKED, THIN, LITTLE };
 
 struct Kernel {
   Family family;
@@ -36,56 +34,47 @@ struct Kernel {
 
 enum Name {
   SMALL_32x32, SMALL_48x48, SMALL_56x56, SMALL_64x24, SMALL_24x64, SMALL_64x32, SMALL_32x64,
-  SMALL_64x32_DEEP, SMALL_32x64_DEEP, SMALL_64x48, SMALL_48x64, SMALL_80x80, SMALL_96x32,
-  SMALL_32x96, SMALL_96x48, SMALL_48x96, SMALL_96x64, SMALL_64x96, SMALL_96x80, SMALL_80x96,
-  SMALL_96x96, SMALL_104x80, SMALL_80x104, SMALL_128x128, SHORT_64x32, SHORT_32x64, SHORT_128x64,
-  SHORT_64x128, MID_128x64, MID_64x128, DIRECT_128x256, DIRECT_128x64,
-  DIRECT_64x128, DIRECT_128x128, PACKED_128x64, PACKED_128x128, THIN_1, THIN_4, THIN_16,
-  LITTLE_128x64, LITTLE_64x128, KERNELS
+  SMALL_64x32_DEEP, SMALL_32x64_DEEP, SMALL_96x32, SMALL_32x96, SMALL_96x48, SMALL_48x96,
+  SHORT_64x32, SHORT_32x64, SHORT_128x64, SHORT_64x128, DIRECT_128x256, ASYNC_128x64,
+  ASYNC_64x128, ASYNC_96x64, ASYNC_64x96, ASYNC_96x96, ASYNC_96x128, ASYNC_64x64, ASYNC_128x128,
+  ASYNC_128x64_LIGHT, PACKED_128x128, THIN_1, THIN_4, THIN_16, LITTLE_128x64, LITTLE_64x128,
+  KERNELS
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 12.98, 19.44, 1665},
-    {SMALL, 48, 48, 64, 2, 104448, 34.27, 41.22, 2171},
-    {SMALL, 56, 56, 64, 2, 91392, 43.72, 41.3, 4389},
-    {SMALL, 64, 24, 64, 2, 73728, 25.5, 25.66, 3628},
-    {SMALL, 24, 64, 64, 2, 73728, 25.5, 25.66, 3628},
-    {SMALL, 64, 32, 64, 2, 104448, 24.17, 34.19, 6068},
-    {SMALL, 32, 64, 64, 2, 104448, 24.17, 34.19, 6068},
-    {SMALL, 64, 32, 64, 2, 78336, 32.11, 30.51, 3737},
-    {SMALL, 32, 64, 64, 2, 78336, 32.11, 30.51, 3737},
-    {SMALL, 64, 48, 64, 1, 139264, 44.26, 28.8, 6418},
-    {SMALL, 48, 64, 64, 1, 139264, 44.26, 28.8, 6418},
-    {SMALL, 80, 80, 64, 1, 174080, 87, 73.68, 4926},
-    {SMALL, 96, 32, 64, 1, 139264, 44.62, 33.34, 5039},
-    {SMALL, 32, 96, 64, 1, 139264, 44.62, 33.34, 5039},
-    {SMALL, 96, 48, 64, 1, 156672, 59.48, 63.97, 8429},
-    {SMALL, 48, 96, 64, 1, 156672, 59.48, 63.97, 8429},
-    {SMALL, 96, 64, 64, 1, 174080, 81.79, 57.6, 7893},
-    {SMALL, 64, 96, 64, 1, 174080, 81.79, 57.6, 7893},
-    {SMALL, 96, 80, 64, 1, 153600, 92.42, 92.03, 5995},
-    {SMALL, 80, 96, 64, 1, 153600, 92.42, 92.03, 5995},
-    {SMALL, 96, 96, 64, 1, 208896, 99.81, 128.2, 4792},
-    {SMALL, 104, 80, 64, 1, 166400, 98.43, 78, 6656},
-    {SMALL, 80, 104, 64, 1, 166400, 98.43, 78, 6656},
-    {SMALL, 128, 128, 64, 1, 208896, 178.5, 206.6, 6569},
-    {SMALL, 64, 32, 16, 8, 15360, 76.3, 35.31, 3806},
-    {SMALL, 32, 64, 16, 8, 15360, 76.3, 35.31, 3806},
-    {SMALL, 128, 64, 16, 4, 34816, 121.4, 101.5, 5551},
-    {SMALL, 64, 128, 16, 4, 34816, 121.4, 101.5, 5551},
-    {SMALL, 128, 64, 32, 4, 55296, 138.5, 97.38, 11090},
-    {SMALL, 64, 128, 32, 4, 55296, 138.5, 97.38, 11090},
-    {DIRECT, 128, 256, 16, 1, 125520, 272.6, 233.7, 28710},
-    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 92.29, 15280},
-    {DIRECT, 64, 128, 32, 1, 102464, 84.22, 70.06, 25790},
-    {DIRECT, 128, 128, 16, 2, 50736, 181.9, 162.5, 17020},
-    {PACKED, 128, 64, 64, 1, 196672, 65.19, 69.33, 7386},
-    {PACKED, 128, 128, 24, 2, 98368, 100.6, 125.9, 26180},
+    {SMALL, 32, 32, 64, 2, 69632, 12.98, 22.18, 1678},
+    {SMALL, 48, 48, 64, 2, 104448, 44.13, 42.21, 3511},
+    {SMALL, 56, 56, 64, 2, 91392, 47.53, 43.53, 5386},
+    {SMALL, 64, 24, 64, 2, 73728, 27.46, 28.64, 3588},
+    {SMALL, 24, 64, 64, 2, 73728, 27.46, 28.64, 3588},
+    {SMALL, 64, 32, 64, 2, 104448, 24.17, 39.43, 6894},
+    {SMALL, 32, 64, 64, 2, 104448, 24.17, 39.43, 6894},
+    {SMALL, 64, 32, 64, 2, 78336, 28.85, 33.58, 5488},
+    {SMALL, 32, 64, 64, 2, 78336, 28.85, 33.58, 5488},
+    {SMALL, 96, 32, 64, 1, 139264, 49.52, 33.34, 4999},
+    {SMALL, 32, 96, 64, 1, 139264, 49.52, 33.34, 4999},
+    {SMALL, 96, 48, 64, 1, 156672, 59.48, 66.97, 12124},
+    {SMALL, 48, 96, 64, 1, 156672, 59.48, 66.97, 12124},
+    {SMALL, 64, 32, 16, 8, 15360, 92.06, 38.97, 3907},
+    {SMALL, 32, 64, 16, 8, 15360, 92.06, 38.97, 3907},
+    {SMALL, 128, 64, 16, 4, 34816, 137.9, 108.7, 8247},
+    {SMALL, 64, 128, 16, 4, 34816, 137.9, 108.7, 8247},
+    {DIRECT, 128, 256, 16, 1, 125520, 247.5, 233.7, 35230},
+    {ASYNC, 128, 64, 32, 1, 135248, 84.48, 84.48, 12193},
+    {ASYNC, 64, 128, 32, 1, 139344, 88.86, 86.88, 13162},
+    {ASYNC, 96, 64, 32, 1, 107600, 74.51, 76.67, 7538},
+    {ASYNC, 64, 96, 32, 1, 107600, 70.61, 67.03, 8280},
+    {ASYNC, 96, 96, 32, 1, 153664, 95.04, 95.04, 10180},
+    {ASYNC, 96, 128, 32, 1, 118848, 129.1, 139.4, 8941},
+    {ASYNC, 64, 64, 32, 2, 87120, 41.7, 51.27, 6498},
+    {ASYNC, 128, 128, 16, 2, 67648, 162.6, 161.8, 15992},
+    {ASYNC, 128, 64, 32, 2, 102464, 71.99, 98.44, 12886},
+    {PACKED, 128, 128, 24, 2, 98368, 205.4, 101.3, 28003},
     {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 0},
-    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 5860},
-    {THIN, 16, 32, 256, 8, 16384, 11.41, 12.3, 15090},
-    {LITTLE, 128, 64, 1, 4, 788, 149.6, 109.5, 3928},
-    {LITTLE, 64, 128, 1, 4, 788, 272.4, 127.8, 4846},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 5526},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 11.63, 15146},
+    {LITTLE, 128, 64, 1, 4, 788, 149.6, 135.8, 3799},
+    {LITTLE, 64, 128, 1, 4, 788, 397.7, 188.2, 3186},
 };
 
 struct Device {
@@ -117,14 +106,15 @@ struct Estimate {
     return 4.0 * (double(m) * k + double(n) * k + double(m) * n) / (DRAM * device.dram);
   }
 
-  double beside_traffic(double product) const {
-    return std::max(product, traffic()) + IN_TURN * std::min(product, traffic());
+  double beside_traffic(double product) const { return std::max(product, traffic()); }
+  double slow(const Kernel& x) const { return x.family == DIRECT && k % 4 ? UNALIGNED : 1; }
+  double stores(const Kernel& x) const {
+    return m % 4 == 0 || x.family == ASYNC ? 0 : 4.0 * m * n / SCALAR_STORES;
   }
-  double slow(const Kernel& x) const {
-    if (k % 4 == 0 || (x.family == SMALL && x.bk < 64)) return 1;
-    return x.family == DIRECT ? UNALIGNED : k % 2 == 0 ? PAIRS : SINGLES;
+  double added(int slices) const {
+    return slices == 1 ? 0
+                       : ADD_KERNEL + slices * ADD_SLICE + 4.0 * m * n * (slices + 1) / ADD_BYTES;
   }
-  double stores() const { return m % 4 == 0 ? 0 : 4.0 * m * n / SCALAR_STORES; }
 
   // Of a value of k, where the busiest multiprocessor has `count` blocks.
   static double per_k(const Kernel& x, int count) {
@@ -136,39 +126,39 @@ struct Estimate {
   double small(const Kernel& x, int slices) const {
     const int count = ceil_div(tiles(x) * slices, device.sms);
     const double product = ceil_div(count, x.blocks) * x.tile + count * x.bm * x.bn / STORED +
-                           padded(x, ceil_div(k, slices)) * per_k(x, count) * slow(x);
-    const double sum =
-        slices > 1 ? ADD_KERNEL + slices * ADD_SLICE + 4.0 * m * n * (slices + 1) / ADD_BYTES : 0;
-    return LAUNCH + BLOCK * tiles(x) * slices + beside_traffic(product) + sum;
+                           padded(x, ceil_div(k, slices)) * per_k(x, count);
+    return LAUNCH + BLOCK * tiles(x) * slices + beside_traffic(product) + added(slices);
   }
 
-  double direct(const Kernel& x, int whole, int sharers) const {
+  // DIRECT and ASYNC, where every tile, or a slice of it, is one block's.
+  double whole(const Kernel& x, int slices) const {
+    const int count = ceil_div(tiles(x) * slices, device.sms);
+    const double product = ceil_div(count, x.blocks) * x.tile +
+                           padded(x, ceil_div(k, slices)) * per_k(x, count) * slow(x);
+    return LAUNCH + beside_traffic(product) + stores(x) + added(slices);
+  }
+
+  // The same, where all but some tiles are shared.
+  double shared(const Kernel& x, int whole, int sharers) const {
     const int depth = padded(x, k), left = tiles(x) - whole;
-    if (left == 0) {
-      const int count = ceil_div(whole, device.sms);
-      const double product =
-          ceil_div(count, x.blocks) * x.tile + depth * per_k(x, count) * slow(x);
-      return LAUNCH + beside_traffic(product) + stores();
-    }
     const double waves = whole / (device.sms * x.blocks), run = double(left) * depth / sharers;
     const int turns = sharers > left ? ceil_div(sharers, left) : 1;
     const double product = waves * (x.tile + depth * per_k(x, x.blocks) * slow(x)) +
                            run * per_k(x, ceil_div(sharers, device.sms)) * slow(x) +
                            ceil_div(left, sharers) * x.tile + turns * TURN * x.bm * x.bn;
-    return LAUNCH + beside_traffic(product) + stores();
+    return LAUNCH + beside_traffic(product) + stores(x);
   }
 
   double packed(const Kernel& x) const {
     const int slots = device.sms * x.blocks, all = tiles(x), left = all % slots;
     const int depth = padded(x, k), count = ceil_div(all, device.sms);
     const double lines = double(ceil_div(m, x.bm)) * x.bm + double(ceil_div(n, x.bn)) * x.bn;
-    const bool shares = x.blocks > 1 && left > 0 && (long long)(slots - left) * k > 256LL * slots;
-    const double scalar = x.blocks == 1 ? 1 : shares ? double(left) / all : 0;  // of the stores
-    const double before =
-        LAUNCH + scalar * stores() + PACK_KERNEL + 8.0 * k * lines / PACK_BYTES;
+    const bool shares = left > 0 && (long long)(slots - left) * k > 256LL * slots;
+    const double scalar = shares ? double(left) / all : 0;  // of the stores
+    const double before = LAUNCH + scalar * stores(x) + PACK_KERNEL + 8.0 * k * lines / PACK_BYTES;
     if (shares)
       return before + all / slots * (x.tile + depth * per_k(x, x.blocks)) +
-             double(left) * depth / slots * per_k(x, x.blocks) + x.tile + SHARED_TAIL +
+             double(left) * depth / slots * per_k(x, x.blocks) + x.tile +
              2.0 * (left + slots) * x.bm * x.bn / ADD_BYTES;
     return before + ceil_div(count, x.blocks) * x.tile + depth * per_k(x, count);
   }
@@ -182,8 +172,8 @@ struct Estimate {
   double little(Kernel x) const {
     x.blocks = std::min(x.blocks, (device.shared + 1024) / (k * x.shared + 1024));
     const int count = ceil_div(tiles(x), device.sms);
-    const double product = ceil_div(count, x.blocks) * x.tile + count * x.bm * x.bn / STORED +
-                           k * per_k(x, count);
+    const double product =
+        ceil_div(count, x.blocks) * x.tile + count * x.bm * x.bn / STORED + k * per_k(x, count);
     return LAUNCH + BLOCK * tiles(x) + beside_traffic(product);
   }
 
@@ -220,19 +210,21 @@ struct Estimate {
         // More blocks than places, where slices fill the last wave.
         const double least = std::max(0.85, filled(all, slots));
         for (int parts = 2; parts <= 12 && parts * 2 * x.bk <= k; ++parts)
-          if (all * parts > slots && all * parts <= 8 * slots &&
-              filled(all * parts, slots) > least)
+          if (all * parts > slots && all * parts <= 8 * slots && filled(all * parts, slots) > least)
             offer(name, parts, 0, 0, small(x, parts));
-      } else if (x.family == DIRECT) {
+      } else if (x.family == DIRECT || x.family == ASYNC) {
         if (device.shared <= 64 << 10) continue;  // sm_75: the loop would not fit the registers
-        offer(name, 1, all, 0, direct(x, all, 0));
+        offer(name, 1, all, 0, whole(x, 1));
         auto share = [&](int left, int sharers) {
           const long long k_blocks = (long long)left * ceil_div(k, x.bk);
           const int most = int(std::min<long long>(sharers, k_blocks));
-          offer(name, 1, all - left, most, direct(x, all - left, most));
+          offer(name, 1, all - left, most, shared(x, all - left, most));
         };
         if (all < slots) split(slots / 2, slots, [&](int parts) { share(all, all * parts); });
-        if (all % slots && all < 3 * slots) share(all, slots);
+        if (x.family == ASYNC && all < slots)
+          split(device.sms / 2, slots,
+                [&](int parts) { offer(name, parts, all, 0, whole(x, parts)); });
+        if (all % slots && all < 3 * slots && all <= MOST_SHARED_TILES) share(all, slots);
         if (all % slots && all > slots) share(all % slots, slots);
       } else if (x.family == PACKED) {
         if (device.bulk && k >= 64) offer(name, 1, 0, 0, packed(x));

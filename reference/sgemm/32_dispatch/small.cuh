@@ -244,6 +244,10 @@ __global__ void add_slices(const float* partial, float* C, size_t count, int sli
   C[i] = sum;
 }
 
+inline void add_up(const float* partial, float* C, size_t count, int slices) {
+  launch_early(add_slices, unsigned((count + 255) / 256), 256, 0, partial, C, count, slices);
+}
+
 template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BLOCKS>
 void launch_small(const float* A, const float* B, float* C, int m, int n, int k, int slices,
                   bool turned = false) {
@@ -261,6 +265,5 @@ void launch_small(const float* A, const float* B, float* C, int m, int n, int k,
   const bool across = tiles_n > tiles_m;
   const dim3 grid = across ? dim3(tiles_n, tiles_m, slices) : dim3(tiles_m, tiles_n, slices);
   kernel<<<grid, S::THREADS, S::SHARED>>>(A, B, to, m, n, k, depth, turned, across);
-  if (slices > 1)
-    launch_early(add_slices, unsigned((count + 255) / 256), 256, 0, to, C, count, slices);
+  if (slices > 1) add_up(to, C, count, slices);
 }
