@@ -53,10 +53,10 @@ struct Ring {
   // The copies of a K block are on their way; before sm_90 also where there were none.
   __device__ __forceinline__ void copied(bool any) {
 #if __CUDA_ARCH__ >= 900
+    const uint32_t barrier = full + write_barrier;
     if (any)
-      asm volatile(
-          "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(full + write_barrier)
-          : "memory");
+      asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier)
+                   : "memory");
 #else
     commit_group();
 #endif
@@ -89,9 +89,7 @@ struct Ring {
 
   static __device__ __forceinline__ void load_float4(float* to, uint32_t from) {
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
-                 : "r"(from)
-                 : "memory");
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(from) : "memory");
   }
 
   // Of value K of the body.
@@ -112,10 +110,9 @@ struct Ring {
   // acc = the product of `count` K blocks.
   __device__ __forceinline__ void multiply(Loader<S>& loader, int count,
                                            float (&acc)[S::TM][S::TN]) {
-    constexpr int UNROLL = S::UNROLL;
+    constexpr int LAST = S::GROUP_K - 1;
     float frag_a[2][S::TM], frag_b[2][S::TN];
-    uint32_t as, bs;              // where this thread reads next
-    uint32_t a_at = 0, b_at = 0;  // where the next slice goes
+    uint32_t as, bs;  // where this thread reads next
     auto load_fragments = [&](int f, int k) {
 #pragma unroll
       for (int i = 0; i < S::TM; i += 4)
@@ -124,23 +121,15 @@ struct Ring {
       for (int j = 0; j < S::TN; j += 4)
         load_float4(&frag_b[f][j], bs + 4 * (S::row(k) * S::B_PITCH + j * LANES_N));
     };
-    auto next_slice = [&] {
-      loader.advance();
-      a_at += 4 * S::SLICE * S::A_PITCH, b_at += 4 * S::SLICE * S::B_PITCH;
-    };
 
     __syncthreads();     // the barriers are there; nobody reads old sums any more
-    int copies = count;  // K blocks whose copies have not begun
+    int copies = count;  // K blocks whose copies have not begun; below 0 where there are too few
 #pragma unroll 1
     for (int x = 0; x < S::AHEAD; ++x) {
       if (copies > 0) {
         wait_empty();
-        a_at = loader.a_to + write, b_at = loader.b_to + write;
-#pragma unroll 1
-        for (int slice = 0; slice < S::SLICES; ++slice) {
-          loader.template copy<0, S::COPIES, true>(a_at, b_at);
-          next_slice();
-        }
+        loader.template copy<0, S::COPIES, true>(loader.a_to + write, loader.b_to + write);
+        loader.advance();
       }
       copied(copies > 0);
       --copies;
@@ -156,6 +145,7 @@ struct Ring {
     // The K blocks beside which copies begin, then the others.
     auto run = [&](auto copying, int blocks) {
       constexpr bool COPYING = decltype(copying)::value;
+      uint32_t a_at = 0, b_at = 0;  // where the next K block goes
       auto step = [&](auto value) {
         constexpr int K = decltype(value)::value;
         load_fragments((K + 1) % 2, K + 1);
@@ -163,30 +153,25 @@ struct Ring {
           loader.template copy<S::copies_before(K), S::copies_before(K + 1), false>(a_at, b_at);
         update<K>(acc, frag_a[K % 2], frag_b[K % 2]);
       };
-      for (int half = 0; blocks > 0;) {
-        if (COPYING && half == 0) {
+      for (; blocks > 0; --blocks) {
+        if (COPYING) {
           wait_empty();
           a_at = loader.a_to + write, b_at = loader.b_to + write;
         }
-        for_each(step, std::make_integer_sequence<int, UNROLL - 1>());
-        if (COPYING) next_slice();
-        if (S::SLICES == 1 || (half ^= 1) == 0) {
-          was_read();
-          copied(COPYING);
-          --blocks;
-          if (!COPYING && blocks == 0) break;
-          wait_full();
-          as = a_base + read, bs = b_base + read;
-        } else {
-          as += 4 * S::row(UNROLL) * S::A_PITCH, bs += 4 * S::row(UNROLL) * S::B_PITCH;
-        }
+        for_each(step, std::make_integer_sequence<int, LAST>());
+        if (COPYING) loader.advance();
+        was_read();
+        copied(COPYING);
+        if (!COPYING && blocks == 1) break;
+        wait_full();
+        as = a_base + read, bs = b_base + read;
         load_fragments(0, 0);
-        update<UNROLL - 1>(acc, frag_a[1], frag_b[1]);
+        update<LAST>(acc, frag_a[1], frag_b[1]);
       }
     };
     run(std::true_type(), copies);
     run(std::false_type(), copies > 0 ? count - copies : count);
-    update<UNROLL - 1>(acc, frag_a[1], frag_b[1]);
+    update<LAST>(acc, frag_a[1], frag_b[1]);
   }
 
   template <class Step, int... K>

@@ -10,15 +10,14 @@ using direct::LANES_M;
 using direct::LANES_N;
 
 // What a block computes, and with how much shared memory. A thread has TM x TN sums; GROUPS of
-// warps share each K block; the loop's body is UNROLL deep. ALONG lanes copy neighbours along K.
-template <int TM_, int TN_, int WARPS_M_, int WARPS_N_, int GROUPS_, int BK_, int UNROLL_,
-          int STAGES_, int ALONG_ = 8>
+// warps share each K block. ALONG lanes copy neighbours along K.
+template <int TM_, int TN_, int WARPS_M_, int WARPS_N_, int GROUPS_, int BK_, int STAGES_,
+          int ALONG_ = 8>
 struct Shape {
   static constexpr int TM = TM_, TN = TN_, WARPS_M = WARPS_M_, WARPS_N = WARPS_N_;
-  static constexpr int GROUPS = GROUPS_, BK = BK_, UNROLL = UNROLL_, STAGES = STAGES_;
-  static constexpr int ALONG = ALONG_;
+  static constexpr int GROUPS = GROUPS_, BK = BK_, STAGES = STAGES_, ALONG = ALONG_;
   static constexpr int WM = TM * LANES_M, WN = TN * LANES_N, BM = WM * WARPS_M, BN = WN * WARPS_N;
-  static constexpr int GROUP_K = BK / GROUPS;
+  static constexpr int GROUP_K = BK / GROUPS;  // how much of it one group has, and the loop's body
   static constexpr int GROUP_WARPS = WARPS_M * WARPS_N, WARPS = GROUP_WARPS * GROUPS;
   static constexpr int GROUP_THREADS = 32 * GROUP_WARPS, THREADS = 32 * WARPS;
   static constexpr int BLOCKS = (TM * TN > 64 ? 8 : 16) / WARPS;  // of a multiprocessor
@@ -27,18 +26,14 @@ struct Shape {
   static constexpr int AHEAD = STAGES - 2;   // stages on their way: no warp waits for the slowest
   static constexpr int SUMS = BN * A_PITCH;  // of a group, when they leave the registers
   static constexpr int larger(int x, int y) { return x > y ? x : y; }
-  static constexpr int BARRIERS = 4 * larger(STAGES * STAGE, GROUPS* SUMS);  // where they lie
+  static constexpr int BARRIERS = 4 * larger(STAGES * STAGE, GROUPS * SUMS);  // where they lie
   static constexpr int SHARED = BARRIERS + 16 * STAGES;
   static constexpr int LINES = THREADS / ALONG;  // that the block copies at a time
   static constexpr int A_COPIES = BM / LINES, COPIES = A_COPIES + BN / LINES;
-  // The loop's body starts the copies of a slice of a K block, some at each of its first steps.
-  static constexpr int SLICES = GROUP_K / UNROLL, SLICE = BK / SLICES;
-  static constexpr int STEPS = 3;
+  static constexpr int STEPS = 3;  // of the loop's body, beside which the next copies begin
   static constexpr int copies_before(int step) { return (step * COPIES + STEPS - 1) / STEPS; }
-  static_assert(BM % LINES == 0 && BN % LINES == 0 && SLICE % ALONG == 0, "all copy alike");
-  static_assert(UNROLL % 2 == 0 && TM % 4 == 0 && TN % 4 == 0, "");
-  static_assert(GROUP_K == UNROLL * SLICES && SLICES <= 2, "the body is all of it, or half");
-  static_assert(STAGES >= 4 && UNROLL > STEPS, "");
+  static_assert(BM % LINES == 0 && BN % LINES == 0 && BK % ALONG == 0, "all copy alike");
+  static_assert(GROUP_K % 2 == 0 && GROUP_K > STEPS && TM % 4 == 0 && TN % 4 == 0, "");
 
   // Where the values of k lie in a stage: 32 that are copied at once in 32 banks. Eight lanes along
   // K and four lines do so by the pitch. Sixteen have to leave the order of k: odd ones come eight
@@ -51,10 +46,10 @@ struct Shape {
 // wants them.
 template <class S>
 struct Loader {
-  const char *a, *b;         // the tiles' first lines, at the next slice
+  const char *a, *b;         // the tiles' first lines, at the next K block
   uint32_t line[S::COPIES];  // bytes from there to this thread's value of its lines
   uint32_t a_to, b_to;       // in stage 0
-  int k;                     // of this thread's value in the next slice
+  int k;                     // of this thread's value in the next K block
 
   __device__ __forceinline__ Loader(const float* A, const float* B, int row0, int col0, int m,
                                     int n, int depth, int k0, uint32_t base)
@@ -84,13 +79,13 @@ struct Loader {
       const char* from = (of_a ? a : b) + line[x];
       const uint32_t to = of_a ? a_at + 4 * x * S::LINES : b_at + 4 * (x - S::A_COPIES) * S::LINES;
 #pragma unroll
-      for (int p = 0; p < S::SLICE; p += S::ALONG)
+      for (int p = 0; p < S::BK; p += S::ALONG)
         copy_async<4>(to + 4 * p * (of_a ? S::A_PITCH : S::B_PITCH), from + 4 * p,
                       !CHECKED || k + p >= 0 ? 4 : 0);
     }
   }
   __device__ __forceinline__ void advance() {
-    a += 4 * S::SLICE, b += 4 * S::SLICE, k += S::SLICE;
+    a += 4 * S::BK, b += 4 * S::BK, k += S::BK;
     asm volatile("" : "+l"(a), "+l"(b));  // else each line gets a pointer of its own
   }
 };

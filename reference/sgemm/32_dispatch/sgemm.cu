@@ -67,6 +67,13 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
     case SMALL_96x48: return launch_small<96, 48, 64, 12, 6, 4, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_48x96:
       return launch_small<96, 48, 64, 12, 6, 4, 4, 1>(B, A, C, n, m, k, c.slices, true);
+    case SMALL_96x80: return launch_small<96, 80, 64, 12, 10, 4, 3, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_80x96:
+      return launch_small<96, 80, 64, 12, 10, 4, 3, 1>(B, A, C, n, m, k, c.slices, true);
+    case SMALL_104x80:
+      return launch_small<104, 80, 64, 13, 10, 4, 3, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_80x104:
+      return launch_small<104, 80, 64, 13, 10, 4, 3, 1>(B, A, C, n, m, k, c.slices, true);
     case SHORT_64x32: return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(A, B, C, m, n, k, c.slices);
     case SHORT_32x64:
       return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(B, A, C, n, m, k, c.slices, true);
@@ -74,15 +81,15 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
     case SHORT_64x128:
       return launch_small<128, 64, 16, 8, 8, 1, 2, 4>(B, A, C, n, m, k, c.slices, true);
     case DIRECT_128x256: return launch_direct(A, B, C, m, n, k, c);
-    case ASYNC_128x64: return launch_async<16, 8, 2, 1, 4, 32, 8, 5>(A, B, C, m, n, k, c);
-    case ASYNC_64x128: return launch_async<16, 8, 1, 2, 4, 32, 8, 5>(A, B, C, m, n, k, c);
-    case ASYNC_96x64: return launch_async<12, 8, 2, 1, 4, 32, 8, 5>(A, B, C, m, n, k, c);
-    case ASYNC_64x96: return launch_async<8, 12, 2, 1, 4, 32, 8, 5>(A, B, C, m, n, k, c);
-    case ASYNC_96x96: return launch_async<12, 12, 2, 1, 4, 32, 8, 4>(A, B, C, m, n, k, c);
-    case ASYNC_96x128: return launch_async<12, 8, 2, 2, 2, 32, 8, 4>(A, B, C, m, n, k, c);
-    case ASYNC_64x64: return launch_async<8, 8, 2, 1, 4, 32, 8, 5, 16>(A, B, C, m, n, k, c);
-    case ASYNC_128x128: return launch_async<8, 8, 4, 2, 1, 16, 16, 4>(A, B, C, m, n, k, c);
-    case ASYNC_128x64_LIGHT: return launch_async<8, 8, 4, 1, 2, 32, 16, 4, 16>(A, B, C, m, n, k, c);
+    case ASYNC_128x64: return launch_async<16, 8, 2, 1, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_64x128: return launch_async<16, 8, 1, 2, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_96x64: return launch_async<12, 8, 2, 1, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_64x96: return launch_async<8, 12, 2, 1, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_96x96: return launch_async<12, 12, 2, 1, 4, 32, 4>(A, B, C, m, n, k, c);
+    case ASYNC_96x128: return launch_async<12, 8, 2, 2, 2, 32, 4>(A, B, C, m, n, k, c);
+    case ASYNC_64x64: return launch_async<8, 8, 2, 1, 4, 32, 5, 16>(A, B, C, m, n, k, c);
+    case ASYNC_128x128: return launch_async<8, 8, 4, 2, 1, 16, 4>(A, B, C, m, n, k, c);
+    case ASYNC_128x64_LIGHT: return launch_async<8, 8, 4, 1, 2, 32, 4, 16>(A, B, C, m, n, k, c);
     case PACKED_128x128: return launch_large<Shape<128, 24, 12, 4>>(A, B, C, m, n, k, device.sms);
     case THIN_1: return launch_thin<1>(A, B, C, m, n, k);
     case THIN_4: return launch_thin<4>(A, B, C, m, n, k);
