@@ -20,8 +20,12 @@ struct Shape {
   static constexpr int GROUP_K = BK / GROUPS;  // how much of it one group has, and the loop's body
   static constexpr int GROUP_WARPS = WARPS_M * WARPS_N, WARPS = GROUP_WARPS * GROUPS;
   static constexpr int GROUP_THREADS = 32 * GROUP_WARPS, THREADS = 32 * WARPS;
-  static constexpr int BLOCKS = (TM * TN > 64 ? 8 : 16) / WARPS;  // of a multiprocessor
-  static constexpr int A_PITCH = BM + 4, B_PITCH = BN + 4;        // floats
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  static constexpr int BLOCKS = 1;  // of a multiprocessor: two would have too few registers
+#else
+  static constexpr int BLOCKS = (TM * TN > 64 ? 8 : 16) / WARPS;
+#endif
+  static constexpr int A_PITCH = BM + 4, B_PITCH = BN + 4;  // floats
   static constexpr int A_STAGE = BK * A_PITCH, B_STAGE = BK * B_PITCH, STAGE = A_STAGE + B_STAGE;
   static constexpr int AHEAD = STAGES - 2;   // stages on their way: no warp waits for the slowest
   static constexpr int SUMS = BN * A_PITCH;  // of a group, when they leave the registers
