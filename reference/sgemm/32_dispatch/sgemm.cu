@@ -1,4 +1,4 @@
-// Rung 32: of 33 kernels the one that should take the fewest clocks.
+// Rung 32: of 37 kernels the one that should take the fewest clocks.
 //
 // Changed:  every kernel has an estimate of its time, from a few measured constants: clocks of a
 //           value of k for a tile, alone on its multiprocessor and beside others, of a tile
