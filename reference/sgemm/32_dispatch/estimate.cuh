@@ -6,9 +6,9 @@
 
 // Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 582 shapes
 // (docs/measurements/2026-11-26-h100-candidates.txt), more to the choices than to the times.
-constexpr double LAUNCH = 2498;  // until the first block runs, and back
-constexpr double BLOCK = 9.465;  // to start a block of the families SMALL and LITTLE
-constexpr double DRAM = 0.9945;  // of what the data sheet says: operands and product
+constexpr double LAUNCH = 2498;   // until the first block runs, and back
+constexpr double BLOCK = 9.465;   // to start a block of the families SMALL and LITTLE
+constexpr double DRAM = 0.9945;   // of what the data sheet says: operands and product
 // To sum slices: the kernel, for each slice, bytes per clock.
 constexpr double ADD_KERNEL = 2366, ADD_SLICE = 125.3, ADD_BYTES = 730;
 constexpr double PACK_KERNEL = 1297, PACK_BYTES = 528.9;  // to pack; bytes per clock
@@ -16,7 +16,6 @@ constexpr double TURN = 2.33;  // of one sum in C (rung 31), per element of a ti
 constexpr double UNALIGNED = 1.115;  // of a value of k of DIRECT, where k % 4 is not 0
 // Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
 constexpr double SCALAR_STORES = 147.9;
-constexpr double STORED = 9888;  // sums of SMALL and LITTLE, in a clock of a multiprocessor
 
 constexpr int MOST_SHARED_TILES = 1024;  // between blocks
 constexpr int MOST_LITTLE = 56;          // K, where a tile's lines come whole
@@ -110,10 +109,9 @@ struct Estimate {
     return 4.0 * (double(m) * k + double(n) * k + double(m) * n) / (DRAM * device.dram);
   }
 
-  double beside_traffic(double product) const { return std::max(product, traffic()); }
   double slow(const Kernel& x) const { return x.family == DIRECT && k % 4 ? UNALIGNED : 1; }
   double stores(const Kernel& x) const {
-    return m % 4 == 0 || x.family == ASYNC ? 0 : 4.0 * m * n / SCALAR_STORES;
+    return m % 4 && (x.family == DIRECT || x.family == PACKED) ? 4.0 * m * n / SCALAR_STORES : 0;
   }
   double added(int slices) const {
     return slices == 1 ? 0
@@ -127,22 +125,16 @@ struct Estimate {
            (rest ? std::max(x.latency, rest * x.issue) : 0);
   }
 
-  double small(const Kernel& x, int slices) const {
-    const int count = ceil_div(tiles(x) * slices, device.sms);
-    const double product = ceil_div(count, x.blocks) * x.tile + count * x.bm * x.bn / STORED +
-                           padded(x, ceil_div(k, slices)) * per_k(x, count);
-    return LAUNCH + BLOCK * tiles(x) * slices + beside_traffic(product) + added(slices);
-  }
-
-  // DIRECT and ASYNC, where every tile, or a slice of it, is one block's.
+  // Where every tile, or a slice of it, is one block's.
   double whole(const Kernel& x, int slices) const {
-    const int count = ceil_div(tiles(x) * slices, device.sms);
+    const int blocks = tiles(x) * slices, count = ceil_div(blocks, device.sms);
     const double product = ceil_div(count, x.blocks) * x.tile +
                            padded(x, ceil_div(k, slices)) * per_k(x, count) * slow(x);
-    return LAUNCH + beside_traffic(product) + stores(x) + added(slices);
+    return LAUNCH + (x.family == SMALL || x.family == LITTLE ? BLOCK * blocks : 0) +
+           std::max(product, traffic()) + stores(x) + added(slices);
   }
 
-  // The same, where all but some tiles are shared.
+  // Where some tiles, or all, are shared.
   double shared(const Kernel& x, int whole, int sharers) const {
     const int depth = padded(x, k), left = tiles(x) - whole;
     const double waves = whole / (device.sms * x.blocks), run = double(left) * depth / sharers;
@@ -150,7 +142,7 @@ struct Estimate {
     const double product = waves * (x.tile + depth * per_k(x, x.blocks) * slow(x)) +
                            run * per_k(x, ceil_div(sharers, device.sms)) * slow(x) +
                            ceil_div(left, sharers) * x.tile + turns * TURN * x.bm * x.bn;
-    return LAUNCH + beside_traffic(product) + stores(x);
+    return LAUNCH + std::max(product, traffic()) + stores(x);
   }
 
   double packed(const Kernel& x) const {
@@ -175,10 +167,7 @@ struct Estimate {
   // Fewer blocks of a multiprocessor, the more of k they hold.
   double little(Kernel x) const {
     x.blocks = std::min(x.blocks, (device.shared + 1024) / (k * x.shared + 1024));
-    const int count = ceil_div(tiles(x), device.sms);
-    const double product =
-        ceil_div(count, x.blocks) * x.tile + count * x.bm * x.bn / STORED + k * per_k(x, count);
-    return LAUNCH + BLOCK * tiles(x) + beside_traffic(product);
+    return whole(x, 1);
   }
 
   Choice best() const {
@@ -207,15 +196,15 @@ struct Estimate {
             offer_parts(parts);
       };
       if (x.family == SMALL) {
-        offer(name, 1, 0, 0, small(x, 1));
+        offer(name, 1, 0, 0, whole(x, 1));
         if (all < slots)
           split(x.blocks > 2 ? slots / 2 : device.sms / 2, slots,
-                [&](int parts) { offer(name, parts, 0, 0, small(x, parts)); });
+                [&](int parts) { offer(name, parts, 0, 0, whole(x, parts)); });
         // More blocks than places, where slices fill the last wave.
         const double least = std::max(0.85, filled(all, slots));
         for (int parts = 2; parts <= 12 && parts * 2 * x.bk <= k; ++parts)
           if (all * parts > slots && all * parts <= 8 * slots && filled(all * parts, slots) > least)
-            offer(name, parts, 0, 0, small(x, parts));
+            offer(name, parts, 0, 0, whole(x, parts));
       } else if (x.family == DIRECT || x.family == ASYNC) {
         if (device.shared <= 64 << 10) continue;  // sm_75: the loop would not fit the registers
         offer(name, 1, all, 0, whole(x, 1));
