@@ -2,6 +2,7 @@
 #pragma once
 
 #include "async_ring.cuh"
+#include "slices.cuh"
 
 namespace async {
 

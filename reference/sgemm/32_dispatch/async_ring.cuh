@@ -3,6 +3,7 @@
 
 #include "async_tile.cuh"
 
+#include <type_traits>
 #include <utility>
 
 namespace async {

@@ -1,7 +1,7 @@
 // How a tile is divided whose operands cp.async transposes on the way to shared memory.
 #pragma once
 
-#include "small.cuh"
+#include "narrow_copy.cuh"
 #include "turns.cuh"
 
 namespace async {
