@@ -360,7 +360,7 @@ def choices(sizes: list[tuple[int, int, int]], device: str, folder: Path) -> lis
     return found
 
 
-def test_the_choice_loses_little_and_much_at_two_shapes_only(tmp_path: Path) -> None:
+def test_the_choice_loses_little_and_much_at_one_shape_only(tmp_path: Path) -> None:
     shapes = measured()
     assert len(shapes) >= 60
     chosen = choices([each.size for each in shapes], H100, tmp_path)
@@ -370,8 +370,8 @@ def test_the_choice_loses_little_and_much_at_two_shapes_only(tmp_path: Path) -> 
         best = min(shape.microseconds.values())
         lost[shape.size] = shape.microseconds[division] / best - 1
     assert fmean(lost.values()) <= 0.015
-    *others, _, _ = sorted(lost.values())  # 30×541×1816 and 547×73×1124
-    assert max(others) <= 0.13 and max(lost.values()) <= 0.17, max(lost, key=lost.__getitem__)
+    *others, _ = sorted(lost.values())  # 1697×637×29
+    assert max(others) <= 0.11 and max(lost.values()) <= 0.14, max(lost, key=lost.__getitem__)
 
 
 @pytest.mark.parametrize(("device", "families"), values(__file__, "devices.txt"))

@@ -4,26 +4,23 @@
 
 #include <algorithm>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 474 shapes
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 582 shapes
 // (docs/measurements/2026-11-26-h100-candidates.txt), more to the choices than to the times.
 constexpr double LAUNCH = 2498;   // until the first block runs, and back
-constexpr double BLOCK = 2.082;   // to start a block of the families SMALL and LITTLE
-constexpr double DRAM = 0.8542;   // of what the data sheet says: operands and product
-constexpr double IN_TURN = 0.1173;  // of the shorter of both, product and memory
+constexpr double BLOCK = 9.465;   // to start a block of the families SMALL and LITTLE
+constexpr double DRAM = 0.9945;   // of what the data sheet says: operands and product
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 4382, ADD_SLICE = 129.9, ADD_BYTES = 3877;
-constexpr double PACK_KERNEL = 4816, PACK_BYTES = 1264;  // to pack; bytes per clock
-constexpr double SHARED_TAIL = 16640;  // to sum the parts of rung 30's shared tiles
-constexpr double TURN = 1.56;         // of one sum in C (rung 31), per element of a tile
-// Narrow copies, where k % 4 is not 0: of DIRECT; of K blocks of 64 in pairs, and single.
-constexpr double UNALIGNED = 1.107, PAIRS = 1.01, SINGLES = 1.085;
+constexpr double ADD_KERNEL = 2366, ADD_SLICE = 125.3, ADD_BYTES = 730;
+constexpr double PACK_KERNEL = 1297, PACK_BYTES = 528.9;  // to pack; bytes per clock
+constexpr double TURN = 2.33;  // of one sum in C (rung 31), per element of a tile
+constexpr double UNALIGNED = 1.115;  // of a value of k of DIRECT, where k % 4 is not 0
 // Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
-constexpr double SCALAR_STORES = 235.7;
-constexpr double STORED = 9.694;  // sums of SMALL and LITTLE, in a clock of a multiprocessor
+constexpr double SCALAR_STORES = 147.9;
 
-constexpr int MOST_LITTLE = 56;  // K, where a tile's lines come whole
+constexpr int MOST_SHARED_TILES = 1024;  // between blocks
+constexpr int MOST_LITTLE = 56;          // K, where a tile's lines come whole
 
-enum Family { SMALL, DIRECT, PACKED, THIN, LITTLE };
+enum Family { SMALL, DIRECT, ASYNC, PACKED, THIN, LITTLE };
 
 struct Kernel {
   Family family;
@@ -36,56 +33,51 @@ struct Kernel {
 
 enum Name {
   SMALL_32x32, SMALL_48x48, SMALL_56x56, SMALL_64x24, SMALL_24x64, SMALL_64x32, SMALL_32x64,
-  SMALL_64x32_DEEP, SMALL_32x64_DEEP, SMALL_64x48, SMALL_48x64, SMALL_80x80, SMALL_96x32,
-  SMALL_32x96, SMALL_96x48, SMALL_48x96, SMALL_96x64, SMALL_64x96, SMALL_96x80, SMALL_80x96,
-  SMALL_96x96, SMALL_104x80, SMALL_80x104, SMALL_128x128, SHORT_64x32, SHORT_32x64, SHORT_128x64,
-  SHORT_64x128, MID_128x64, MID_64x128, DIRECT_128x256, DIRECT_128x64,
-  DIRECT_64x128, DIRECT_128x128, PACKED_128x64, PACKED_128x128, THIN_1, THIN_4, THIN_16,
-  LITTLE_128x64, LITTLE_64x128, KERNELS
+  SMALL_64x32_DEEP, SMALL_32x64_DEEP, SMALL_96x32, SMALL_32x96, SMALL_96x48, SMALL_48x96,
+  SMALL_96x80, SMALL_80x96, SMALL_104x80, SMALL_80x104, SHORT_64x32, SHORT_32x64, SHORT_128x64,
+  SHORT_64x128, DIRECT_128x256, ASYNC_128x64, ASYNC_64x128, ASYNC_96x64, ASYNC_64x96, ASYNC_96x96,
+  ASYNC_96x128, ASYNC_64x64, ASYNC_128x128, ASYNC_128x64_LIGHT, PACKED_128x128, THIN_1, THIN_4,
+  THIN_16, LITTLE_128x64, LITTLE_64x128, KERNELS
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 12.98, 19.44, 1665},
-    {SMALL, 48, 48, 64, 2, 104448, 34.27, 41.22, 2171},
-    {SMALL, 56, 56, 64, 2, 91392, 43.72, 41.3, 4389},
-    {SMALL, 64, 24, 64, 2, 73728, 25.5, 25.66, 3628},
-    {SMALL, 24, 64, 64, 2, 73728, 25.5, 25.66, 3628},
-    {SMALL, 64, 32, 64, 2, 104448, 24.17, 34.19, 6068},
-    {SMALL, 32, 64, 64, 2, 104448, 24.17, 34.19, 6068},
-    {SMALL, 64, 32, 64, 2, 78336, 32.11, 30.51, 3737},
-    {SMALL, 32, 64, 64, 2, 78336, 32.11, 30.51, 3737},
-    {SMALL, 64, 48, 64, 1, 139264, 44.26, 28.8, 6418},
-    {SMALL, 48, 64, 64, 1, 139264, 44.26, 28.8, 6418},
-    {SMALL, 80, 80, 64, 1, 174080, 87, 73.68, 4926},
-    {SMALL, 96, 32, 64, 1, 139264, 44.62, 33.34, 5039},
-    {SMALL, 32, 96, 64, 1, 139264, 44.62, 33.34, 5039},
-    {SMALL, 96, 48, 64, 1, 156672, 59.48, 63.97, 8429},
-    {SMALL, 48, 96, 64, 1, 156672, 59.48, 63.97, 8429},
-    {SMALL, 96, 64, 64, 1, 174080, 81.79, 57.6, 7893},
-    {SMALL, 64, 96, 64, 1, 174080, 81.79, 57.6, 7893},
-    {SMALL, 96, 80, 64, 1, 153600, 92.42, 92.03, 5995},
-    {SMALL, 80, 96, 64, 1, 153600, 92.42, 92.03, 5995},
-    {SMALL, 96, 96, 64, 1, 208896, 99.81, 128.2, 4792},
-    {SMALL, 104, 80, 64, 1, 166400, 98.43, 78, 6656},
-    {SMALL, 80, 104, 64, 1, 166400, 98.43, 78, 6656},
-    {SMALL, 128, 128, 64, 1, 208896, 178.5, 206.6, 6569},
-    {SMALL, 64, 32, 16, 8, 15360, 76.3, 35.31, 3806},
-    {SMALL, 32, 64, 16, 8, 15360, 76.3, 35.31, 3806},
-    {SMALL, 128, 64, 16, 4, 34816, 121.4, 101.5, 5551},
-    {SMALL, 64, 128, 16, 4, 34816, 121.4, 101.5, 5551},
-    {SMALL, 128, 64, 32, 4, 55296, 138.5, 97.38, 11090},
-    {SMALL, 64, 128, 32, 4, 55296, 138.5, 97.38, 11090},
-    {DIRECT, 128, 256, 16, 1, 125520, 272.6, 233.7, 28710},
-    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 92.29, 15280},
-    {DIRECT, 64, 128, 32, 1, 102464, 84.22, 70.06, 25790},
-    {DIRECT, 128, 128, 16, 2, 50736, 181.9, 162.5, 17020},
-    {PACKED, 128, 64, 64, 1, 196672, 65.19, 69.33, 7386},
-    {PACKED, 128, 128, 24, 2, 98368, 100.6, 125.9, 26180},
+    {SMALL, 32, 32, 64, 2, 69632, 12.98, 22.15, 955},
+    {SMALL, 48, 48, 64, 2, 104448, 46.32, 42.28, 2593},
+    {SMALL, 56, 56, 64, 2, 91392, 55.65, 44.51, 3768},
+    {SMALL, 64, 24, 64, 2, 73728, 26.11, 29.95, 2233},
+    {SMALL, 24, 64, 64, 2, 73728, 26.11, 29.95, 2233},
+    {SMALL, 64, 32, 64, 2, 104448, 24.17, 41.94, 5539},
+    {SMALL, 32, 64, 64, 2, 104448, 24.17, 41.94, 5539},
+    {SMALL, 64, 32, 64, 2, 78336, 30.98, 35.86, 4085},
+    {SMALL, 32, 64, 64, 2, 78336, 30.98, 35.86, 4085},
+    {SMALL, 96, 32, 64, 1, 139264, 53.17, 33.34, 4820},
+    {SMALL, 32, 96, 64, 1, 139264, 53.17, 33.34, 4820},
+    {SMALL, 96, 48, 64, 1, 156672, 59.48, 79.87, 4760},
+    {SMALL, 48, 96, 64, 1, 156672, 59.48, 79.87, 4760},
+    {SMALL, 96, 80, 64, 1, 153600, 122.9, 92.03, 3618},
+    {SMALL, 80, 96, 64, 1, 153600, 122.9, 92.03, 3618},
+    {SMALL, 104, 80, 64, 1, 166400, 106.2, 78, 13320},
+    {SMALL, 80, 104, 64, 1, 166400, 106.2, 78, 13320},
+    {SMALL, 64, 32, 16, 8, 15360, 100.5, 46.11, 1207},
+    {SMALL, 32, 64, 16, 8, 15360, 100.5, 46.11, 1207},
+    {SMALL, 128, 64, 16, 4, 34816, 143.3, 108.7, 4565},
+    {SMALL, 64, 128, 16, 4, 34816, 143.3, 108.7, 4565},
+    {DIRECT, 128, 256, 16, 1, 125520, 283.5, 233.7, 26265},
+    {ASYNC, 128, 64, 32, 1, 135248, 84.47, 64.22, 13334},
+    {ASYNC, 64, 128, 32, 1, 139344, 89.69, 76.73, 13016},
+    {ASYNC, 96, 64, 32, 1, 107600, 77.83, 77.58, 7389},
+    {ASYNC, 64, 96, 32, 1, 107600, 71.03, 49.18, 8434},
+    {ASYNC, 96, 96, 32, 1, 153664, 95.04, 95.04, 9565},
+    {ASYNC, 96, 128, 32, 1, 118848, 120.4, 141, 7417},
+    {ASYNC, 64, 64, 32, 2, 87120, 41.7, 50.48, 6828},
+    {ASYNC, 128, 128, 16, 2, 67648, 144.6, 166.9, 13521},
+    {ASYNC, 128, 64, 32, 2, 102464, 96.64, 89.59, 13409},
+    {PACKED, 128, 128, 24, 2, 98368, 225.4, 112.7, 22458},
     {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 0},
-    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 5860},
-    {THIN, 16, 32, 256, 8, 16384, 11.41, 12.3, 15090},
-    {LITTLE, 128, 64, 1, 4, 788, 149.6, 109.5, 3928},
-    {LITTLE, 64, 128, 1, 4, 788, 272.4, 127.8, 4846},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 8203},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 9.793, 26000},
+    {LITTLE, 128, 64, 1, 4, 788, 217.8, 129.9, 1116},
+    {LITTLE, 64, 128, 1, 4, 788, 363.9, 171.7, 1259},
 };
 
 struct Device {
@@ -117,14 +109,14 @@ struct Estimate {
     return 4.0 * (double(m) * k + double(n) * k + double(m) * n) / (DRAM * device.dram);
   }
 
-  double beside_traffic(double product) const {
-    return std::max(product, traffic()) + IN_TURN * std::min(product, traffic());
+  double slow(const Kernel& x) const { return x.family == DIRECT && k % 4 ? UNALIGNED : 1; }
+  double stores(const Kernel& x) const {
+    return m % 4 && (x.family == DIRECT || x.family == PACKED) ? 4.0 * m * n / SCALAR_STORES : 0;
   }
-  double slow(const Kernel& x) const {
-    if (k % 4 == 0 || (x.family == SMALL && x.bk < 64)) return 1;
-    return x.family == DIRECT ? UNALIGNED : k % 2 == 0 ? PAIRS : SINGLES;
+  double added(int slices) const {
+    return slices == 1 ? 0
+                       : ADD_KERNEL + slices * ADD_SLICE + 4.0 * m * n * (slices + 1) / ADD_BYTES;
   }
-  double stores() const { return m % 4 == 0 ? 0 : 4.0 * m * n / SCALAR_STORES; }
 
   // Of a value of k, where the busiest multiprocessor has `count` blocks.
   static double per_k(const Kernel& x, int count) {
@@ -133,42 +125,36 @@ struct Estimate {
            (rest ? std::max(x.latency, rest * x.issue) : 0);
   }
 
-  double small(const Kernel& x, int slices) const {
-    const int count = ceil_div(tiles(x) * slices, device.sms);
-    const double product = ceil_div(count, x.blocks) * x.tile + count * x.bm * x.bn / STORED +
+  // Where every tile, or a slice of it, is one block's.
+  double whole(const Kernel& x, int slices) const {
+    const int blocks = tiles(x) * slices, count = ceil_div(blocks, device.sms);
+    const double product = ceil_div(count, x.blocks) * x.tile +
                            padded(x, ceil_div(k, slices)) * per_k(x, count) * slow(x);
-    const double sum =
-        slices > 1 ? ADD_KERNEL + slices * ADD_SLICE + 4.0 * m * n * (slices + 1) / ADD_BYTES : 0;
-    return LAUNCH + BLOCK * tiles(x) * slices + beside_traffic(product) + sum;
+    return LAUNCH + (x.family == SMALL || x.family == LITTLE ? BLOCK * blocks : 0) +
+           std::max(product, traffic()) + stores(x) + added(slices);
   }
 
-  double direct(const Kernel& x, int whole, int sharers) const {
+  // Where some tiles, or all, are shared.
+  double shared(const Kernel& x, int whole, int sharers) const {
     const int depth = padded(x, k), left = tiles(x) - whole;
-    if (left == 0) {
-      const int count = ceil_div(whole, device.sms);
-      const double product =
-          ceil_div(count, x.blocks) * x.tile + depth * per_k(x, count) * slow(x);
-      return LAUNCH + beside_traffic(product) + stores();
-    }
     const double waves = whole / (device.sms * x.blocks), run = double(left) * depth / sharers;
     const int turns = sharers > left ? ceil_div(sharers, left) : 1;
     const double product = waves * (x.tile + depth * per_k(x, x.blocks) * slow(x)) +
                            run * per_k(x, ceil_div(sharers, device.sms)) * slow(x) +
                            ceil_div(left, sharers) * x.tile + turns * TURN * x.bm * x.bn;
-    return LAUNCH + beside_traffic(product) + stores();
+    return LAUNCH + std::max(product, traffic()) + stores(x);
   }
 
   double packed(const Kernel& x) const {
     const int slots = device.sms * x.blocks, all = tiles(x), left = all % slots;
     const int depth = padded(x, k), count = ceil_div(all, device.sms);
     const double lines = double(ceil_div(m, x.bm)) * x.bm + double(ceil_div(n, x.bn)) * x.bn;
-    const bool shares = x.blocks > 1 && left > 0 && (long long)(slots - left) * k > 256LL * slots;
-    const double scalar = x.blocks == 1 ? 1 : shares ? double(left) / all : 0;  // of the stores
-    const double before =
-        LAUNCH + scalar * stores() + PACK_KERNEL + 8.0 * k * lines / PACK_BYTES;
+    const bool shares = left > 0 && (long long)(slots - left) * k > 256LL * slots;
+    const double scalar = shares ? double(left) / all : 0;  // of the stores
+    const double before = LAUNCH + scalar * stores(x) + PACK_KERNEL + 8.0 * k * lines / PACK_BYTES;
     if (shares)
       return before + all / slots * (x.tile + depth * per_k(x, x.blocks)) +
-             double(left) * depth / slots * per_k(x, x.blocks) + x.tile + SHARED_TAIL +
+             double(left) * depth / slots * per_k(x, x.blocks) + x.tile +
              2.0 * (left + slots) * x.bm * x.bn / ADD_BYTES;
     return before + ceil_div(count, x.blocks) * x.tile + depth * per_k(x, count);
   }
@@ -181,10 +167,7 @@ struct Estimate {
   // Fewer blocks of a multiprocessor, the more of k they hold.
   double little(Kernel x) const {
     x.blocks = std::min(x.blocks, (device.shared + 1024) / (k * x.shared + 1024));
-    const int count = ceil_div(tiles(x), device.sms);
-    const double product = ceil_div(count, x.blocks) * x.tile + count * x.bm * x.bn / STORED +
-                           k * per_k(x, count);
-    return LAUNCH + BLOCK * tiles(x) + beside_traffic(product);
+    return whole(x, 1);
   }
 
   Choice best() const {
@@ -213,26 +196,28 @@ struct Estimate {
             offer_parts(parts);
       };
       if (x.family == SMALL) {
-        offer(name, 1, 0, 0, small(x, 1));
+        offer(name, 1, 0, 0, whole(x, 1));
         if (all < slots)
           split(x.blocks > 2 ? slots / 2 : device.sms / 2, slots,
-                [&](int parts) { offer(name, parts, 0, 0, small(x, parts)); });
+                [&](int parts) { offer(name, parts, 0, 0, whole(x, parts)); });
         // More blocks than places, where slices fill the last wave.
         const double least = std::max(0.85, filled(all, slots));
         for (int parts = 2; parts <= 12 && parts * 2 * x.bk <= k; ++parts)
-          if (all * parts > slots && all * parts <= 8 * slots &&
-              filled(all * parts, slots) > least)
-            offer(name, parts, 0, 0, small(x, parts));
-      } else if (x.family == DIRECT) {
+          if (all * parts > slots && all * parts <= 8 * slots && filled(all * parts, slots) > least)
+            offer(name, parts, 0, 0, whole(x, parts));
+      } else if (x.family == DIRECT || x.family == ASYNC) {
         if (device.shared <= 64 << 10) continue;  // sm_75: the loop would not fit the registers
-        offer(name, 1, all, 0, direct(x, all, 0));
+        offer(name, 1, all, 0, whole(x, 1));
         auto share = [&](int left, int sharers) {
           const long long k_blocks = (long long)left * ceil_div(k, x.bk);
           const int most = int(std::min<long long>(sharers, k_blocks));
-          offer(name, 1, all - left, most, direct(x, all - left, most));
+          offer(name, 1, all - left, most, shared(x, all - left, most));
         };
         if (all < slots) split(slots / 2, slots, [&](int parts) { share(all, all * parts); });
-        if (all % slots && all < 3 * slots) share(all, slots);
+        if (x.family == ASYNC && all < slots)
+          split(device.sms / 2, slots,
+                [&](int parts) { offer(name, parts, all, 0, whole(x, parts)); });
+        if (all % slots && all < 3 * slots && all <= MOST_SHARED_TILES) share(all, slots);
         if (all % slots && all > slots) share(all % slots, slots);
       } else if (x.family == PACKED) {
         if (device.bulk && k >= 64) offer(name, 1, 0, 0, packed(x));

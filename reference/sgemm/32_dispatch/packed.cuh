@@ -1,4 +1,4 @@
-// Rung 30's kernel, and its variant for few tiles: four groups of warps share each K block.
+// Rung 30's kernel, and stores by whole warps where m is no multiple of four.
 #pragma once
 
 #include "overlap.cuh"
@@ -35,12 +35,19 @@ __global__ __launch_bounds__(PACK_THREADS) void pack_ahead(const float* A, const
   else pack_panel<PANEL_B>(B, packed_b, panel - panels_a, n, k, padded, 0, tile);
 }
 
+// Four sums of one column. Vector stores want aligned quads of registers; an addition keeps that
+// out of the main loop.
+__device__ __forceinline__ float4 quad(const float (&acc)[TM][TN], int i, int j) {
+  return make_float4(acc[i][j] + 0.0f, acc[i + 1][j] + 0.0f, acc[i + 2][j] + 0.0f,
+                     acc[i + 3][j] + 0.0f);
+}
+
 // Where m % 4 is not 0: a warp's sums go through shared memory, so that it stores neighbours in C.
-template <class S, class Sum>
-__device__ __forceinline__ void store_neighbours(float* smem, float* C, Sum sum, Tile tile,
-                                                 int warp, int lane, int m, int n) {
+template <class S>
+__device__ __forceinline__ void store_neighbours(float* smem, float* C, const float (&acc)[TM][TN],
+                                                 Tile tile, int warp, int lane, int m, int n) {
   constexpr int PITCH = WM + 4;  // the quads of eight lanes lie in different banks
-  static_assert(S::GROUPS > 1 || S::WARPS * WN * PITCH <= S::STAGES * S::STAGE, "it fits");
+  static_assert(S::WARPS * WN * PITCH <= S::STAGES * S::STAGE, "it fits");
   float* own = smem + warp * WN * PITCH;
   __syncthreads();  // nobody reads the ring any more
 #pragma unroll
@@ -49,8 +56,7 @@ __device__ __forceinline__ void store_neighbours(float* smem, float* C, Sum sum,
         own + (Lanes::col(lane) * 4 + j / 4 * (4 * LANES_N) + j % 4) * PITCH + Lanes::row(lane) * 4;
 #pragma unroll
     for (int i = 0; i < TM; i += 4)
-      *reinterpret_cast<float4*>(column + i * LANES_M) =
-          make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
+      *reinterpret_cast<float4*>(column + i * LANES_M) = quad(acc, i, j);
   }
   __syncwarp();
   const int row = tile.i * BM + warp % WARPS_M * WM + lane;
@@ -70,13 +76,10 @@ template <class S>
 __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, const float* B,
                                                                float* C, float* partial, Work w) {
   extern __shared__ __align__(128) float smem[];
-  const int group = threadIdx.x / S::GROUP_THREADS, t = threadIdx.x % S::GROUP_THREADS;
-  const int lane = t % 32, warp = t / 32;
+  const int t = threadIdx.x, lane = t % 32, warp = t / 32;
   uint32_t base = shared_address(smem);
-  uint32_t a_base = base + 4 * (group * S::GROUP_K * BM + warp % WARPS_M * WM +
-                                Lanes::row(lane) * 4);
-  uint32_t b_base = base + 4 * (S::A_STAGE + group * S::GROUP_K * S::BN + warp / WARPS_M * WN +
-                                Lanes::col(lane) * 4);
+  uint32_t a_base = base + 4 * (warp % WARPS_M * WM + Lanes::row(lane) * 4);
+  uint32_t b_base = base + 4 * (S::A_STAGE + warp / WARPS_M * WN + Lanes::col(lane) * 4);
   asm volatile("" : "+r"(base), "+r"(a_base), "+r"(b_base));
 
   // The K blocks of this block of threads, counted through its tiles.
@@ -91,8 +94,6 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
   let_next_launch_begin();
   wait_for_launches_before();
   float acc[TM][TN];
-  // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
-  auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
   int at = begin;
   while (at < end) {
     const int index = shares ? w.whole + at / w.k_blocks : int(blockIdx.x);
@@ -102,45 +103,14 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
                       B + (size_t(tile.j) * w.k_blocks + k0) * S::B_STAGE, count, acc, state,
                       ReuseOrder());
 
-    if constexpr (S::GROUPS > 1) {
-      // Every group adds up its share of the columns; the others' parts come through shared memory.
-      constexpr int OWN_J = TN / S::GROUPS;
-      __syncthreads();
-#pragma unroll
-      for (int j = 0; j < TN; ++j)
-        if (j / OWN_J != group) {
-          const int slot = group - (group > j / OWN_J);
-#pragma unroll
-          for (int i = 0; i < TM; i += 4)
-            *reinterpret_cast<float4*>(
-                smem + ((slot * TN + j) * TM + i) * S::GROUP_THREADS + t * 4) =
-                make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
-        }
-      __syncthreads();
-#pragma unroll
-      for (int j = 0; j < TN; ++j)
-        if (j / OWN_J == group) {
-          float column[TM];
-#pragma unroll
-          for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
-#pragma unroll
-          for (int slot = 0; slot < S::GROUPS - 1; ++slot)
-#pragma unroll
-            for (int i = 0; i < TM; i += 4) {
-              const float4 v = *reinterpret_cast<const float4*>(
-                  smem + ((slot * TN + j) * TM + i) * S::GROUP_THREADS + t * 4);
-              column[i] += v.x, column[i + 1] += v.y, column[i + 2] += v.z, column[i + 3] += v.w;
-            }
-          store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
-        }
-    } else if (count == w.k_blocks && w.m % 4 != 0) {
-      store_neighbours<S>(smem, C, sum, tile, warp, lane, w.m, w.n);
+    if (count == w.k_blocks && w.m % 4 != 0) {
+      store_neighbours<S>(smem, C, acc, tile, warp, lane, w.m, w.n);
     } else if (count == w.k_blocks) {
 #pragma unroll
       for (int j = 0; j < TN; ++j) {
         float column[TM];
 #pragma unroll
-        for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
+        for (int i = 0; i < TM; ++i) column[i] = acc[i][j] + 0.0f;
         store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
       }
     } else {
@@ -150,8 +120,7 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
       for (int j = 0; j < TN; ++j)
 #pragma unroll
         for (int i = 0; i < TM; i += 4)
-          *reinterpret_cast<float4*>(to + (j * TM + i) * S::THREADS + t * 4) =
-              make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
+          *reinterpret_cast<float4*>(to + (j * TM + i) * S::THREADS + t * 4) = quad(acc, i, j);
     }
     advance(at, count);
   }
@@ -189,8 +158,7 @@ void launch_large(const float* A, const float* B, float* C, int m, int n, int k,
   Work w = {m, n, padded / S::BK, ceil_div(m, BM), ceil_div(n, S::BN), 0, 0};
   const int tiles = w.tiles_m * w.tiles_n, left = tiles % slots;
   // The last, partial wave is shared out where that saves more than the parts cost.
-  const bool share =
-      S::GROUPS == 1 && left > 0 && (long long)(slots - left) * k > 256LL * slots;
+  const bool share = left > 0 && (long long)(slots - left) * k > 256LL * slots;
   w.whole = share ? tiles - left : tiles;
   w.sharers = share ? min(slots, left * w.k_blocks) : 0;
 

@@ -116,7 +116,7 @@ struct Pipeline {
         update(acc, frag_a[k % 2], frag_b[k % 2]);
       }
       as += 4 * UNROLL * BM, bs += 4 * UNROLL * S::BN;
-      if (UNROLL == S::GROUP_K || (half ^= 1) == 0) {  // the stage is read; on to the next
+      if (UNROLL == S::BK || (half ^= 1) == 0) {  // the stage is read; on to the next
 #if __CUDA_ARCH__ >= 900
         __syncwarp();
         if (threadIdx.x % 32 == 0) barrier_arrive(empty + barrier);

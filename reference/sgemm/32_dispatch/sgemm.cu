@@ -1,25 +1,29 @@
-// Rung 32: of 41 kernels the one that should take the fewest clocks.
+// Rung 32: of 37 kernels the one that should take the fewest clocks.
 //
 // Changed:  every kernel has an estimate of its time, from a few measured constants: clocks of a
 //           value of k for a tile, alone on its multiprocessor and beside others, of a tile
 //           besides, of launch, packing and sums (estimate.cuh). The host takes the least. The
 //           kernels: small tiles, which read operands as they lie (cp.async, LDS.128 along K) and
-//           may be sliced along K, oblong ones either way round; the same with a K block of 16 or
-//           32, for unaligned K; for K up to 56 whole lines at once (little.cuh); rung 31's, four
-//           tiles; rung 30's, two tiles; for up to 16 lines of A or B one warp for two or four
-//           lines of the other. Rungs 30 and 31 keep their workspace and their turns; where m % 4
-//           is not 0, rung 30's sums reach C by way of shared memory. A kernel that uses what the
-//           one before it has written begins while that one ends (overlap.cuh).
+//           may be sliced along K, oblong ones either way round; the same with a K block of 16;
+//           for K up to 56 whole lines at once (little.cuh); nine tiles of which cp.async brings
+//           every value to its transposed place (async_tile.cuh), sliced, or shared in turns as
+//           in rung 31; rung 31's largest tile and rung 30's; for up to 16 lines of A or B one
+//           warp for two or four lines of the other. Where m % 4 is not 0, rung 30's sums reach C
+//           by way of shared memory. A kernel that uses what the one before it has written begins
+//           while that one ends (overlap.cuh).
 // Why:      packing pays where it is a small part: from about 1000 on, for squares. 256 x 256 x
 //           16384 is four tiles of 128 x 128; 32 slices of K fill 128 multiprocessors. 24 x 8000
 //           is 125 tiles of 24 x 64, of which a tile of 128 lines would waste four fifths.
 //           Slices also fill a last wave: 210 tiles on 132 multiprocessors take two, in five
-//           slices eight fifths.
+//           slices eight fifths. cp.async of four bytes needs no alignment and no registers: three
+//           K blocks are on their way, and lines at any k come as fast as aligned ones. Its five
+//           wavefronts for 32 values leave room beside loads of fragments that take two each.
 // Tile:     from 24 x 64 to 128 x 256.
 // Bound:    latency of launch and first tile for small products, the memory for thin ones, else
 //           instruction issue.
 // Command:  grade reference/sgemm/32_dispatch
 #include "gemm.cuh"
+#include "async_product.cuh"
 #include "estimate.cuh"
 #include "little.cuh"
 #include "packed.cuh"
@@ -27,14 +31,18 @@
 #include "thin.cuh"
 #include "turns.cuh"
 
-template <int TM, int TN, int WARPS_M, int WARPS_N, int GROUPS, int BK, int UNROLL, int STAGES>
 void launch_direct(const float* A, const float* B, float* C, int m, int n, int k,
                    const Choice& choice) {
-  using S = direct::Shape<TM, TN, WARPS_M, WARPS_N, GROUPS, BK, UNROLL, STAGES>;
+  using S = direct::Shape<16, 8, 2, 4, 1, 16, 8, 5>;
   direct::Work w = direct::work<S>(m, n, k);
   w.whole = choice.whole, w.sharers = choice.sharers;
   cudaFuncSetAttribute(direct::sgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
   direct::sgemm<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(A, B, C, w);
+}
+
+template <int... NUMBERS>
+void launch_async(const float* A, const float* B, float* C, int m, int n, int k, const Choice& c) {
+  async::launch<async::Shape<NUMBERS...>>(A, B, C, m, n, k, c.slices, c.whole, c.sharers);
 }
 
 void launch(const Choice& c, const float* A, const float* B, float* C, int m, int n, int k,
@@ -53,43 +61,35 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
       return launch_small<64, 32, 64, 8, 8, 8, 3, 2>(A, B, C, m, n, k, c.slices);
     case SMALL_32x64_DEEP:
       return launch_small<64, 32, 64, 8, 8, 8, 3, 2>(B, A, C, n, m, k, c.slices, true);
-    case SMALL_64x48: return launch_small<64, 48, 64, 8, 6, 8, 4, 1>(A, B, C, m, n, k, c.slices);
-    case SMALL_48x64:
-      return launch_small<64, 48, 64, 8, 6, 8, 4, 1>(B, A, C, n, m, k, c.slices, true);
-    case SMALL_80x80: return launch_small<80, 80, 64, 10, 10, 4, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_96x32: return launch_small<96, 32, 64, 12, 8, 8, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_32x96:
       return launch_small<96, 32, 64, 12, 8, 8, 4, 1>(B, A, C, n, m, k, c.slices, true);
     case SMALL_96x48: return launch_small<96, 48, 64, 12, 6, 4, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_48x96:
       return launch_small<96, 48, 64, 12, 6, 4, 4, 1>(B, A, C, n, m, k, c.slices, true);
-    case SMALL_96x64: return launch_small<96, 64, 64, 12, 8, 4, 4, 1>(A, B, C, m, n, k, c.slices);
-    case SMALL_64x96:
-      return launch_small<96, 64, 64, 12, 8, 4, 4, 1>(B, A, C, n, m, k, c.slices, true);
     case SMALL_96x80: return launch_small<96, 80, 64, 12, 10, 4, 3, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_80x96:
       return launch_small<96, 80, 64, 12, 10, 4, 3, 1>(B, A, C, n, m, k, c.slices, true);
-    case SMALL_96x96: return launch_small<96, 96, 64, 12, 12, 4, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_104x80:
       return launch_small<104, 80, 64, 13, 10, 4, 3, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_80x104:
       return launch_small<104, 80, 64, 13, 10, 4, 3, 1>(B, A, C, n, m, k, c.slices, true);
-    case SMALL_128x128:
-      return launch_small<128, 128, 64, 16, 8, 2, 3, 1>(A, B, C, m, n, k, c.slices);
     case SHORT_64x32: return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(A, B, C, m, n, k, c.slices);
     case SHORT_32x64:
       return launch_small<64, 32, 16, 8, 4, 1, 2, 8>(B, A, C, n, m, k, c.slices, true);
     case SHORT_128x64: return launch_small<128, 64, 16, 8, 8, 1, 2, 4>(A, B, C, m, n, k, c.slices);
     case SHORT_64x128:
       return launch_small<128, 64, 16, 8, 8, 1, 2, 4>(B, A, C, n, m, k, c.slices, true);
-    case MID_128x64: return launch_small<128, 64, 32, 8, 8, 1, 2, 4>(A, B, C, m, n, k, c.slices);
-    case MID_64x128:
-      return launch_small<128, 64, 32, 8, 8, 1, 2, 4>(B, A, C, n, m, k, c.slices, true);
-    case DIRECT_128x256: return launch_direct<16, 8, 2, 4, 1, 16, 8, 5>(A, B, C, m, n, k, c);
-    case DIRECT_128x64: return launch_direct<16, 8, 2, 1, 4, 32, 8, 4>(A, B, C, m, n, k, c);
-    case DIRECT_64x128: return launch_direct<16, 8, 1, 2, 4, 32, 8, 4>(A, B, C, m, n, k, c);
-    case DIRECT_128x128: return launch_direct<16, 8, 2, 2, 1, 16, 8, 3>(A, B, C, m, n, k, c);
-    case PACKED_128x64: return launch_large<Shape<64, 64, 8, 4, 4>>(A, B, C, m, n, k, device.sms);
+    case DIRECT_128x256: return launch_direct(A, B, C, m, n, k, c);
+    case ASYNC_128x64: return launch_async<16, 8, 2, 1, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_64x128: return launch_async<16, 8, 1, 2, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_96x64: return launch_async<12, 8, 2, 1, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_64x96: return launch_async<8, 12, 2, 1, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_96x96: return launch_async<12, 12, 2, 1, 4, 32, 4>(A, B, C, m, n, k, c);
+    case ASYNC_96x128: return launch_async<12, 8, 2, 2, 2, 32, 4>(A, B, C, m, n, k, c);
+    case ASYNC_64x64: return launch_async<8, 8, 2, 1, 4, 32, 5, 16>(A, B, C, m, n, k, c);
+    case ASYNC_128x128: return launch_async<8, 8, 4, 2, 1, 16, 4>(A, B, C, m, n, k, c);
+    case ASYNC_128x64_LIGHT: return launch_async<8, 8, 4, 1, 2, 32, 4, 16>(A, B, C, m, n, k, c);
     case PACKED_128x128: return launch_large<Shape<128, 24, 12, 4>>(A, B, C, m, n, k, device.sms);
     case THIN_1: return launch_thin<1>(A, B, C, m, n, k);
     case THIN_4: return launch_thin<4>(A, B, C, m, n, k);
@@ -102,19 +102,17 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
 // Asked for once: the driver takes milliseconds to tell its clocks.
 const Device& this_device() {
   static const Device device = {
-      attribute(cudaDevAttrMultiProcessorCount),
-      attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+      attribute(cudaDevAttrMultiProcessorCount), attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
       attribute(cudaDevAttrComputeCapabilityMajor) >= 9,
       // Two transfers in a clock of the memory; bytes in a clock of the multiprocessors.
-      2.0 * attribute(cudaDevAttrMemoryClockRate) * attribute(cudaDevAttrGlobalMemoryBusWidth) /
-          8 / attribute(cudaDevAttrClockRate)};
+      2.0 * attribute(cudaDevAttrMemoryClockRate) * attribute(cudaDevAttrGlobalMemoryBusWidth) / 8 /
+          attribute(cudaDevAttrClockRate)};
   return device;
 }
 
 template <>
 void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
-                       thrust::device_vector<float>& d_C, const int m, const int n,
-                       const int k) {
+                       thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
   const Device& device = this_device();
   launch(Estimate{m, n, k, device}.best(), d_A.data().get(), d_B.data().get(), d_C.data().get(), m,
          n, k, device);

@@ -2,31 +2,10 @@
 // slices among blocks.
 #pragma once
 
-#include "async_copy.cuh"
-#include "overlap.cuh"
-#include "tile.cuh"
-#include "workspace.cuh"
+#include "narrow_copy.cuh"
+#include "slices.cuh"
 
 #include <type_traits>
-
-// BYTES from global to shared memory; where `bytes` is 0 they are not read, but zero.
-template <int BYTES>
-__device__ __forceinline__ void copy_async(uint32_t to, const char* from, int bytes) {
-#if __CUDA_ARCH__ >= 800
-  if (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(bytes),
-                 "n"(BYTES) : "memory");
-#else
-#pragma unroll
-  for (int x = 0; x < BYTES; x += 4) {
-    const float v = bytes ? *reinterpret_cast<const float*>(from + x) : 0.0f;
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to + x), "f"(v) : "memory");
-  }
-#endif
-}
 
 __device__ __forceinline__ void load_shared(float* to, const float* from) {
   const float4 v = *reinterpret_cast<const float4*>(from);
@@ -233,17 +212,6 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
     store_sums<BN, BM, S::SUM_PITCH, S::SUMS, GROUPS, S::THREADS>(smem, C, col0, row0, n, m);
 }
 
-// Adds the slices' sums, always in the same order.
-__global__ void add_slices(const float* partial, float* C, size_t count, int slices) {
-  wait_for_launches_before();
-  const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  float sum = 0;
-#pragma unroll 8
-  for (int z = 0; z < slices; ++z) sum += partial[z * count + i];
-  C[i] = sum;
-}
-
 template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BLOCKS>
 void launch_small(const float* A, const float* B, float* C, int m, int n, int k, int slices,
                   bool turned = false) {
@@ -261,6 +229,5 @@ void launch_small(const float* A, const float* B, float* C, int m, int n, int k,
   const bool across = tiles_n > tiles_m;
   const dim3 grid = across ? dim3(tiles_n, tiles_m, slices) : dim3(tiles_m, tiles_n, slices);
   kernel<<<grid, S::THREADS, S::SHARED>>>(A, B, to, m, n, k, depth, turned, across);
-  if (slices > 1)
-    launch_early(add_slices, unsigned((count + 255) / 256), 256, 0, to, C, count, slices);
+  if (slices > 1) add_up(to, C, count, slices);
 }

@@ -8,21 +8,18 @@ constexpr int LANES_M = 4, LANES_N = 8;  // of a warp
 constexpr int WM = TM * LANES_M, WN = TN * LANES_N, WARPS_M = BM / WM;
 
 // What a block computes, and with how much shared memory.
-template <int BN_, int BK_, int UNROLL_, int STAGES_, int GROUPS_ = 1>
+template <int BN_, int BK_, int UNROLL_, int STAGES_>
 struct Shape {
   static constexpr int BN = BN_, BK = BK_, STAGES = STAGES_;
-  static constexpr int GROUPS = GROUPS_;         // of warps, which share each BK (rung 32)
-  static constexpr int GROUP_K = BK / GROUPS;    // one group's share of it
-  static constexpr int UNROLL = UNROLL_;         // how much of that the body of the main loop holds
-  static constexpr int GROUP_WARPS = WARPS_M * (BN / WN), WARPS = GROUP_WARPS * GROUPS;
-  static constexpr int GROUP_THREADS = 32 * GROUP_WARPS, THREADS = 32 * WARPS;
+  static constexpr int UNROLL = UNROLL_;  // how much of BK the body of the main loop holds
+  static constexpr int WARPS = WARPS_M * (BN / WN), THREADS = 32 * WARPS;
   static constexpr int BLOCKS = WARPS <= 4 ? 2 : 1;  // of a multiprocessor
   static constexpr int A_STAGE = BK * BM, B_STAGE = BK * BN, STAGE = A_STAGE + B_STAGE;  // floats
   static constexpr int SHARED = STAGES * (STAGE * 4 + 16);
   // Stages being filled: with some to spare, no warp waits for the slowest one.
   static constexpr int AHEAD = STAGES > 3 ? STAGES - 2 : STAGES;
   static_assert(UNROLL % 2 == 0, "the two sets of fragments take turns");
-  static_assert(UNROLL == GROUP_K || 2 * UNROLL == GROUP_K, "the body is all of it, or half");
+  static_assert(UNROLL == BK || 2 * UNROLL == BK, "the body is all of it, or half");
 };
 
 struct Tile {

@@ -1,0 +1,23 @@
+// Copies of 4, 8 or 16 bytes, which may bring zeros instead.
+#pragma once
+
+#include "async_copy.cuh"
+
+// BYTES from global to shared memory; where `bytes` is 0 they are not read, but zero.
+template <int BYTES>
+__device__ __forceinline__ void copy_async(uint32_t to, const char* from, int bytes) {
+#if __CUDA_ARCH__ >= 800
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(bytes),
+                 "n"(BYTES) : "memory");
+#else
+#pragma unroll
+  for (int x = 0; x < BYTES; x += 4) {
+    const float v = bytes ? *reinterpret_cast<const float*>(from + x) : 0.0f;
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to + x), "f"(v) : "memory");
+  }
+#endif
+}
