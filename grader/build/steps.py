@@ -43,6 +43,8 @@ _COMPILE = (
     "-c",
     "-keep",
     "-keep-dir=../out",
+    # The guard of a part of <cmath> that takes an eighth of the time (include/special_functions.h).
+    "-D_GLIBCXX_BITS_SPECFUN_H",
     "-Xcompiler=-fPIC,-g1",
     # If a part of g++ is killed, g++ prints a message, and a submission can print the same
     # message. With these options g++ reports it by its exit status.
