@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,10 +29,13 @@ _DRYRUN_S = 60.0  # wall; it takes milliseconds
 
 def in_halves(command: Sequence[str], folder: Path) -> str | None:
     """A shell script that does in ``folder`` what ``command``, a call of nvcc, does there; None if
-    this nvcc takes other steps."""
+    this nvcc takes other steps, or has more to say."""
     plain = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
-    answer = answer_of([*command, "--dryrun"], cwd=folder, env=plain, timeout=_DRYRUN_S).stderr
-    printed = [line.removeprefix("#$ ") for line in answer.splitlines()]
+    try:
+        answer = answer_of([*command, "--dryrun"], cwd=folder, env=plain, timeout=_DRYRUN_S)
+    except (OSError, subprocess.TimeoutExpired):  # the call itself will say why
+        return None
+    printed = [line.removeprefix("#$ ") for line in answer.stderr.splitlines()]
     assigned = [match.groups() for match in map(_ASSIGNMENT.fullmatch, printed) if match]
     calls = [line for line in printed if not _ASSIGNMENT.fullmatch(line)]
     programs = [Path(line.split(" ")[0].replace('"', "")).name for line in calls]
