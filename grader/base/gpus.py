@@ -151,7 +151,7 @@ def capability_of(arch: str) -> int:
 
 
 def multiprocessor_of(arch: str | None) -> Multiprocessor | None:
-    """That of "sm_90", which "sm_90a" has, too; None where the table has none."""
+    """Return the multiprocessor of "sm_90" or "sm_90a"; None where the table has none."""
     plain = arch.rstrip("af") if arch else ""
     return next((sm for number, sm in MULTIPROCESSORS.items() if plain == f"sm_{number}"), None)
 

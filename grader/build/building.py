@@ -22,7 +22,7 @@ from grader.build import cache, steps
 from grader.build.blame import not_defined, refusal
 from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import readable
-from grader.build.entry import INCLUDE, entry_source, with_brought_headers, without_comments
+from grader.build.entry import INCLUDE, entry_source, strip_comments, with_brought_headers
 from grader.build.toolchain import Toolchain
 from grader.labs import Limits, copy_sources, with_hint
 from grader.problems import Interface
@@ -60,7 +60,7 @@ def compile_submission(
         arch=arch,
         limits=ProcessLimits(cpu_s=limits.compile_s, memory_mb=limits.memory_mb),
         interface=interface,
-        lambdas=_ANNOTATED.search(without_comments(submission)) is not None,
+        lambdas=_ANNOTATED.search(strip_comments(submission)) is not None,
     )
     folder = base.cache_folder() / "builds" / _key(submission, settings)
     cached = _load(folder, arch)

@@ -63,7 +63,7 @@ _NEEDED = {name: re.compile(rf"\b(?:{words})(?!\w)".encode()) for name, words in
 def with_brought_headers(entry: str, submission: Submission, toolchain: Toolchain) -> str:
     """``entry``, which includes the submission, with the headers that this needs before it. Who
     includes a part of a library, such as <cute/layout.hpp>, knows what is needed of it."""
-    code = without_comments(submission)
+    code = strip_comments(submission)
     headers = (
         header
         for header, needed in _NEEDED.items()
@@ -74,7 +74,7 @@ def with_brought_headers(entry: str, submission: Submission, toolchain: Toolchai
     return "".join(f"#include <{header}>\n" for header in headers) + entry
 
 
-def without_comments(submission: Submission) -> bytes:
+def strip_comments(submission: Submission) -> bytes:
     """The sources; words may have a comment between them. A string that looks like the beginning of
     one stays."""
     text = b"\n".join(submission.contents.values())

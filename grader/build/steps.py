@@ -25,7 +25,7 @@ import msgspec
 from grader.base import ToolchainError
 from grader.build.diagnostics import first_error, readable
 from grader.build.entry import ENTRY, INCLUDE, WRAPPER
-from grader.build.halves import SCRIPT, in_halves
+from grader.build.nvcc_halves import SCRIPT, make_script
 from grader.build.toolchain import Toolchain, to_ptx
 from grader.labs import NotAFileError, open_folder, read
 from grader.problems import Interface
@@ -43,7 +43,7 @@ _COMPILE = (
     "-c",
     "-keep",
     "-keep-dir=../out",
-    # The guard of a part of <cmath> that takes an eighth of the time (include/special_functions.h).
+    # The guard of a part of <cmath>, an eighth of the time: sgemm_grader/special_functions.h.
     "-D_GLIBCXX_BITS_SPECFUN_H",
     "-Xcompiler=-fPIC,-g1",
     # If a part of g++ is killed, g++ prints a message, and a submission can print the same
@@ -169,7 +169,7 @@ def _step(
         (ours / settings.interface.header).write_text(settings.interface.text)
         shutil.copyfile(WRAPPER, ours / WRAPPER.name)
         command = commands(settings)[step]
-        if step == "nvcc" and (script := in_halves(command, source)):
+        if step == "nvcc" and (script := make_script(command, source)):
             (ours / SCRIPT).write_text(script)
             command = ["/bin/sh", f"{_OURS}/{SCRIPT}"]
         descriptor = open_folder(out)

@@ -178,7 +178,7 @@ def placed(
     return msgspec.structs.replace(said, file=at.file, line=at.line)
 
 
-def remaining(remedy: Remedy) -> Message:
+def describe_remedy(remedy: Remedy) -> Message:
     """The remedy, and how many of the extra wavefronts it leaves."""
     kept = 100 * remedy.kept
     return say("remedy.part" if kept else "remedy.whole", remedy=remedy.words, kept=kept)

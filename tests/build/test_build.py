@@ -20,7 +20,7 @@ from grader.build import cache as build_cache
 from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import coloured, first_error, readable
 from grader.build.entry import ENTRY, INCLUDE
-from grader.build.halves import in_halves
+from grader.build.nvcc_halves import make_script
 from grader.build.steps import BuildSettings, link
 from grader.build.toolchain import Toolchain, find_toolchain, to_ptx
 from grader.sandbox.running import ProcessLimits, Sandbox
@@ -379,7 +379,7 @@ def test_nvcc_takes_the_steps_that_can_run_side_by_side(arch: str, tmp_path: Pat
     tools = find_toolchain(arch)
     (tmp_path / "x.cu").touch()
     call = [str(tools.nvcc), to_ptx(arch), "-c", "-keep", "x.cu", f"-ccbin={tools.host_compiler}"]
-    assert in_halves(call, tmp_path)
+    assert make_script(call, tmp_path)
 
 
 def test_an_nvcc_with_other_steps_takes_them_itself(compiled: Compile, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from grader.explain.facts import (
     Facts,
     advice,
     at_once,
+    describe_remedy,
     placed,
-    remaining,
     say,
     scaled,
     waits_to_store,
@@ -139,7 +139,7 @@ def conflicts(facts: Facts) -> Advice | None:
         wavefronts=at.wavefronts,
         ideal=at.ideal,
         **conflict.figures,
-        remedy=remaining(conflict.remedy) if conflict.remedy else say("remedy.none"),
+        remedy=describe_remedy(conflict.remedy) if conflict.remedy else say("remedy.none"),
     )
     idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
     return placed(advice(facts, idea, message, at.opcode, gain=gain), at)

@@ -12,8 +12,8 @@ from grader.explain.facts import (
     KernelFacts,
     advice,
     at_once,
+    describe_remedy,
     placed,
-    remaining,
     say,
     scaled,
     work_while_loading,
@@ -119,7 +119,7 @@ def _remedy(conflict: Conflict, *, of_wmma: bool) -> Message:
         return say("remedy.wmma")
     if conflict.remedy is None:
         return say("remedy.rows")
-    return remaining(conflict.remedy)
+    return describe_remedy(conflict.remedy)
 
 
 def small_warp_tile(facts: Facts) -> Advice | None:

@@ -296,7 +296,7 @@ class Right(Enum):
     three steps: it has timed, its last kernel has run, its context is gone. Each lets the next
     worker do one thing more."""
 
-    TURN = "turn"  # to make a context; kept until everything is timed
+    TURN = "turn"  # to make a context and load cuBLAS by one product; kept until all is timed
     KERNELS = "gpu"  # to run kernels
     ALONE = "alone"  # to time; kept until the worker's context is gone
 

@@ -18,7 +18,7 @@
 //           of 4 x 2 blocks a line of A is read half as often, one of B a fourth.
 //           Small products wait for the first tile and for the last barrier. So clusters lie along
 //           the axes of the grid, without divisions; the compiler knows that one thread loads; and
-//           no block waits for its writes: MEMBAR.ALL.GPU takes a thousand clocks, and comes with
+//           no block waits for its writes: MEMBAR.ALL.GPU takes long, and comes with
 //           each cluster barrier that is not relaxed. Instead each block waits for the arrivals at
 //           its own barriers, and for as many bytes of sums as will come. On an H100 that and
 //           narrow tiles make products drawn at random 1.2 times as fast, 1.26 of cuBLAS's speed.

@@ -72,7 +72,7 @@ __device__ void store_at(float4* to, int rank, float4 v, Barrier* arrived) {
       : "memory");
 }
 // Arrives at the same barrier of the block `rank` of the cluster. `.release.cluster` would let the
-// warp wait for all of its writes, with MEMBAR.ALL.GPU: a thousand clocks. There are none to wait
+// warp wait for all of its writes, with MEMBAR.ALL.GPU, which takes long. There are none to wait
 // for, since wgmma only reads the tile.
 __device__ void barrier_arrive_at(Barrier* b, int rank) {
   asm volatile(

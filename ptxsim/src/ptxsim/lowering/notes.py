@@ -24,7 +24,7 @@ def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
     functions = possible_functions(module, kernel)
     for item in _half_sums(functions):
         kind = item.opcode.rpartition(".")[2]
-        text = _said("HALF_SUMS", instruction=verbatim(item.opcode), bits=_BITS[kind])
+        text = _sentence("HALF_SUMS", instruction=verbatim(item.opcode), bits=_BITS[kind])
         yield instruction_note(module, Kind.HINT, text, item)
     yield from _fragment_maps(module, functions)
     if functions[0].name != kernel:
@@ -32,7 +32,7 @@ def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
     shared = lay_out_shared(module, functions)
     reads = reads_of_addresses(functions, shared, {"xor", "and", "or", "lop3", "bfe"})
     for item in itertools.islice(filter(_depends_on_the_first_address, reads), 1):
-        text = _said("BITS_OF_AN_ADDRESS", first=shared.first, target=module.target)
+        text = _sentence("BITS_OF_AN_ADDRESS", first=shared.first, target=module.target)
         yield instruction_note(module, Kind.HINT, text, item)
 
 
@@ -76,21 +76,21 @@ def _fragment_map(opcode: str) -> Message | None:
         along, across = phrase("row"), phrase("columns")
         if "trans" in mods:
             along, across = phrase("column"), phrase("rows")
-        return _said("ROWS_BY_LANE", instruction=instruction, along=along, across=across)
+        return _sentence("ROWS_BY_LANE", instruction=instruction, along=along, across=across)
     if shape is None:
         return None
     if name == "wgmma":
-        return _said("WGMMA_FRAGMENT", instruction=instruction)
+        return _sentence("WGMMA_FRAGMENT", instruction=instruction)
     depth, each = int(shape[1]), next((n for m, n in _PER_REGISTER.items() if m in mods), 2)
     at = {1: "t", 2: "2·t, 2·t + 1"}.get(each, f"{each}·t, …, {each}·t + {each - 1}")
     if depth == 16 * each:
         return None
     if depth == 4 * each:
-        return _said("SHORT_FRAGMENT", instruction=instruction, at=at)
-    return _said("FRAGMENT", instruction=instruction, at=at, half=depth // 2)
+        return _sentence("SHORT_FRAGMENT", instruction=instruction, at=at)
+    return _sentence("FRAGMENT", instruction=instruction, at=at, half=depth // 2)
 
 
-def _said(name: str, **args: int | str | Message) -> Message:
+def _sentence(name: str, **args: int | str | Message) -> Message:
     """The sentence of this name in the table of events."""
     words = SENTENCES[name]
     assert isinstance(words, str)

@@ -27,7 +27,7 @@ _ID = re.compile(r'--module_id_file_name "([^"]+)"')
 _DRYRUN_S = 60.0  # wall; it takes milliseconds
 
 
-def in_halves(command: Sequence[str], folder: Path) -> str | None:
+def make_script(command: Sequence[str], folder: Path) -> str | None:
     """A shell script that does in ``folder`` what ``command``, a call of nvcc, does there; None if
     this nvcc takes other steps, or has more to say."""
     plain = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
