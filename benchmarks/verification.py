@@ -13,8 +13,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import machine, table
-from grader.problems.gemm.gemm import Doubles, Gemm
+from grader.problems.gemm.gemm import Gemm
 from grader.problems.gemm.layout import tolerance
+from grader.problems.gemm.products import Doubles
 from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
 from ptxsim.records import Size
 

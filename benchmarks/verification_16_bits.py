@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.measure import machine, table
 from benchmarks.verification import fma, numbered_keys, rounded, split
-from grader.problems.gemm.gemm import Doubles, Gemm, Options, product
+from grader.problems.gemm.gemm import Gemm, Options
+from grader.problems.gemm.products import Doubles, product
 from grader.problems.inputs import Floats, make_inputs
 from ptxsim.records import Record, Size
 

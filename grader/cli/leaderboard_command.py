@@ -13,13 +13,14 @@ from rich.console import Console
 from grader import course
 from grader.base import StoreError, UsageError, one_line
 from grader.cli.console import DONE, aside, say, skipped, spoken, to_stdout
-from grader.course import board_rendering as render
 from grader.labs import REFERENCE, TimeRules, load_lab, provided
 from grader.results import Ladder, read_entries, shipped_ladders, stored_ladders
 from ptxsim.message import phrase
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
+    from grader.course import board_rendering as render  # what grading a submission does not need
+
     console = beside(console, chosen.html, chosen.csv)
     selected, language = select(chosen, console), spoken(console)
     found, roster = selected.boards, selected.roster

@@ -9,10 +9,8 @@ from math import prod
 
 from grader.base import Split
 from grader.explain.sass import SassFunction, SassInstruction
-from ptxsim.findings.divergence import Branch
-from ptxsim.findings.row_counts import RowCount
+from ptxsim.findings.launch_sample import Branch, LaunchSample, RowCount
 from ptxsim.records import Place
-from ptxsim.sampling import LaunchSample
 
 Edge = tuple[int, int]
 # Code may continue elsewhere than at a successor. ptxas also leaves loops by a CALL for good.

@@ -31,9 +31,9 @@ from grader.explain.sass import SassFunction
 from grader.problems import Operand, Problem, Work
 from grader.run import CpuDevice, engine_library, quietly
 from ptxsim.engine import load_engine
+from ptxsim.findings.launch_sample import LaunchSample
 from ptxsim.message import Message, phrase
 from ptxsim.records import Launch, Plan
-from ptxsim.sampling import LaunchSample
 
 _OLDEST = 70  # before Volta, machine code had another form
 _CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed

@@ -17,10 +17,9 @@ from grader.explain.accesses import accesses, traffic
 from grader.explain.blocks import conserve, splits, warp_cycles
 from grader.explain.sass import Product, SassFunction, SassInstruction
 from grader.problems import Work
+from ptxsim.findings.launch_sample import LaunchSample, RowCount
 from ptxsim.findings.names import kernel_name
-from ptxsim.findings.row_counts import RowCount
 from ptxsim.message import NOTHING, Message, clauses, phrase
-from ptxsim.sampling import LaunchSample
 
 _ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL", "LDSM", "STSM")
 _FLOATS = ("FFMA", "FADD", "FMUL")

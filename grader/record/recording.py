@@ -31,8 +31,8 @@ from grader.sandbox import seccomp as lockdown
 from ptxsim.findings.finding import Severity
 from ptxsim.frontend.interface import Declarations
 from ptxsim.message import phrase
+from ptxsim.native import ENGINE
 from ptxsim.records import Launch, Operation, Place, Plan, Record, Refused, RefusedCall, Size
-from ptxsim.tensor_maps import ENGINE_HEADERS
 
 Traced = TypeVar("Traced", Operation, RefusedCall)
 
@@ -274,7 +274,7 @@ def recorder_program(toolchain: Toolchain) -> base.Native:
         "-O1",
         "-rdynamic",
         f"-I{toolchain.include}",
-        f"-I{ENGINE_HEADERS}",
+        f"-I{ENGINE}",
         f"-DTOOLKIT_{version}",
         *macros(),
         *refusals.macros(),

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness import allocated, compiled, engine, launched, planned
+from ptxsim.findings.launch_sample import LaunchSample
 from ptxsim.records import Place
-from ptxsim.sampling import LaunchSample, Sampler
+from ptxsim.sampling import Sampler
 
 THREADS = 128  # four warps
 SOURCE = (Path(__file__).parent / "kernels" / "divergence.cu").read_text()

@@ -14,8 +14,9 @@ from grader.labs.lab import find_lab, load_lab
 from grader.problems.comparison import check, poisoned
 from grader.problems.gemm.cublas import types_for
 from grader.problems.gemm.gemm import CHECKS as PRODUCT_CHECKS
-from grader.problems.gemm.gemm import Gemm, Options, product
+from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Layout
+from grader.problems.gemm.products import product
 from grader.problems.inputs import (
     KEY_BYTES,
     Floats,

@@ -16,8 +16,8 @@ from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
 from grader.base.finding import Kind
 from grader.problems import comparison as verify
 from grader.problems.comparison import Differing, OutputSample, differing, take
-from grader.problems.gemm.fragments import exchange, moved, swizzle
-from grader.problems.gemm.gemm import REFERENCE_MARGIN, Doubles, Gemm, Options
+from grader.problems.gemm.gemm import REFERENCE_MARGIN, Gemm, Options
+from grader.problems.gemm.products import Doubles, exchange, moved, swizzle
 from grader.problems.inputs import Floats, Places, fresh_key, make_inputs, values
 from grader.problems.operands import Operand, Order
 from grader.problems.problem import Problem

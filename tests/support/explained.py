@@ -14,8 +14,9 @@ from grader.judge import program
 from grader.judge.program import GradingContext
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
+from ptxsim.findings.launch_sample import LaunchSample
 from ptxsim.records import Size
-from ptxsim.sampling import SOME, LaunchSample, Sampler
+from ptxsim.sampling import SOME, Sampler
 from tests.support.bench import bench, engine, of_lab
 from tests.support.places import ROOT
 from tests.support.product import MAIN, work

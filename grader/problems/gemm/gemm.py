@@ -9,27 +9,27 @@ typical size of a sum of K products with random signs. docs/verification.md deri
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from grader.problems.gemm import layout as formats
-from grader.problems.gemm.fragments import misplaced, say
 from grader.problems.gemm.layout import FORMATS, Format, Layout, Sum, tolerance
 from grader.problems.gemm.questions import QUESTIONS
-from grader.problems.inputs import Places, Source
 from grader.problems.operands import OnGpu, Operand, Tools
 from grader.problems.problem import Cause, Dim, Expected, Interface, Problem, Recomputed
+from grader.problems.questions import Sentences
 from grader.problems.work import TFLOPS
 from ptxsim.message import Message, clauses, phrase
 from ptxsim.records import Record, Size
 
-Doubles = NDArray[np.float64]
+if TYPE_CHECKING:  # NumPy takes a tenth of a second, and a lab can be read without it
+    from grader.problems.gemm.products import Doubles
+    from grader.problems.inputs import Places, Source
+
+say = Sentences.of(Path(__file__).with_name("sentences.toml")).say
 
 CHECKS = Path(__file__).with_name("checks.cu")
 MAX_EXTENT = 65536  # larger sizes fit no device's memory: 65536² floats are 16 GiB
@@ -88,6 +88,7 @@ class Gemm(Problem):
     questions: tuple[str, ...] = (*ASKED, "tensor-cores", "cp-async", "cute")
     own_questions = QUESTIONS
     gpu_sources = (CHECKS,)
+    modules = ("grader.problems.gemm.products",)
     gpu_modules = ("grader.problems.gemm.on_gpu",)
     advice: tuple[str, ...] = (
         *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
@@ -166,28 +167,29 @@ class Gemm(Problem):
         self, size: Size, inputs: Sequence[Source], places: Sequence[Places]
     ) -> Recomputed:
         """From the rows of A and the columns of B that these elements need."""
-        k = size["k"]
+        from grader.problems.gemm.products import make_parts
+
         a, b, c = self.operands(size)
         rows, columns = c.index(places[0])
-        row, of_row = np.unique(rows, return_inverse=True)
-        column, of_column = np.unique(columns, return_inverse=True)
-        depth = np.arange(k)
-        wide_a, wide_b = _part(a, inputs[0], row, depth), _part(b, inputs[1], depth, column)
-        found = self._product(wide_a, wide_b, _RECOMPUTED_MARGIN)
-        at = of_row, of_column
+        a_rows, b_columns, at = make_parts((a, b), inputs, rows, columns)
+        found = self._product(a_rows, b_columns, _RECOMPUTED_MARGIN)
         return Recomputed(
             outputs=(Expected(want=found.want[at], scale=found.scale[at]),),
-            tolerance=self.criterion(k, _RECOMPUTED_MARGIN)[0],
+            tolerance=self.criterion(size["k"], _RECOMPUTED_MARGIN)[0],
         )
 
     def _product(self, a: Doubles, b: Doubles, margin: float = 1.0) -> Expected:
         """A·B, and the scale of every element."""
+        from grader.problems.gemm.products import product
+
         found = product(a, b)
         _, rounded, fixed = self.criterion(a.shape[1], margin)
-        scale = np.full_like(found.want, fixed) if fixed else found.scale
-        return msgspec.structs.replace(found, scale=scale + rounded * abs(found.want))
+        scale = (fixed or found.scale) + rounded * abs(found.want)
+        return msgspec.structs.replace(found, scale=scale)
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
+        from grader.problems.gemm.products import misplaced
+
         k = size["k"]
         a, b, c = self.operands(size)
         words = self.layout.mistakes()
@@ -231,31 +233,6 @@ class Gemm(Problem):
         from grader.problems.gemm.on_gpu import GemmOnGpu
 
         return GemmOnGpu(self, tools)
-
-
-def freivalds_bounds(most: float, k: int, rows: Doubles, columns: Doubles) -> Doubles:
-    """For every row i, the limit of |C·x − A·(B·x)| for a vector x of random signs.
-
-    most: the tolerance. rows: ‖row i of A‖, columns: ‖column j of B‖. The errors of row i, each at
-    most the tolerance, add up with random signs: the sum passes six times their Euclidean norm once
-    in 10⁷.
-    """
-    return 6 * most / math.sqrt(k) * rows * float(np.linalg.norm(columns))
-
-
-def _part(operand: Operand, source: Source, rows: Places, columns: Places) -> Doubles:
-    """These rows and columns of a matrix, made in the order of its memory."""
-    lines, along = (rows, columns) if operand.order == "row" else (columns, rows)
-    length = operand.shape[1] if operand.order == "row" else operand.shape[0]
-    made = source.at(lines[:, None] * length + along).astype(np.float64)
-    return made if operand.order == "row" else made.T
-
-
-def product(a: Doubles, b: Doubles) -> Expected:
-    """A·B, and s for every element."""
-    k = max(1, a.shape[1])
-    scale = np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=0)) / math.sqrt(k)
-    return Expected(want=a @ b, scale=scale)
 
 
 def _other(operand: Operand) -> Operand:

@@ -14,13 +14,14 @@ from typing import Any
 
 from grader.base import MachineError, Native
 from ptxsim import records
-from ptxsim.tensor_maps import ENGINE_HEADERS, MAGIC
+from ptxsim.native import ENGINE
+from ptxsim.tensor_maps import MAGIC
 
 CALLING = Native(
     name="calling",
     sources=(Path(__file__).with_name("calling.cpp"),),
     shared=True,
-    flags=("-O2", f"-I{ENGINE_HEADERS}", "-ldl"),
+    flags=("-O2", f"-I{ENGINE}", "-ldl"),
 )
 _DRIVER = "libcuda.so.1"
 _OUT_OF_MEMORY = 2  # CUresult

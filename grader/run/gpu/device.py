@@ -15,9 +15,8 @@ import msgspec
 
 from grader.base import Build, Finding, GpuInfo, MachineError, decoder, lock_folder, locked
 from grader.labs import Lab
-from grader.problems import ProblemRef
+from grader.problems import Problem, ProblemRef
 from grader.run.gpu import messages
-from grader.run.gpu.host_check import HostCheck
 from grader.run.probe import admits_one_process, first_gpu_uuid
 from grader.run.process import Silence, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, Progress
@@ -128,7 +127,7 @@ class GpuDevice:
         self._locks.take(Right.KERNELS)
         deadline = time.monotonic() + lab.limits.total_s + _STARTING_S
         with ThreadPoolExecutor(max_workers=1) as pool:
-            host = _Host(pool, HostCheck(lab.problem))
+            host = _Host(pool, lab.problem)
 
             def whole(part: Sequence[PlannedCase]) -> bool:
                 """Whether the worker can do another job after them."""
@@ -157,7 +156,7 @@ class GpuDevice:
                 deadline += time.monotonic() - asked
                 if good is None:
                     self._start_again()
-                    host = _Host(pool, HostCheck(lab.problem))
+                    host = _Host(pool, lab.problem)
                     good = whole(stages.first)
                 if good:
                     good = whole(stages.alone)
@@ -233,8 +232,10 @@ class GpuDevice:
 class _Host:
     """The outcomes in order, confirmed by the host while the GPU goes on."""
 
-    def __init__(self, pool: ThreadPoolExecutor, check: HostCheck) -> None:
-        self._pool, self._check = pool, check
+    def __init__(self, pool: ThreadPoolExecutor, problem: Problem) -> None:
+        from grader.run.gpu.host_check import HostCheck  # with NumPy, which no build waits for
+
+        self._pool, self._check = pool, HostCheck(problem)
         self._found: list[Callable[[], CaseOutcome]] = []
         self.lacked = False  # whether the GPU may have had too little of something
 

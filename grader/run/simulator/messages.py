@@ -6,10 +6,10 @@ import msgspec
 
 from grader.base import Finding, MachineError, Rejected, Verdict
 from grader.run.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase
+from ptxsim.findings.launch_sample import LaunchSample
 from ptxsim.frontend.interface import Declarations
 from ptxsim.message import Message
 from ptxsim.records import Plan, Record
-from ptxsim.sampling import LaunchSample
 
 
 class Read(Record, tag="read"):

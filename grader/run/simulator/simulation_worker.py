@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ def main(
             engine = prepare()
             asked = decoder(ProblemRef | None).decode(sys.argv[2])
             problem = load_problem(asked) if asked else None  # None: nothing is to be verified
+            for each in problem.modules if problem else ():
+                import_module(each)
             lock_down(filtered=sys.argv[3] == "filtered")
         except (GraderError, EngineError) as error:
             replies.send(protocol.Failed.of(error))

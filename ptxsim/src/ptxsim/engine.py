@@ -1,9 +1,8 @@
-"""The interpreter library through ctypes: how it is compiled, its operations, its calls."""
+"""The interpreter library through ctypes: its operations, its calls."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from ctypes import POINTER, c_char_p, c_double, c_int, c_uint8, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -12,19 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ptxsim.engine_header import header
-from ptxsim.native import cpu_levels
 from ptxsim.outcome import EngineError
-
-ENGINE = Path(__file__).parent / "engine"  # its C++
-FLAGS = (
-    "-std=c++20",
-    "-O2",
-    "-ftree-vectorize",
-    "-march=native",
-    "-ffp-contract=off",  # only fma may fuse
-    "-fno-math-errno",
-    "-fvisibility=hidden",
-)
 
 _TYPES: dict[str, object] = {"i": c_int, "u": c_uint32, "q": c_uint64, "d": c_double}
 _TYPES |= {"B": POINTER(c_uint8), "U": POINTER(c_uint32), "Q": POINTER(c_uint64)}
@@ -75,27 +62,6 @@ class Engine:
     library: ctypes.CDLL
     operations: dict[str, int]  # name → number
     shapes: dict[str, str]  # name → the operands it takes, as operations.hpp writes them
-
-
-def engine_sources() -> tuple[Path, ...]:
-    """The translation units, each of which includes the sources of some folders."""
-    return tuple(sorted(ENGINE.glob("*.cpp")))
-
-
-@cache
-def engine_digest() -> str:
-    """Return the digest of the interpreter's sources: results of the same one are comparable."""
-    digest = hashlib.sha256()
-    for source in sorted(ENGINE.rglob("*.?pp")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def shipped_engine() -> Path | None:
-    """The interpreter that the wheel brought, for the highest level that this CPU has, or None."""
-    folder = Path(__file__).parent / "built"
-    files = (folder / f"engine-{level}.so" for level in cpu_levels())
-    return next(filter(Path.exists, files), None)
 
 
 @cache

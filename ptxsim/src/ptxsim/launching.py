@@ -16,13 +16,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.engine import FLAGS, Engine, engine_digest, engine_sources, load_engine, shipped_engine
+from ptxsim.engine import Engine, load_engine
 from ptxsim.findings.finding import Finding
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import Declarations
 from ptxsim.frontend.module import ptx_text
 from ptxsim.frontend.places import source_files
-from ptxsim.native import build_native, user_cache
+from ptxsim.native import (
+    FLAGS,
+    build_native,
+    engine_digest,
+    engine_sources,
+    shipped_engine,
+    user_cache,
+)
 from ptxsim.nvcc import compiled
 from ptxsim.orders import Orders, in_orders
 from ptxsim.outcome import SimLimits

@@ -1,9 +1,11 @@
-"""Compiles C++ beside this package, and tells the levels of the CPU that wheels are built for."""
+"""The engine's C++, and how C++ beside this package is compiled; the levels of the CPU that wheels
+are built for."""
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
+import hashlib
 import os
 import platform
 import shutil
@@ -17,6 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from ptxsim.outcome import EngineError
+
+ENGINE = Path(__file__).parent / "engine"  # its C++
+FLAGS = (
+    "-std=c++20",
+    "-O2",
+    "-ftree-vectorize",
+    "-march=native",
+    "-ffp-contract=off",  # only fma may fuse
+    "-fno-math-errno",
+    "-fvisibility=hidden",
+)
 
 _LIBC = ctypes.CDLL(None)
 _SET_DEATH_SIGNAL = 1  # of prctl
@@ -34,6 +47,27 @@ def cpu_levels() -> tuple[str, ...]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
     return tuple(level for level, needed in _NEEDED.items() if needed <= flags)
+
+
+def engine_sources() -> tuple[Path, ...]:
+    """The translation units, each of which includes the sources of some folders."""
+    return tuple(sorted(ENGINE.glob("*.cpp")))
+
+
+@cache
+def engine_digest() -> str:
+    """Return the digest of the interpreter's sources: results of the same one are comparable."""
+    digest = hashlib.sha256()
+    for source in sorted(ENGINE.rglob("*.?pp")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def shipped_engine() -> Path | None:
+    """The interpreter that the wheel brought, for the highest level that this CPU has, or None."""
+    folder = Path(__file__).parent / "built"
+    files = (folder / f"engine-{level}.so" for level in cpu_levels())
+    return next(filter(Path.exists, files), None)
 
 
 def answer_of(command: Sequence[str | Path], **more: Any) -> subprocess.CompletedProcess[str]:

@@ -16,13 +16,14 @@ import numpy as np
 import numpy.ctypeslib  # now: later no file can be opened
 from numpy.typing import NDArray
 
-from ptxsim.findings.divergence import Branch, split_by
+from ptxsim.findings.divergence import split_by
 from ptxsim.findings.finding import Finding, Kind, Severity
-from ptxsim.findings.row_counts import Counters, RowCount, count_flops, row_counts
+from ptxsim.findings.launch_sample import LaunchSample
+from ptxsim.findings.row_counts import Counters, count_flops, row_counts
 from ptxsim.findings.scene import sentence
 from ptxsim.lowering.operation import UnsupportedInstruction
-from ptxsim.message import NOTHING, Message
-from ptxsim.records import Copy, Dim3, Launch, Memset, Plan, Record, SymbolWrite, Write
+from ptxsim.message import NOTHING
+from ptxsim.records import Copy, Launch, Memset, Plan, SymbolWrite, Write
 from ptxsim.simulator import Running, Simulator, trapped
 from ptxsim.soundness import check_plan, cluster_of
 
@@ -64,44 +65,6 @@ _FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
 SOME = 4  # blocks sampled of each kind of launch, if time allows
 _LONG = 4096  # basic blocks that a block's warps enter
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples never coincide and form no pattern
-
-
-class LaunchSample(Record):
-    """One kind of launch: the same kernel and shape."""
-
-    kernel: str  # mangled
-    grid: Dim3
-    block: Dim3
-    shared_bytes: int  # dynamic
-    times: int  # how often the plan launches it
-    blocks: int  # sampled; where there are clusters, all of theirs
-    stopped: str | None  # "time", "deadlock" or "trap": why they did not run to their ends
-    rows: tuple[RowCount, ...]
-    branches: tuple[Branch, ...] = ()
-    mistake: Message = NOTHING  # the first error found in them
-    uneven: bool = False  # sampled blocks do not do as many operations, or only one was sampled
-
-    @property
-    def complete(self) -> bool:
-        return self.stopped is None
-
-    @property
-    def all_blocks(self) -> int:
-        return self.grid[0] * self.grid[1] * self.grid[2]
-
-    @property
-    def warps(self) -> int:
-        """Return the warps of one block."""
-        return -(-self.block[0] * self.block[1] * self.block[2] // 32)
-
-    @property
-    def all_warps(self) -> int:
-        """Return the warps of all launches of this kind."""
-        return self.warps * self.all_blocks * self.times
-
-    @property
-    def flops(self) -> int:
-        return sum(row.flops for row in self.rows)
 
 
 class Sampler(Simulator):

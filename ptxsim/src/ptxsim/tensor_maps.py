@@ -9,7 +9,6 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from ptxsim.engine import Engine
 from ptxsim.engine_header import TEXTURE, TEXTURE_MAGIC
 
 MAP_BYTES = 128
-ENGINE_HEADERS = Path(__file__).parent / "engine"  # tensor_map.hpp, which says how they are encoded
 MAGIC = b"tnsormap"  # what a map begins with
 
 

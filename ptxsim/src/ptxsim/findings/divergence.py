@@ -6,22 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ptxsim.findings.launch_sample import Branch
 from ptxsim.findings.row_counts import Counters
 from ptxsim.frontend.records import Location
 from ptxsim.lowering.program import OUT
-from ptxsim.records import Place, Record
-
-
-class Branch(Record):
-    """A branch that some lanes of a warp followed while others did not."""
-
-    row: int  # line of the PTX text
-    place: Place | None  # in the source
-    warps: int  # executions, in the sampled blocks
-    active: int  # lanes, summed over these
-    splits: int  # executions that split the warp
-    outer: int  # row of the branch that split warps on their way here; 0: none
-    loops: bool  # lanes that it keeps in a loop come back to it
+from ptxsim.records import Place
 
 
 def split_by(

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.findings.finding import LineCount
+from ptxsim.findings.launch_sample import RowCount
 from ptxsim.frontend.records import Location
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED
 from ptxsim.lowering.program import EngineProgram
-from ptxsim.records import Record
 
 
 @dataclass(frozen=True)
@@ -86,40 +86,6 @@ def count_flops(run: Counters) -> int:
 
 _SUMS = ("requests", "cost", "cost8", "cost16", "passes8", "passes16", "lines")
 _PATTERNS = 1024  # instructions of a kernel whose addresses are told
-
-
-class RowCount(Record):
-    """One PTX instruction in the sampled blocks. ``cost`` counts 32-byte sectors of global memory
-    or wavefronts of shared memory; cost8 and cost16 what it would be at 8 and 16 bytes a lane;
-    passes8 and passes16 how many of these wavefronts would be left without bank conflicts."""
-
-    row: int  # line of the PTX text
-    head: int  # line at which its basic block begins
-    warps: int  # executions by a warp with at least one lane, its guard aside
-    flops: int
-    space: str  # "global", "shared" or ""
-    width: int  # bytes that a lane moves; 0: no access
-    requests: int  # executions with at least one lane that its guard lets through
-    cost: int
-    cost8: int
-    cost16: int
-    passes8: int
-    passes16: int
-    lines: int  # of 128 bytes, in global memory
-    source_requests: int  # the global side of cp.async
-    source_sectors: int
-    source_lines: int
-    source_zeros: int  # wavefronts of the copies that write zeros, if only from some lanes
-    # Of an access to shared memory: where its lanes went, in the execution with the most bank
-    # conflicts. Bytes from the start of the array; None for a lane that took no part.
-    lanes: tuple[int | None, ...] = ()  # () or 32
-    array: int = 0  # which shared array of the kernel
-    array_bytes: int = 0
-    active: int = 0  # lanes, summed over ``warps``
-    branch: int = 0  # line of the innermost branch that split warps on their way here; 0: none
-    # The global side of a bulk copy; its shared side, in each block that it reaches, is ``cost``.
-    source_bytes: int = 0
-    parts: int = 1  # accesses that one execution makes: several for a wmma fragment
 
 
 def row_counts(
