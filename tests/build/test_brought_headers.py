@@ -64,7 +64,7 @@ def test_any_other_name_of_std_brings_functional(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "source", ["half x;", "half2 *p = q;", "(half)x", "half(1.0f)", "array<half> v;"]
+    "source", ["half x;", "half2 *p = q;", "(half)x", "half(1.0f)", "Tile<half> v;"]
 )
 def test_half_as_a_type_brings_its_header(source: str, tmp_path: Path) -> None:
     assert brought(tmp_path, source) == ["cuda_fp16.h"]

@@ -8,7 +8,6 @@
 // here; grader/build/brought_headers.toml adds the rest where a submission needs it.
 #pragma once
 
-#include <array>
 #include <cassert>
 #include <cctype>
 #include <cfloat>
@@ -19,9 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <initializer_list>
-#include <limits>
 #include <new>
 #include <type_traits>
 #include <utility>
