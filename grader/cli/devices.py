@@ -72,7 +72,6 @@ def standby(wanted: str, problem: ProblemRef) -> Iterator[GpuDevice | None]:
     if wanted == "cpu" or not find_driver() or not _has_cupy():
         yield None
         return
-    Thread(target=gpu_names).start()  # the driver starts while modules are imported
     gpu = GpuDevice(problem)
     try:
         gpu.stand_by()

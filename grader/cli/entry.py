@@ -8,6 +8,8 @@ stderr.
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import io
 import os
 import platform
@@ -50,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return terminal.FAULT
     # OpenBLAS's threads spin while NumPy is imported, and the products here are small.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    atexit.register(gc.freeze)  # nobody waits for a last search for cycles
     _open_standard_streams()
     option, arguments = options.language_of(arguments)
     try:

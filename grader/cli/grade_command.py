@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from threading import Thread
 
 import msgspec
 from rich.console import Console
@@ -11,9 +12,12 @@ from grader.base import UsageError
 from grader.cli.console import aside, speak_as
 from grader.cli.hidden_command import known_hidden
 from grader.labs import Lab, find_lab, load_lab, revealed, with_hidden
+from grader.run import gpu_names
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
+    if chosen.device != "cpu":
+        Thread(target=gpu_names).start()  # the driver starts while modules are imported
     chosen.format = chosen.format or ("json" if chosen.json else None)
     if chosen.format not in (None, "json") and len(chosen.submissions) > 1:
         raise UsageError.saying("--format {name}: name one submission", name=chosen.format)
