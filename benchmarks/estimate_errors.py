@@ -26,7 +26,7 @@ from grader.explain.join import count, factors, unfounded
 from grader.explain.loop_steps import MainLoop, main_loop_steps
 from grader.explain.sass import SassFunction
 from grader.problems import Work
-from ptxsim.findings.launch_sample import LaunchSample
+from ptxsim.findings.finding import LaunchSample
 from ptxsim.records import Record
 
 NEAR = 0.15

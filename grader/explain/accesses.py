@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from grader.base import Traffic
 from grader.explain.sass import SassFunction, SassInstruction
-from ptxsim.findings.launch_sample import RowCount
+from ptxsim.findings.finding import RowCount
 from ptxsim.records import Record
 
 MATRICES = ("LDSM", "STSM")  # of 8 rows of 16 bytes; lanes hold the rows' addresses

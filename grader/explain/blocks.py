@@ -9,7 +9,7 @@ from math import prod
 
 from grader.base import Split
 from grader.explain.sass import SassFunction, SassInstruction
-from ptxsim.findings.launch_sample import Branch, LaunchSample, RowCount
+from ptxsim.findings.finding import Branch, LaunchSample, RowCount
 from ptxsim.records import Place
 
 Edge = tuple[int, int]

@@ -31,7 +31,7 @@ from grader.explain.sass import SassFunction
 from grader.problems import Operand, Problem, Work
 from grader.run import CpuDevice, engine_library, quietly
 from ptxsim.engine import load_engine
-from ptxsim.findings.launch_sample import LaunchSample
+from ptxsim.findings.finding import LaunchSample
 from ptxsim.message import Message, phrase
 from ptxsim.records import Launch, Plan
 

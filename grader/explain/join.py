@@ -17,7 +17,7 @@ from grader.explain.accesses import accesses, traffic
 from grader.explain.blocks import conserve, splits, warp_cycles
 from grader.explain.sass import Product, SassFunction, SassInstruction
 from grader.problems import Work
-from ptxsim.findings.launch_sample import LaunchSample, RowCount
+from ptxsim.findings.finding import LaunchSample, RowCount
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import NOTHING, Message, clauses, phrase
 

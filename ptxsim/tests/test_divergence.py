@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness import allocated, compiled, engine, launched, planned
-from ptxsim.findings.launch_sample import LaunchSample
+from ptxsim.findings.finding import LaunchSample
 from ptxsim.records import Place
 from ptxsim.sampling import Sampler
 

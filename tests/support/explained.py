@@ -14,7 +14,7 @@ from grader.judge import program
 from grader.judge.program import GradingContext
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
-from ptxsim.findings.launch_sample import LaunchSample
+from ptxsim.findings.finding import LaunchSample
 from ptxsim.records import Size
 from ptxsim.sampling import SOME, Sampler
 from tests.support.bench import bench, engine, of_lab

@@ -24,7 +24,7 @@ from grader.run.process import Cage, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Finished, PlannedCase, Progress, quietly, refused
 from grader.run.simulator import messages
 from grader.sandbox import FellAsleep, ProcessLimits, Sandbox, Starved, TookTooLong, started
-from ptxsim.findings.launch_sample import LaunchSample
+from ptxsim.findings.finding import LaunchSample
 from ptxsim.frontend.interface import Declarations
 from ptxsim.frontend.module import ptx_text
 from ptxsim.message import NOTHING, Message, counted, phrase, verbatim

@@ -6,7 +6,7 @@ import msgspec
 
 from grader.base import Finding, MachineError, Rejected, Verdict
 from grader.run.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase
-from ptxsim.findings.launch_sample import LaunchSample
+from ptxsim.findings.finding import LaunchSample
 from ptxsim.frontend.interface import Declarations
 from ptxsim.message import Message
 from ptxsim.records import Plan, Record

@@ -17,8 +17,7 @@ import numpy.ctypeslib  # now: later no file can be opened
 from numpy.typing import NDArray
 
 from ptxsim.findings.divergence import split_by
-from ptxsim.findings.finding import Finding, Kind, Severity
-from ptxsim.findings.launch_sample import LaunchSample
+from ptxsim.findings.finding import Finding, Kind, LaunchSample, Severity
 from ptxsim.findings.row_counts import Counters, count_flops, row_counts
 from ptxsim.findings.scene import sentence
 from ptxsim.lowering.operation import UnsupportedInstruction

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ptxsim.findings.launch_sample import Branch
+from ptxsim.findings.finding import Branch
 from ptxsim.findings.row_counts import Counters
 from ptxsim.frontend.records import Location
 from ptxsim.lowering.program import OUT

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ptxsim.findings.launch_sample import RowCount
+from ptxsim.findings.finding import RowCount
 from ptxsim.findings.row_counts import Counters, row_counts
 from ptxsim.frontend.records import PtxModule
 from ptxsim.records import Record

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxsim.findings.finding import LineCount
-from ptxsim.findings.launch_sample import RowCount
+from ptxsim.findings.finding import LineCount, RowCount
 from ptxsim.frontend.records import Location
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED
 from ptxsim.lowering.program import EngineProgram
