@@ -162,8 +162,7 @@ def html(boards: Sequence[Board], roster: Roster | None, language: Language = EN
 def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
     """One row per student and board, for spreadsheets."""
     return csv_text(
-        CSV_COLUMNS,
-        (_csv_row(board, row, roster) for board in boards for row in board.rows),
+        CSV_COLUMNS, (_csv_row(board, row, roster) for board in boards for row in board.rows)
     )
 
 

@@ -162,11 +162,7 @@ def _slowed(launch: Demand, work: Work, gpu: Gpu, constants: Calibration) -> dic
 
 
 def _ring(
-    counts: KernelCounts,
-    wave: Wave,
-    slowed: Mapping[str, float],
-    gpu: Gpu,
-    constants: Calibration,
+    counts: KernelCounts, wave: Wave, slowed: Mapping[str, float], gpu: Gpu, constants: Calibration
 ) -> float:
     """The time of a main loop whose tiles come by bulk copies, one of A and one of B for a step.
 

@@ -114,8 +114,7 @@ def pictures(result: Result, language: Language) -> tuple[Picture, ...]:
     sizes = {case.id: size_text(case.size) for case in result.cases}
     return tuple(
         Picture(
-            caption=_measured_in(result, group[0]),
-            image=_picture(group, sizes, ahead, language),
+            caption=_measured_in(result, group[0]), image=_picture(group, sizes, ahead, language)
         )
         for group in list(groups.values())[:_PICTURES]
     )
@@ -133,10 +132,7 @@ def _measured_in(result: Result, curve: SizeCurve) -> Message:
 
 
 def _picture(
-    curves: Sequence[SizeCurve],
-    sizes: Mapping[str, str],
-    ahead: Next | None,
-    language: Language,
+    curves: Sequence[SizeCurve], sizes: Mapping[str, str], ahead: Next | None, language: Language
 ) -> Markup:
     pieces = curves[0].pieces
     first, last = pieces[0].start, pieces[-1].end

@@ -86,11 +86,7 @@ def cells(point: Point, points: Sequence[Point], shown: SweepFacts) -> tuple[Mes
         speeds = (_figure(each.speed), _figure(each.baseline), ratio)
     for found in point.estimates:
         if found.gpu == shown.card:
-            speeds = (
-                _figure(found.speed),
-                _figure(found.most),
-                resource_name(found.resource),
-            )
+            speeds = (_figure(found.speed), _figure(found.most), resource_name(found.resource))
     facts: tuple[Message, ...] = (NOTHING,) * 5
     if (kernel := point.kernel) is not None:
         known = (kernel.tile, kernel.registers, kernel.shared_bytes, kernel.spill_bytes)

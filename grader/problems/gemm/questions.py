@@ -141,5 +141,5 @@ QUESTIONS = tiles.TABLE.questions(
         ),
         "cp-async": cp_async,
         "cute": cute,
-    },
+    }
 )

@@ -110,11 +110,7 @@ class DriverCall:
     """The steps of one call, to be made again and again."""
 
     def __init__(
-        self,
-        library: ctypes.CDLL,
-        steps: Sequence[CallStep],
-        addresses: Sequence[int],
-        stream: int,
+        self, library: ctypes.CDLL, steps: Sequence[CallStep], addresses: Sequence[int], stream: int
     ) -> None:
         self._library = library
         self._steps = (CallStep * len(steps))(*steps)  # which keeps what they point to

@@ -73,11 +73,7 @@ def _run(session: GpuSession, job: messages.GpuJob, replies: Replies) -> bool:
 
 
 def _one(
-    session: GpuSession,
-    cubin: bytes,
-    planned: PlannedCase,
-    job: messages.GpuJob,
-    replies: Replies,
+    session: GpuSession, cubin: bytes, planned: PlannedCase, job: messages.GpuJob, replies: Replies
 ) -> messages.Measured | messages.Broken:
     def beat() -> None:
         replies.send(messages.Beat(case=planned.id))

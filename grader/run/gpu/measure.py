@@ -202,11 +202,7 @@ class _Turn(Record):
 
 
 def _take_turn(
-    session: GpuSession,
-    case: MeasuredCase,
-    rivals: Mapping[str, Launch],
-    turn: int,
-    charged: bool,
+    session: GpuSession, case: MeasuredCase, rivals: Mapping[str, Launch], turn: int, charged: bool
 ) -> _Turn:
     """Time one turn. The first variant runs ahead of the submission in every second turn. Variants
     change places every two turns: each runs as often ahead of it, right after it, and last."""

@@ -80,10 +80,7 @@ def sarif(
 def _document(found: SarifResult) -> dict[str, object]:
     # Code scanning ignores what has no place.
     digest = hashlib.sha256(f"{found.rule}\0{found.path}\0{found.same}".encode()).hexdigest()[:32]
-    place = {
-        "artifactLocation": {"uri": quote(found.path)},
-        "region": {"startLine": found.line},
-    }
+    place = {"artifactLocation": {"uri": quote(found.path)}, "region": {"startLine": found.line}}
     properties = {name: value for name, value in found.properties.items() if value is not None}
     return {
         "ruleId": found.rule,

@@ -231,12 +231,7 @@ def _store_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 
 def _by_piece(
-    low: Lowering,
-    registers: list[Operand],
-    pieces: list[FragmentPiece],
-    kind: str,
-    *,
-    copies: bool,
+    low: Lowering, registers: list[Operand], pieces: list[FragmentPiece], kind: str, *, copies: bool
 ) -> list[list[Operand]]:
     """Return the registers of each piece. copies: there may be several times as many."""
     each = pieces[0].count // _per_register(kind)
