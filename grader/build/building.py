@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -45,10 +45,12 @@ def compile_submission(
     *,
     arch: str,
     limits: Limits,
+    ahead: Callable[[bytes], object] = lambda _ptx: None,
 ) -> base.Build:
     """Compile ``submission`` for ``arch`` ("sm_80"), or find the identical build in the cache.
 
-    ``limits`` hold for each step. Raises Rejected with CE (compiler's words in ``build``) or FE
+    ``limits`` hold for each step. ``ahead`` is called with the PTX while machine code is made of
+    it; what it raises is lost. Raises Rejected with CE (compiler's words in ``build``) or FE
     (the interface is missing, or a library that the lab forbids is included), and ToolchainError
     when the machine lacks something the submission may use.
     """
@@ -66,7 +68,7 @@ def compile_submission(
     cached = _load(folder, arch)
     if cached is not None:
         return cached
-    info, files = _made_by(submission, settings, interface.spellings(sources))
+    info, files = _made_by(submission, settings, interface.spellings(sources), ahead)
     cache.keep(folder, msgspec.json.encode(info), files)
     cache.tidy(folder.parent, limit)
     found = _load(folder, arch)
@@ -77,21 +79,24 @@ def compile_submission(
 
 
 def _made_by(
-    submission: base.Submission, settings: steps.BuildSettings, spellings: Sequence[Interface]
+    submission: base.Submission,
+    settings: steps.BuildSettings,
+    spellings: Sequence[Interface],
+    ahead: Callable[[bytes], object],
 ) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build by the first spelling that works; if none does, what the first comes to."""
     first, *others = spellings
     try:
-        return _made(submission, msgspec.structs.replace(settings, interface=first))
+        return _made(submission, msgspec.structs.replace(settings, interface=first), ahead)
     except (base.Rejected, base.ToolchainError):
         if others:
             with suppress(base.Rejected, base.ToolchainError):
-                return _made_by(submission, settings, others)
+                return _made_by(submission, settings, others, ahead)
         raise
 
 
 def _made(
-    submission: base.Submission, settings: steps.BuildSettings
+    submission: base.Submission, settings: steps.BuildSettings, ahead: Callable[[bytes], object]
 ) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build from scratch: what is said of it, and its files."""
     command = " && ".join(map(shlex.join, steps.commands(settings).values()))
@@ -105,7 +110,8 @@ def _made(
             words = with_hint(not_defined(settings.interface), submission)
             info = msgspec.structs.replace(info, ok=True)
             raise base.Rejected(base.Verdict.FE, words, build=info)
-        with ThreadPoolExecutor(max_workers=1) as pool:
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            pool.submit(ahead, translated.files[steps.PTX])
             linked = pool.submit(steps.link, settings, translated.files[steps.OBJECT])
             assembled = steps.assemble(settings, translated.files[steps.PTX])
             info = _after(info, assembled.output, assembled.seconds)

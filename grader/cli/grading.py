@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from importlib import import_module
 from pathlib import Path
-from threading import Timer
+from threading import Thread
 
 from rich.console import Console
 
@@ -25,6 +26,7 @@ from grader.sandbox import SYSTEM, Mode, Sandbox
 from ptxsim.message import phrase
 
 _COMPILING_S = 0.1  # from here to the start of the compiler, at most
+_FOLLOWING = "explain.explanation", "run.gpu.host_check", "cli.presenting", "report.environments"
 
 
 def open_bench(
@@ -93,19 +95,17 @@ def grade_each(
 ) -> int:
     """The exit status. gpu: one that stands by, for the first."""
     context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
-    loading = Timer(_COMPILING_S, _load_what_follows)
-    loading.daemon = True
-    loading.start()
+    Thread(target=_load_what_follows, daemon=True).start()
     first, *others = chosen.submissions
     status = _grade_one(first, context, chosen, console, gpu)
     return max([status, *(_grade_one(path, context, chosen, console) for path in others)])
 
 
 def _load_what_follows() -> None:
-    """Import what explains and shows a result and writes its page; a tenth of a second."""
-    import_module("grader.explain.explanation")
-    import_module("grader.cli.presenting")
-    import_module("grader.report.environments")
+    """Import, beside the compiler, what explains, confirms and shows a result."""
+    time.sleep(_COMPILING_S)
+    for each in _FOLLOWING:
+        import_module(f"grader.{each}")
 
 
 def _grade_one(

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import TypeAlias
 
 import msgspec
@@ -37,8 +37,13 @@ class GradingContext(Record):
     ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
 
 
-def compile_for(submission: base.Submission, context: GradingContext, arch: str) -> base.Build:
-    """Compile the submission for ``arch``, "sm_90". Raises Rejected."""
+def compile_for(
+    submission: base.Submission,
+    context: GradingContext,
+    arch: str,
+    ahead: Callable[[bytes], object] = lambda _ptx: None,
+) -> base.Build:
+    """Compile the submission for ``arch``, "sm_90". ahead: hears of the PTX. Raises Rejected."""
     return compile_submission(
         submission,
         context.lab.problem.interface,
@@ -46,6 +51,7 @@ def compile_for(submission: base.Submission, context: GradingContext, arch: str)
         context.sandbox,
         arch=arch,
         limits=context.lab.limits,
+        ahead=ahead,
     )
 
 
@@ -129,8 +135,10 @@ def build_program(
 ) -> Program:
     """Compile the submission for ``arch`` and let ``reader`` read its PTX. Raises Rejected."""
     progress(phrase("compiling"), NOTHING)
-    built = compile_for(submission, context, arch)
-    declared = reader.read(built, str(submission.folder), progress)
+    root = str(submission.folder)
+    read_ahead = partial(reader.read_ptx, source_root=root, progress=progress)
+    built = compile_for(submission, context, arch, read_ahead)
+    declared = reader.read(built, root, progress)
     return Program(submission=submission, context=context, built=built, declared=declared)
 
 

@@ -87,7 +87,7 @@ class CpuDevice:
         self._ending = contextlib.ExitStack()
         self._compiling: subprocess.Popen[bytes] | None = None
         self._worker: WorkerProcess | None = None
-        self._read: tuple[Path, Declarations] | None = None
+        self._read: tuple[bytes, Declarations] | None = None
 
     def __enter__(self) -> CpuDevice:
         try:
@@ -129,14 +129,17 @@ class CpuDevice:
         return self._start(self._engine.compiled())  # raises with the reason if that failed
 
     def read(self, build: base.Build, source_root: str, progress: Progress) -> Declarations:
-        """Return the declarations of ``build``'s PTX, which is read once. Raises Rejected when it
-        cannot be read."""
-        if self._read is None or self._read[0] != build.ptx:
-            request = messages.Read(ptx=ptx_text(build.ptx), source_root=source_root)
+        """Return the declarations of ``build``'s PTX. Raises Rejected when it cannot be read."""
+        return self.read_ptx(build.ptx.read_bytes(), source_root, progress)
+
+    def read_ptx(self, ptx: bytes, source_root: str, progress: Progress) -> Declarations:
+        """The same of PTX whose build is not complete. What was read last is not read again."""
+        if self._read is None or self._read[0] != ptx:
+            request = messages.Read(ptx=ptx_text(ptx), source_root=source_root)
             late = phrase("reading its PTX took more than {seconds:g} s of CPU time")
             when = phrase("while it read the PTX")
             reply = self._answer(request, messages.Declared, late, when, progress)
-            self._read = (build.ptx, reply.interface)
+            self._read = (ptx, reply.interface)
         return self._read[1]
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[base.Finding, ...]:

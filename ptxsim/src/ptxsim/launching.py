@@ -163,7 +163,7 @@ def _origin(ptx: Path | str, arch: str, sources: Mapping[str, str]) -> Origin:
         if path.suffix == ".cu":
             name, text = f"{path.stem}.ptx", compiled(path, arch)
         else:
-            text = ptx_text(path)
+            text = ptx_text(path.read_bytes())
     return Origin(_root(text, here), name, {**sources, name: text})
 
 

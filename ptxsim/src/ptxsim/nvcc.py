@@ -46,7 +46,7 @@ def compiled(source: Path, arch: str, *flags: str) -> str:
         options = (f"-arch={arch}", "-lineinfo", *flags, "-ptx", "-o", str(made))
         done = answer_of([nvcc, *options, source.absolute()])
         if done.returncode == 0:
-            return ptx_text(made)
+            return ptx_text(made.read_bytes())
     said = (done.stderr + done.stdout).strip().splitlines()
     why = next((line for line in said if "error" in line.lower()), "".join(said[:1]))
     raise CompileError(f"{source}: nvcc -arch={arch} does not compile it: {why}")

@@ -60,10 +60,10 @@ def _is_ours(function: Function, stub: _Stub | None) -> bool:
 _ASSEMBLY = "// begin inline asm"  # nvcc writes it before the text of an asm()
 
 
-def ptx_text(path: Path) -> str:
-    """The bytes of a file, one character each. Nothing may turn a carriage return into a line feed:
+def ptx_text(ptx: bytes) -> str:
+    """One character for each byte. Nothing may turn a carriage return into a line feed:
     that would end a comment which continues for ptxas."""
-    return path.read_bytes().decode("latin-1")
+    return ptx.decode("latin-1")
 
 
 def read_module(ptx: str, source_root: Path) -> PtxModule:
