@@ -16,20 +16,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxsim import native
 from ptxsim.engine import Engine, load_engine
 from ptxsim.findings.finding import Finding
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import Declarations
 from ptxsim.frontend.module import ptx_text
 from ptxsim.frontend.places import source_files
-from ptxsim.native import (
-    FLAGS,
-    build_native,
-    engine_digest,
-    engine_sources,
-    shipped_engine,
-    user_cache,
-)
 from ptxsim.nvcc import compiled
 from ptxsim.orders import Orders, in_orders
 from ptxsim.outcome import SimLimits
@@ -180,19 +173,23 @@ def _root(ptx: str, here: Path) -> Path:
 def default_engine() -> Engine:
     """The engine of the wheel, or the one that the first call on a machine compiles into the
     user's cache folder. Raises EngineError."""
-    shipped = shipped_engine()
+    shipped = native.shipped_engine()
     target = shipped or engine_path()
     if not target.exists():
         print("ptxsim: compiling the engine, once on this machine", file=sys.stderr)
-        build_native("g++", engine_sources(), (*FLAGS, "-fPIC"), target, shared=True)
+        native.build_native(
+            "g++", native.engine_sources(), (*native.FLAGS, "-fPIC"), target, shared=True
+        )
     return load_engine(target)
 
 
 def engine_path() -> Path:
     """Where ``default_engine`` keeps the engine. The name changes with the sources, and with the
     machine, since it is compiled for this processor."""
-    digest = hashlib.sha256("\0".join((*FLAGS, platform.node(), engine_digest())).encode())
-    return user_cache("ptxsim") / f"engine-{digest.hexdigest()[:16]}.so"
+    digest = hashlib.sha256(
+        "\0".join((*native.FLAGS, platform.node(), native.engine_digest())).encode()
+    )
+    return native.user_cache("ptxsim") / f"engine-{digest.hexdigest()[:16]}.so"
 
 
 class _Memory:
