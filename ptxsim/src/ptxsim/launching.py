@@ -177,18 +177,16 @@ def default_engine() -> Engine:
     target = shipped or engine_path()
     if not target.exists():
         print("ptxsim: compiling the engine, once on this machine", file=sys.stderr)
-        native.build_native(
-            "g++", native.engine_sources(), (*native.FLAGS, "-fPIC"), target, shared=True
-        )
+        flags = (*native.FLAGS, "-fPIC")
+        native.build_native("g++", native.engine_sources(), flags, target, shared=True)
     return load_engine(target)
 
 
 def engine_path() -> Path:
     """Where ``default_engine`` keeps the engine. The name changes with the sources, and with the
     machine, since it is compiled for this processor."""
-    digest = hashlib.sha256(
-        "\0".join((*native.FLAGS, platform.node(), native.engine_digest())).encode()
-    )
+    about = "\0".join((*native.FLAGS, platform.node(), native.engine_digest()))
+    digest = hashlib.sha256(about.encode())
     return native.user_cache("ptxsim") / f"engine-{digest.hexdigest()[:16]}.so"
 
 
