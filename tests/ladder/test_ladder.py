@@ -318,7 +318,7 @@ def test_host_loops_agree_and_are_timed() -> None:
 
 
 ESTIMATE = ROOT / "reference" / "sgemm" / "32_dispatch" / "estimate.cuh"
-LOG = ROOT / "docs" / "measurements" / "2026-11-26-h100-candidates.txt"
+LOG = ROOT / "docs" / "measurements" / "2026-11-27-h100-sgemm-candidates.txt"
 H100 = "{132, 232448, true, 1693}"
 SHAPE = re.compile(r"(\d+)x(\d+)x(\d+): ")
 # Kernel, slices, whole, sharers: what the log and the program write.
@@ -360,7 +360,7 @@ def choices(sizes: list[tuple[int, int, int]], device: str, folder: Path) -> lis
     return found
 
 
-def test_the_choice_loses_little_and_much_at_one_shape_only(tmp_path: Path) -> None:
+def test_the_choice_loses_little(tmp_path: Path) -> None:
     shapes = measured()
     assert len(shapes) >= 60
     chosen = choices([each.size for each in shapes], H100, tmp_path)
@@ -369,9 +369,8 @@ def test_the_choice_loses_little_and_much_at_one_shape_only(tmp_path: Path) -> N
         assert division in shape.microseconds, f"{shape.size}: {division} was not measured"
         best = min(shape.microseconds.values())
         lost[shape.size] = shape.microseconds[division] / best - 1
-    assert fmean(lost.values()) <= 0.015
-    *others, _ = sorted(lost.values())  # 1697×637×29
-    assert max(others) <= 0.11 and max(lost.values()) <= 0.14, max(lost, key=lost.__getitem__)
+    assert fmean(lost.values()) <= 0.012
+    assert max(lost.values()) <= 0.17, max(lost, key=lost.__getitem__)
 
 
 @pytest.mark.parametrize(("device", "families"), values(__file__, "devices.txt"))

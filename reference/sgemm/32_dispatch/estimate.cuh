@@ -4,80 +4,76 @@
 
 #include <algorithm>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 582 shapes
-// (docs/measurements/2026-11-26-h100-candidates.txt), more to the choices than to the times.
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 768 shapes
+// (docs/measurements/2026-11-27-h100-sgemm-candidates.txt), more to the choices than to the times.
 constexpr double LAUNCH = 2498;   // until the first block runs, and back
-constexpr double BLOCK = 9.465;   // to start a block of the families SMALL and LITTLE
+constexpr double BLOCK = 8.978;   // to start a block of the families SMALL and BRIEF
 constexpr double DRAM = 0.9945;   // of what the data sheet says: operands and product
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 2366, ADD_SLICE = 125.3, ADD_BYTES = 730;
-constexpr double PACK_KERNEL = 1297, PACK_BYTES = 528.9;  // to pack; bytes per clock
-constexpr double TURN = 2.33;  // of one sum in C (rung 31), per element of a tile
+constexpr double ADD_KERNEL = 2323, ADD_SLICE = 125.3, ADD_BYTES = 729.4;
+constexpr double PACK_KERNEL = 1297, PACK_BYTES = 508;  // to pack; bytes per clock
+constexpr double TURN = 2.152;  // of one sum in C (rung 31), per element of a tile
 constexpr double UNALIGNED = 1.115;  // of a value of k of DIRECT, where k % 4 is not 0
 // Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
-constexpr double SCALAR_STORES = 147.9;
+constexpr double SCALAR_STORES = 194.7;
 
 constexpr int MOST_SHARED_TILES = 1024;  // between blocks
-constexpr int MOST_LITTLE = 56;          // K, where a tile's lines come whole
 
-enum Family { SMALL, DIRECT, ASYNC, PACKED, THIN, LITTLE };
+enum Family { SMALL, DIRECT, ASYNC, PACKED, THIN, BRIEF };
 
 struct Kernel {
   Family family;
   int bm, bn, bk, blocks;  // of a multiprocessor
-  int shared;              // bytes of a block; LITTLE: for each value of k
+  int shared;              // bytes of a block
   // Of one block for a value of k: where it is alone, and where others fill its waits.
   double latency, issue;
   double tile;  // before and after the main loop
 };
 
 enum Name {
-  SMALL_32x32, SMALL_48x48, SMALL_56x56, SMALL_64x24, SMALL_24x64, SMALL_64x32, SMALL_32x64,
-  SMALL_64x32_DEEP, SMALL_32x64_DEEP, SMALL_96x32, SMALL_32x96, SMALL_96x48, SMALL_48x96,
-  SMALL_96x80, SMALL_80x96, SMALL_104x80, SMALL_80x104, SHORT_64x32, SHORT_32x64, SHORT_128x64,
-  SHORT_64x128, DIRECT_128x256, ASYNC_128x64, ASYNC_64x128, ASYNC_96x64, ASYNC_64x96, ASYNC_96x96,
-  ASYNC_96x128, ASYNC_64x64, ASYNC_128x128, ASYNC_128x64_LIGHT, PACKED_128x128, THIN_1, THIN_4,
-  THIN_16, LITTLE_128x64, LITTLE_64x128, KERNELS
+  SMALL_32x32, SMALL_56x56, SMALL_64x24, SMALL_24x64, SMALL_64x32, SMALL_32x64, SMALL_96x32,
+  SMALL_32x96, SMALL_104x80, SMALL_80x104, DIRECT_128x256, ASYNC_128x64, ASYNC_64x128, ASYNC_96x64,
+  ASYNC_64x96, ASYNC_96x96, ASYNC_96x128, ASYNC_64x64, ASYNC_128x128, ASYNC_128x64_LIGHT,
+  ASYNC_64x64_LIGHT, PACKED_128x128, THIN_1, THIN_4, THIN_16, BRIEF_32x32, BRIEF_64x32,
+  BRIEF_64x48, BRIEF_64x64, BRIEF_64x64_DEEP, BRIEF_96x64, BRIEF_96x64_DEEP, BRIEF_128x64,
+  BRIEF_128x64_DEEP, KERNELS
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 12.98, 22.15, 955},
-    {SMALL, 48, 48, 64, 2, 104448, 46.32, 42.28, 2593},
-    {SMALL, 56, 56, 64, 2, 91392, 55.65, 44.51, 3768},
-    {SMALL, 64, 24, 64, 2, 73728, 26.11, 29.95, 2233},
-    {SMALL, 24, 64, 64, 2, 73728, 26.11, 29.95, 2233},
-    {SMALL, 64, 32, 64, 2, 104448, 24.17, 41.94, 5539},
-    {SMALL, 32, 64, 64, 2, 104448, 24.17, 41.94, 5539},
-    {SMALL, 64, 32, 64, 2, 78336, 30.98, 35.86, 4085},
-    {SMALL, 32, 64, 64, 2, 78336, 30.98, 35.86, 4085},
-    {SMALL, 96, 32, 64, 1, 139264, 53.17, 33.34, 4820},
-    {SMALL, 32, 96, 64, 1, 139264, 53.17, 33.34, 4820},
-    {SMALL, 96, 48, 64, 1, 156672, 59.48, 79.87, 4760},
-    {SMALL, 48, 96, 64, 1, 156672, 59.48, 79.87, 4760},
-    {SMALL, 96, 80, 64, 1, 153600, 122.9, 92.03, 3618},
-    {SMALL, 80, 96, 64, 1, 153600, 122.9, 92.03, 3618},
-    {SMALL, 104, 80, 64, 1, 166400, 106.2, 78, 13320},
-    {SMALL, 80, 104, 64, 1, 166400, 106.2, 78, 13320},
-    {SMALL, 64, 32, 16, 8, 15360, 100.5, 46.11, 1207},
-    {SMALL, 32, 64, 16, 8, 15360, 100.5, 46.11, 1207},
-    {SMALL, 128, 64, 16, 4, 34816, 143.3, 108.7, 4565},
-    {SMALL, 64, 128, 16, 4, 34816, 143.3, 108.7, 4565},
-    {DIRECT, 128, 256, 16, 1, 125520, 283.5, 233.7, 26265},
-    {ASYNC, 128, 64, 32, 1, 135248, 84.47, 64.22, 13334},
-    {ASYNC, 64, 128, 32, 1, 139344, 89.69, 76.73, 13016},
-    {ASYNC, 96, 64, 32, 1, 107600, 77.83, 77.58, 7389},
-    {ASYNC, 64, 96, 32, 1, 107600, 71.03, 49.18, 8434},
-    {ASYNC, 96, 96, 32, 1, 153664, 95.04, 95.04, 9565},
-    {ASYNC, 96, 128, 32, 1, 118848, 120.4, 141, 7417},
-    {ASYNC, 64, 64, 32, 2, 87120, 41.7, 50.48, 6828},
-    {ASYNC, 128, 128, 16, 2, 67648, 144.6, 166.9, 13521},
-    {ASYNC, 128, 64, 32, 2, 102464, 96.64, 89.59, 13409},
-    {PACKED, 128, 128, 24, 2, 98368, 225.4, 112.7, 22458},
+    {SMALL, 32, 32, 64, 2, 69632, 12.98, 22.27, 955},
+    {SMALL, 56, 56, 64, 2, 91392, 55.65, 44.51, 3708},
+    {SMALL, 64, 24, 64, 2, 73728, 26.11, 30.24, 2233},
+    {SMALL, 24, 64, 64, 2, 73728, 26.11, 30.24, 2233},
+    {SMALL, 64, 32, 64, 2, 78336, 30.98, 35.85, 4089},
+    {SMALL, 32, 64, 64, 2, 78336, 30.98, 35.85, 4089},
+    {SMALL, 96, 32, 64, 1, 139264, 52.95, 33.34, 4130},
+    {SMALL, 32, 96, 64, 1, 139264, 52.95, 33.34, 4130},
+    {SMALL, 104, 80, 64, 1, 166400, 109.5, 78, 13320},
+    {SMALL, 80, 104, 64, 1, 166400, 109.5, 78, 13320},
+    {DIRECT, 128, 256, 16, 1, 125520, 286.8, 233.7, 26860},
+    {ASYNC, 128, 64, 32, 1, 135248, 84.47, 64.22, 13340},
+    {ASYNC, 64, 128, 32, 1, 139344, 85.59, 76.73, 13010},
+    {ASYNC, 96, 64, 32, 1, 107600, 76.2, 76.14, 7391},
+    {ASYNC, 64, 96, 32, 1, 107600, 69.51, 49.18, 8615},
+    {ASYNC, 96, 96, 32, 1, 153664, 95.04, 95.04, 9934},
+    {ASYNC, 96, 128, 32, 1, 118848, 120.4, 141, 8572},
+    {ASYNC, 64, 64, 32, 2, 87120, 41.7, 50.13, 7078},
+    {ASYNC, 128, 128, 16, 2, 67648, 144.6, 165.9, 16760},
+    {ASYNC, 128, 64, 32, 2, 102464, 94.39, 85.25, 10970},
+    {ASYNC, 64, 64, 32, 4, 52272, 68.07, 48, 11140},
+    {PACKED, 128, 128, 24, 2, 98368, 225.4, 114.1, 26770},
     {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 0},
     {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 8203},
     {THIN, 16, 32, 256, 8, 16384, 11.41, 9.793, 26000},
-    {LITTLE, 128, 64, 1, 4, 788, 217.8, 129.9, 1116},
-    {LITTLE, 64, 128, 1, 4, 788, 363.9, 171.7, 1259},
+    {BRIEF, 32, 32, 8, 12, 9216, 12, 22.87, 2939},
+    {BRIEF, 64, 32, 8, 10, 9984, 101.5, 29.63, 2993},
+    {BRIEF, 64, 48, 8, 6, 11520, 99.83, 45, 3794},
+    {BRIEF, 64, 64, 8, 5, 17408, 73.1, 56.81, 4014},
+    {BRIEF, 64, 64, 16, 5, 25728, 69.69, 53.95, 4295},
+    {BRIEF, 96, 64, 8, 4, 16128, 108, 74.97, 5620},
+    {BRIEF, 96, 64, 16, 4, 31872, 86.53, 74.48, 5738},
+    {BRIEF, 128, 64, 8, 3, 19200, 101.3, 91.51, 6249},
+    {BRIEF, 128, 64, 16, 3, 38016, 102.8, 89.78, 6643},
 };
 
 struct Device {
@@ -130,7 +126,7 @@ struct Estimate {
     const int blocks = tiles(x) * slices, count = ceil_div(blocks, device.sms);
     const double product = ceil_div(count, x.blocks) * x.tile +
                            padded(x, ceil_div(k, slices)) * per_k(x, count) * slow(x);
-    return LAUNCH + (x.family == SMALL || x.family == LITTLE ? BLOCK * blocks : 0) +
+    return LAUNCH + (x.family == SMALL || x.family == BRIEF ? BLOCK * blocks : 0) +
            std::max(product, traffic()) + stores(x) + added(slices);
   }
 
@@ -164,14 +160,8 @@ struct Estimate {
     return LAUNCH + x.tile + std::max(traffic(), rounds * k * x.issue);
   }
 
-  // Fewer blocks of a multiprocessor, the more of k they hold.
-  double little(Kernel x) const {
-    x.blocks = std::min(x.blocks, (device.shared + 1024) / (k * x.shared + 1024));
-    return whole(x, 1);
-  }
-
   Choice best() const {
-    Choice found = {SHORT_64x32, 1, 0, 0, 1e300};
+    Choice found = {BRIEF_64x64, 1, 0, 0, 1e300};
     each([&](const Choice& choice) {
       if (choice.clocks < found.clocks) found = choice;
     });
@@ -186,8 +176,7 @@ struct Estimate {
     };
     for (int name = 0; name < KERNELS; ++name) {
       const Kernel& x = KERNEL[name];
-      if (x.family == LITTLE && k > MOST_LITTLE) continue;
-      if (x.shared * (x.family == LITTLE ? k : 1) > device.shared) continue;
+      if (x.shared > device.shared) continue;
       const int all = tiles(x), slots = device.sms * x.blocks;
       // Parts of every tile for so many blocks, and no more; but twice the depth of a K block each.
       auto split = [&](int least, int places, auto offer_parts) {
@@ -198,7 +187,7 @@ struct Estimate {
       if (x.family == SMALL) {
         offer(name, 1, 0, 0, whole(x, 1));
         if (all < slots)
-          split(x.blocks > 2 ? slots / 2 : device.sms / 2, slots,
+          split(device.sms / 2, slots,
                 [&](int parts) { offer(name, parts, 0, 0, whole(x, parts)); });
         // More blocks than places, where slices fill the last wave.
         const double least = std::max(0.85, filled(all, slots));
@@ -221,8 +210,8 @@ struct Estimate {
         if (all % slots && all > slots) share(all % slots, slots);
       } else if (x.family == PACKED) {
         if (device.bulk && k >= 64) offer(name, 1, 0, 0, packed(x));
-      } else if (x.family == LITTLE) {
-        offer(name, 1, 0, 0, little(x));
+      } else if (x.family == BRIEF) {
+        if (ceil_div(n, x.bn) < 65536) offer(name, 1, 0, 0, whole(x, 1));
       } else if (std::min(m, n) <= x.bm) {
         offer(name, 1, 0, 0, thin(x));
       }

@@ -81,7 +81,7 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
 
   // A thread copies WIDTH neighbouring values of p, as lines are aligned, of every LINES-th line.
   // Of swapped lines, and where WIDTH is 1, values COLUMNS apart: a warp copies neighbours.
-  constexpr int COLUMNS = WIDTH == 4 ? BK / 4 : BK < 32 ? BK : 32, LINES = S::THREADS / COLUMNS;
+  constexpr int COLUMNS = WIDTH == 4 ? BK / 4 : 32, LINES = S::THREADS / COLUMNS;
   constexpr int COPIES = (BM + BN + LINES - 1) / LINES;
   static_assert(S::THREADS % COLUMNS == 0 && BM % 8 == 0 && BN % 8 == 0 && BK % COLUMNS == 0, "");
   static_assert(LINES % 4 == 0 && BM % LINES % 4 == 0, "");

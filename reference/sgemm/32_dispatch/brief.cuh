@@ -1,0 +1,139 @@
+// K of some dozens to hundreds: short K blocks, so that the first sums begin early; 32 neighbouring
+// rows of C are the lanes of a warp, so sums go from registers to C in whole lines.
+#pragma once
+
+#include "small.cuh"
+
+// A warp has 32 * ROWS rows and COLS columns of C, a lane every 32nd of the rows. ALONG lanes copy
+// neighbours along K.
+template <int ROWS_, int COLS_, int WARPS_M_, int WARPS_N_, int BK_, int STAGES_, int BLOCKS_>
+struct Brief {
+  static constexpr int ROWS = ROWS_, COLS = COLS_, WARPS_M = WARPS_M_, WARPS_N = WARPS_N_;
+  static constexpr int BK = BK_, STAGES = STAGES_, BLOCKS = BLOCKS_, ALONG = BK;
+  static constexpr int THREADS = 32 * WARPS_M * WARPS_N;
+  static constexpr int BM = 32 * ROWS * WARPS_M, BN = COLS * WARPS_N;
+  // 32 values that are copied at once lie in 32 banks: four lines and eight of k by the pitch. Two
+  // lines and sixteen too, in A; in B, which is read in quads, odd ones come eight rows later, with
+  // lines swapped in pairs of two.
+  static constexpr int A_PITCH = BM + (ALONG == 8 ? 4 : 2), B_PITCH = BN + 4;  // floats
+  static constexpr int row(int k) { return ALONG == 8 ? k : k / 2 + k % 2 * 8; }
+  static constexpr int swap(int k) { return ALONG == 8 ? 0 : k % 2 * 2; }
+  static constexpr int A_STAGE = BK * A_PITCH, STAGE = 4 * (A_STAGE + BK * B_PITCH);  // bytes
+  static constexpr int SHARED = STAGES * STAGE;
+  static constexpr int LINES = THREADS / ALONG;  // that the block copies at a time
+  static constexpr int A_COPIES = BM / LINES, COPIES = A_COPIES + BN / LINES;
+  static_assert(BM % LINES == 0 && BN % LINES == 0 && (BK == 8 || BK == 16), "all copy alike");
+};
+
+template <class S>
+__global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(const float* A,
+                                                                           const float* B, float* C,
+                                                                           int m, int n, int k) {
+  extern __shared__ __align__(128) float smem[];
+  const int row0 = blockIdx.x * S::BM, col0 = blockIdx.y * S::BN;
+  // Where k is no multiple of BK, the first K block begins before the lines: zeros are there.
+  const int own = threadIdx.x % S::ALONG, first = threadIdx.x / S::ALONG;
+  const int steps = (k + S::BK - 1) / S::BK;
+  int at = k - steps * S::BK;
+  const char* a_from = reinterpret_cast<const char*>(A + at);
+  const char* b_from = reinterpret_cast<const char*>(B + at);
+  at += own;
+  uint32_t line[S::COPIES];  // bytes from there to this thread's value of its lines
+#pragma unroll
+  for (int x = 0; x < S::COPIES; ++x) {  // lines past the edge repeat the last
+    const bool of_a = x < S::A_COPIES;
+    const int l = first + (of_a ? x : x - S::A_COPIES) * S::LINES;
+    line[x] = 4 * (uint32_t(of_a ? min(row0 + l, m - 1) : min(col0 + l, n - 1)) * k + own);
+    asm volatile("" : "+r"(line[x]));  // not to be computed again
+  }
+  const uint32_t base = shared_address(smem);
+  uint32_t a_to = base + 4 * (own * S::A_PITCH + first);
+  uint32_t b_to = base + 4 * (S::A_STAGE + S::row(own) * S::B_PITCH + (first ^ S::swap(own)));
+  asm volatile("" : "+r"(a_to), "+r"(b_to));
+  uint32_t write = 0, read = 0;  // offsets of stages
+  auto next = [](uint32_t stage) {
+    return stage + S::STAGE == S::SHARED ? 0 : stage + S::STAGE;
+  };
+  auto copy = [&](auto checked) {
+    const int bytes = !decltype(checked)::value || at >= 0 ? 4 : 0;
+#pragma unroll
+    for (int x = 0; x < S::COPIES; ++x) {
+      const bool of_a = x < S::A_COPIES;
+      const uint32_t to = (of_a ? a_to : b_to) + 4 * (of_a ? x : x - S::A_COPIES) * S::LINES;
+      copy_async<4>(to + write, (of_a ? a_from : b_from) + line[x], bytes);
+    }
+    a_from += 4 * S::BK, b_from += 4 * S::BK, at += S::BK;
+    write = next(write);
+  };
+
+  const int warp = threadIdx.x / 32;
+  const int row = warp % S::WARPS_M * 32 * S::ROWS + threadIdx.x % 32;
+  const int col = warp / S::WARPS_M * S::COLS;
+  const uint32_t as = base + 4 * row, bs = base + 4 * (S::A_STAGE + col);
+  float acc[S::COLS][S::ROWS] = {}, a[2][S::ROWS], b[2][S::COLS];
+  auto load = [&](int f, int p) {
+#pragma unroll
+    for (int i = 0; i < S::ROWS; ++i)
+      asm volatile("ld.shared.f32 %0, [%1];"
+                   : "=f"(a[f][i]) : "r"(as + read + 4 * (p * S::A_PITCH + 32 * i)) : "memory");
+#pragma unroll
+    for (int j = 0; j < S::COLS; j += 4)
+      asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(b[f][j]), "=f"(b[f][j + 1]), "=f"(b[f][j + 2]), "=f"(b[f][j + 3])
+                   : "r"(bs + read + 4 * (S::row(p) * S::B_PITCH + j)) : "memory");
+  };
+  // In an order with few bank conflicts.
+  auto update = [&](int p) {
+#pragma unroll
+    for (int j = 0; j < S::COLS; ++j)
+#pragma unroll
+      for (int x = 0; x < S::ROWS; ++x) {
+        const int i = j % 2 ? x : S::ROWS - 1 - x;
+        acc[j][i] += a[p % 2][i] * b[p % 2][j ^ S::swap(p)];
+      }
+  };
+
+#pragma unroll 1
+  for (int s = 0; s < S::STAGES - 1; ++s) {
+    if (s < steps) copy(std::true_type());
+    commit_group();
+  }
+  wait_group<S::STAGES - 2>();
+  __syncthreads();
+  load(0, 0);
+#pragma unroll 1
+  for (int left = steps - 1;; --left) {
+    if (left >= S::STAGES - 1) copy(std::false_type());
+    commit_group();
+#pragma unroll
+    for (int p = 0; p + 1 < S::BK; ++p) {
+      load((p + 1) % 2, p + 1);
+      update(p);
+    }
+    if (left == 0) break;
+    wait_group<S::STAGES - 2>();
+    __syncthreads();
+    read = next(read);
+    load(0, 0);
+    update(S::BK - 1);
+  }
+  update(S::BK - 1);
+
+  const int rows = m - row0 - row, columns = n - col0 - col;
+  float* to = C + size_t(col0 + col) * m + row0 + row;
+#pragma unroll
+  for (int j = 0; j < S::COLS; ++j, to += m)
+    if (j < columns) {
+#pragma unroll
+      for (int i = 0; i < S::ROWS; ++i)
+        if (32 * i < rows) to[32 * i] = acc[j][i];
+    }
+}
+
+template <int... NUMBERS>
+void launch_brief(const float* A, const float* B, float* C, int m, int n, int k) {
+  using S = Brief<NUMBERS...>;
+  cudaFuncSetAttribute(brief<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
+  brief<S><<<dim3(ceil_div(m, S::BM), ceil_div(n, S::BN)), S::THREADS, S::SHARED>>>(A, B, C, m, n,
+                                                                                   k);
+}
