@@ -35,15 +35,15 @@ __global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(cons
   const int own = threadIdx.x % S::ALONG, first = threadIdx.x / S::ALONG;
   const int steps = (k + S::BK - 1) / S::BK;
   int at = k - steps * S::BK;
-  const char* a_from = reinterpret_cast<const char*>(A + at);
-  const char* b_from = reinterpret_cast<const char*>(B + at);
+  const char* a_from = reinterpret_cast<const char*>(A + size_t(row0) * k + at);
+  const char* b_from = reinterpret_cast<const char*>(B + size_t(col0) * k + at);
   at += own;
   uint32_t line[S::COPIES];  // bytes from there to this thread's value of its lines
 #pragma unroll
   for (int x = 0; x < S::COPIES; ++x) {  // lines past the edge repeat the last
     const bool of_a = x < S::A_COPIES;
     const int l = first + (of_a ? x : x - S::A_COPIES) * S::LINES;
-    line[x] = 4 * (uint32_t(of_a ? min(row0 + l, m - 1) : min(col0 + l, n - 1)) * k + own);
+    line[x] = 4 * (uint32_t(min(l, of_a ? m - 1 - row0 : n - 1 - col0)) * k + own);
     asm volatile("" : "+r"(line[x]));  // not to be computed again
   }
   const uint32_t base = shared_address(smem);
