@@ -49,10 +49,10 @@ def compile_submission(
 ) -> base.Build:
     """Compile ``submission`` for ``arch`` ("sm_80"), or find the identical build in the cache.
 
-    ``limits`` hold for each step. ``ahead`` is called with the PTX while machine code is made of
-    it; what it raises is lost. Raises Rejected with CE (compiler's words in ``build``) or FE
-    (the interface is missing, or a library that the lab forbids is included), and ToolchainError
-    when the machine lacks something the submission may use.
+    ``limits`` hold for each step. ``ahead`` gets the PTX before the build is complete; what it
+    raises is lost. Raises Rejected with CE (compiler's words in ``build``) or FE (the interface is
+    missing, or a library that the lab forbids is included), and ToolchainError when the machine
+    lacks something the submission may use.
     """
     limit = base.cache_limit()
     sources = b"\n".join(submission.contents.values())

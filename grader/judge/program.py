@@ -136,8 +136,7 @@ def build_program(
     """Compile the submission for ``arch`` and let ``reader`` read its PTX. Raises Rejected."""
     progress(phrase("compiling"), NOTHING)
     root = str(submission.folder)
-    read_ahead = partial(reader.read_ptx, source_root=root, progress=progress)
-    built = compile_for(submission, context, arch, read_ahead)
+    built = compile_for(submission, context, arch, partial(reader.read_ahead, source_root=root))
     declared = reader.read(built, root, progress)
     return Program(submission=submission, context=context, built=built, declared=declared)
 

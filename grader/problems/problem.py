@@ -288,8 +288,7 @@ class Problem(ABC):
         """The problem with its options, as a key of caches."""
         return f"{self.name} {msgspec.json.encode(self.options).decode()}"
 
-    # Modules that the methods above import when they are called: a simulator has to load them
-    # before, since it opens no file later.
+    # Modules that these methods import; a simulator does so first, since it opens no file later.
     modules: ClassVar[tuple[str, ...]] = ()
     # CUDA C++ and, for ``Tools.library``, host functions that ``on_gpu`` will ask for, and modules
     # that it will import: they are compiled and loaded while the submission is compiled.

@@ -1,5 +1,4 @@
-"""Products in FP64: the right ones, and those of matrices with elements in wrong places, as
-mistakes with fragments and swizzles make them."""
+"""Products in FP64: the right ones, and those that mistakes with fragments and swizzles make."""
 
 from __future__ import annotations
 

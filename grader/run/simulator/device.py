@@ -130,10 +130,14 @@ class CpuDevice:
 
     def read(self, build: base.Build, source_root: str, progress: Progress) -> Declarations:
         """Return the declarations of ``build``'s PTX. Raises Rejected when it cannot be read."""
-        return self.read_ptx(build.ptx.read_bytes(), source_root, progress)
+        return self._read_ptx(build.ptx.read_bytes(), source_root, progress)
 
-    def read_ptx(self, ptx: bytes, source_root: str, progress: Progress) -> Declarations:
-        """The same of PTX whose build is not complete. What was read last is not read again."""
+    def read_ahead(self, ptx: bytes, source_root: str) -> None:
+        """Read PTX for which ``read`` will ask, unless the worker is yet to be started."""
+        if self._worker is not None:
+            self._read_ptx(ptx, source_root, quietly)
+
+    def _read_ptx(self, ptx: bytes, source_root: str, progress: Progress) -> Declarations:
         if self._read is None or self._read[0] != ptx:
             request = messages.Read(ptx=ptx_text(ptx), source_root=source_root)
             late = phrase("reading its PTX took more than {seconds:g} s of CPU time")
