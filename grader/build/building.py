@@ -63,12 +63,13 @@ def compile_submission(
         limits=ProcessLimits(cpu_s=limits.compile_s, memory_mb=limits.memory_mb),
         interface=interface,
         lambdas=_ANNOTATED.search(strip_comments(submission)) is not None,
+        ahead=ahead,
     )
     folder = base.cache_folder() / "builds" / _key(submission, settings)
     cached = _load(folder, arch)
     if cached is not None:
         return cached
-    info, files = _made_by(submission, settings, interface.spellings(sources), ahead)
+    info, files = _made_by(submission, settings, interface.spellings(sources))
     cache.keep(folder, msgspec.json.encode(info), files)
     cache.tidy(folder.parent, limit)
     found = _load(folder, arch)
@@ -79,24 +80,21 @@ def compile_submission(
 
 
 def _made_by(
-    submission: base.Submission,
-    settings: steps.BuildSettings,
-    spellings: Sequence[Interface],
-    ahead: Callable[[bytes], object],
+    submission: base.Submission, settings: steps.BuildSettings, spellings: Sequence[Interface]
 ) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build by the first spelling that works; if none does, what the first comes to."""
     first, *others = spellings
     try:
-        return _made(submission, msgspec.structs.replace(settings, interface=first), ahead)
+        return _made(submission, msgspec.structs.replace(settings, interface=first))
     except (base.Rejected, base.ToolchainError):
         if others:
             with suppress(base.Rejected, base.ToolchainError):
-                return _made_by(submission, settings, others, ahead)
+                return _made_by(submission, settings, others)
         raise
 
 
 def _made(
-    submission: base.Submission, settings: steps.BuildSettings, ahead: Callable[[bytes], object]
+    submission: base.Submission, settings: steps.BuildSettings
 ) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build from scratch: what is said of it, and its files."""
     command = " && ".join(map(shlex.join, steps.commands(settings).values()))
@@ -111,7 +109,7 @@ def _made(
             info = msgspec.structs.replace(info, ok=True)
             raise base.Rejected(base.Verdict.FE, words, build=info)
         with ThreadPoolExecutor(max_workers=2) as pool:
-            pool.submit(ahead, translated.files[steps.PTX])
+            pool.submit(settings.ahead, translated.files[steps.PTX])
             linked = pool.submit(steps.link, settings, translated.files[steps.OBJECT])
             assembled = steps.assemble(settings, translated.files[steps.PTX])
             info = _after(info, assembled.output, assembled.seconds)

@@ -72,6 +72,7 @@ class BuildSettings(Record):
     limits: ProcessLimits  # of each step
     interface: Interface
     lambdas: bool  # whether a lambda may run on the device
+    ahead: Callable[[bytes], object] = lambda _ptx: None  # gets the PTX before the cubin is made
 
 
 class Made(Record):

@@ -43,7 +43,7 @@ def compile_for(
     arch: str,
     ahead: Callable[[bytes], object] = lambda _ptx: None,
 ) -> base.Build:
-    """Compile the submission for ``arch``, "sm_90". ahead: hears of the PTX. Raises Rejected."""
+    """Compile the submission for ``arch``, "sm_90". ahead: gets the PTX early. Raises Rejected."""
     return compile_submission(
         submission,
         context.lab.problem.interface,

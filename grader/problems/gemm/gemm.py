@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # NumPy takes a tenth of a second, and a lab can be read with
     from grader.problems.inputs import Places, Source
 
 say = Sentences.of(Path(__file__).with_name("sentences.toml")).say
-
 CHECKS = Path(__file__).with_name("checks.cu")
 MAX_EXTENT = 65536  # larger sizes fit no device's memory: 65536² floats are 16 GiB
 # On a GPU the reference is cuBLAS in FP32, with rounding errors of its own: two errors, twice the

@@ -87,7 +87,8 @@ class CpuDevice:
         self._ending = contextlib.ExitStack()
         self._compiling: subprocess.Popen[bytes] | None = None
         self._worker: WorkerProcess | None = None
-        self._read: tuple[bytes, Declarations] | None = None
+        self._read: tuple[bytes, Declarations] | None = None  # what the worker read last
+        self._known: tuple[Path, Declarations] | None = None  # the build that this is of
 
     def __enter__(self) -> CpuDevice:
         try:
@@ -130,7 +131,9 @@ class CpuDevice:
 
     def read(self, build: base.Build, source_root: str, progress: Progress) -> Declarations:
         """Return the declarations of ``build``'s PTX. Raises Rejected when it cannot be read."""
-        return self._read_ptx(build.ptx.read_bytes(), source_root, progress)
+        if self._known is None or self._known[0] != build.ptx:
+            self._known = build.ptx, self._read_ptx(build.ptx.read_bytes(), source_root, progress)
+        return self._known[1]
 
     def read_ahead(self, ptx: bytes, source_root: str) -> None:
         """Read PTX for which ``read`` will ask, unless the worker is yet to be started."""
@@ -143,7 +146,7 @@ class CpuDevice:
             late = phrase("reading its PTX took more than {seconds:g} s of CPU time")
             when = phrase("while it read the PTX")
             reply = self._answer(request, messages.Declared, late, when, progress)
-            self._read = (ptx, reply.interface)
+            self._read, self._known = (ptx, reply.interface), None
         return self._read[1]
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[base.Finding, ...]:
@@ -264,7 +267,7 @@ class CpuDevice:
             )
         except (TookTooLong, Starved) as end:
             worker.__exit__()
-            self._worker = self._read = None
+            self._worker = self._read = self._known = None
             if isinstance(end, FellAsleep):  # no submission can cause this
                 words = phrase("the simulator gave no answer within {seconds:g} s", seconds=cpu_s)
                 raise base.MachineError(words) from None

@@ -12,9 +12,9 @@ struct Brief {
   static constexpr int BK = BK_, STAGES = STAGES_, BLOCKS = BLOCKS_, ALONG = BK;
   static constexpr int THREADS = 32 * WARPS_M * WARPS_N;
   static constexpr int BM = 32 * ROWS * WARPS_M, BN = COLS * WARPS_N;
-  // 32 values that are copied at once lie in 32 banks: four lines and eight of k by the pitch. Two
-  // lines and sixteen too, in A; in B, which is read in quads, odd ones come eight rows later, with
-  // lines swapped in pairs of two.
+  // A warp's 32 copies go to 32 banks. For four lines and eight values of k the pitch is enough, for
+  // two and sixteen only in A: B is read in quads, so its odd values of k lie eight rows later, with
+  // pairs of lines swapped.
   static constexpr int A_PITCH = BM + (ALONG == 8 ? 4 : 2), B_PITCH = BN + 4;  // floats
   static constexpr int row(int k) { return ALONG == 8 ? k : k / 2 + k % 2 * 8; }
   static constexpr int swap(int k) { return ALONG == 8 ? 0 : k % 2 * 2; }
