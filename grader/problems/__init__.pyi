@@ -29,6 +29,7 @@ from .problem import FUNCTION as FUNCTION
 from .problem import Dim as Dim
 from .problem import Interface as Interface
 from .problem import Problem as Problem
+from .problem import Work as Work
 from .problem import vendor_library as vendor_library
 from .questions import Evidence as Evidence
 from .questions import Question as Question
@@ -36,4 +37,3 @@ from .questions import QuestionTable as QuestionTable
 from .questions import Sentences as Sentences
 from .questions import limit_words as limit_words
 from .questions import redundancy as redundancy
-from .work import Work as Work

@@ -12,14 +12,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
 from grader.base import ProblemInfo
 from grader.problems.operands import FLOAT, Element, Launch, OnGpu, Operand, Tools
 from grader.problems.questions import Question
-from grader.problems.work import Unit, Work
 from ptxsim.message import Message, phrase
 from ptxsim.records import Record, Size
 
@@ -128,6 +127,39 @@ class Cause(Record):
     words: Message | str  # "A was read as if column-major: …"
     outputs: tuple[Expected, ...]
     tolerance: float
+
+
+class Unit(Record):
+    """Unit in which speeds are reported."""
+
+    name: str  # "TFLOPS"
+    scale: float  # so many operations or bytes a second are 1
+    of: Literal["operations", "bytes"]  # what is counted, and which peak of the GPU is asked about
+
+
+TFLOPS = Unit(name="TFLOPS", scale=1e12, of="operations")
+GB_S = Unit(name="GB/s", scale=1e9, of="bytes")
+
+
+class Work(Record):
+    """Work of one size, as far as a bound on the speed needs it."""
+
+    size: Size
+    operations: int  # floating-point; 0 where these do not count
+    bytes: int  # the fewest that must come from memory or go there
+    elements: int  # of the outputs
+    amount: int  # what the unit counts
+    unit: Unit
+    arithmetic: str = "f32"  # as of the problem
+
+    def speed(self, seconds: float) -> float:
+        """Return the speed in the unit."""
+        return self.amount / seconds / self.unit.scale
+
+    def peak(self, tflops: float, dram_gb_s: float) -> float:
+        """Return a GPU's peak in the unit."""
+        per_second = tflops * 1e12 if self.unit.of == "operations" else dram_gb_s * 1e9
+        return per_second / self.unit.scale
 
 
 class Problem(ABC):

@@ -22,6 +22,7 @@ from .formats.autograders import gradescope as gradescope
 from .formats.autograders import prairielearn as prairielearn
 from .formats.github import sarif as sarif
 from .formatting import clean as clean
+from .formatting import page as page
 from .formatting import size_name as size_name
 from .groups import Highlighter as Highlighter
 from .groups import Line as Line
@@ -30,7 +31,6 @@ from .kernels import kernel_rows as kernel_rows
 from .measurement import measurements as measurements
 from .measurement import peak_name as peak_name
 from .measurement import sentence as sentence
-from .pages import page as page
 from .tables import LongTable as LongTable
 from .tables import markdown_table as markdown_table
 from .tables import plain as plain

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup, escape
 
 from grader.base import MachineError
-from grader.report.pages import page
+from grader.report.formatting import page
 from ptxsim.message import Message, listed, phrase, verbatim
 from ptxsim.records import Record
 

@@ -15,7 +15,6 @@ from grader.report.drawing import Picture
 from grader.report.groups import Highlighter, Line, group_sentence, group_sentences
 from grader.report.kernels import kernel_rows
 from grader.report.measurement import measurements, peak_name
-from grader.report.pages import page
 from grader.report.why import advice_sentence, answers
 from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.findings.names import kernel_name
@@ -90,7 +89,7 @@ def _render(
         return _cut(words, room.message)
 
     student = _cut(base.one_line(result.submission.student), _NAME)
-    return page(
+    return text.page(
         "report.html.j2",
         language,
         result=result,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from grader.base import Mode, Modes, Run, RunnerUp, Timing, Watched
 from ptxsim.records import Record
@@ -37,7 +37,7 @@ class Repetition(Record):
     """The submission and the variants of the baseline, each once. Milliseconds."""
 
     bench_ms: float
-    baselines_ms: tuple[float, ...]  # in the same order in every repetition
+    baselines_ms: Mapping[str, float]  # by name; one that is surely slower has no later ones
 
 
 class Pair(Record):
@@ -59,31 +59,40 @@ class Clocked(Record):
     host_ms: float  # from an idle GPU to the second event, including work before the first
 
 
-def find_fastest(runs: Sequence[Sequence[Repetition]]) -> int:
-    """The place of the variant of the baseline whose median is the least."""
-    times = zip(*(each.baselines_ms for run in runs for each in run), strict=True)
-    medians = list(map(statistics.median, times))
-    return medians.index(min(medians))
+def find_fastest(runs: Sequence[Sequence[Repetition]]) -> str:
+    """Return the variant of the baseline whose median is the least, of those timed to the end."""
+    repetitions = list(itertools.chain(*runs))
+    return min(
+        repetitions[-1].baselines_ms,
+        key=lambda name: statistics.median(each.baselines_ms[name] for each in repetitions),
+    )
 
 
-def pair_with(runs: Sequence[Sequence[Repetition]], variant: int) -> list[list[Pair]]:
+def pair_with(runs: Sequence[Sequence[Repetition]], variant: str) -> list[list[Pair]]:
     return [
         [Pair(bench_ms=each.bench_ms, baseline_ms=each.baselines_ms[variant]) for each in run]
         for run in runs
     ]
 
 
-def find_runner_up(
-    runs: Sequence[Sequence[Repetition]], names: Sequence[str], best: int
-) -> RunnerUp | None:
-    """How the next best variant did beside the best one; None if there is no other."""
-    ratios = {
-        name: statistics.median(
-            each.baselines_ms[best] / each.baselines_ms[i] for run in runs for each in run
-        )
-        for i, name in enumerate(names)
-        if i != best
-    }
+def compare_variants(runs: Sequence[Sequence[Repetition]], best: str) -> dict[str, list[float]]:
+    """Return the speed of each other variant beside ``best``, in each repetition that has both."""
+    ratios: dict[str, list[float]] = {}
+    for each in itertools.chain(*runs):
+        for name in each.baselines_ms.keys() - {best}:
+            ratios.setdefault(name, []).append(each.baselines_ms[best] / each.baselines_ms[name])
+    return ratios
+
+
+def find_slower(runs: Sequence[Sequence[Repetition]]) -> set[str]:
+    """Return the variants that need no more repetitions: they are surely not the fastest."""
+    ratios = compare_variants(runs, find_fastest(runs)).items()
+    return {name for name, each in ratios if not few(len(each)) and median_interval(each)[1] < 1}
+
+
+def find_runner_up(runs: Sequence[Sequence[Repetition]], best: str) -> RunnerUp | None:
+    """Return how the next best variant did beside the best one; None if there is no other."""
+    ratios = {name: statistics.median(e) for name, e in compare_variants(runs, best).items()}
     name = max(ratios, key=ratios.__getitem__, default=None)
     return None if name is None else RunnerUp(name=name, ratio=ratios[name])
 

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import msgspec
@@ -23,10 +24,10 @@ from grader.explain.sass import SassInstruction
 from grader.judge import pipeline as grading
 from grader.judge import program
 from grader.judge.pipeline import grade
-from grader.labs.lab import Case, Lab
+from grader.labs.lab import Case
 from grader.problems.problem import ADVICE
 from grader.report import html
-from grader.run.protocol import CaseOutcome, PlannedCase, Progress, quietly
+from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from grader.run.simulator.device import CpuDevice
 from ptxsim.records import Allocate, Free, Operation, Place, Plan, Size, Synchronise
 from tests.support.bench import bench
@@ -170,14 +171,9 @@ class SlowDevice(CpuDevice):
     """Has time for two sizes only."""
 
     def run(
-        self,
-        build: Build,
-        source_root: str,
-        cases: Sequence[PlannedCase],
-        lab: Lab,
-        progress: Progress,
+        self, build: Build, root: str, cases: Sequence[PlannedCase], *more: Any, **named: Any
     ) -> tuple[CaseOutcome, ...]:
-        return super().run(build, source_root, cases[:2], lab, progress)
+        return super().run(build, root, cases[:2], *more, **named)
 
 
 @pytest.mark.sampled

@@ -16,8 +16,7 @@ from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Layout, header
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import FLOAT, Operand, Order, Steps
-from grader.problems.problem import Dim, Expected, Interface, Problem
-from grader.problems.work import GB_S
+from grader.problems.problem import GB_S, Dim, Expected, Interface, Problem
 from ptxsim.records import Size
 from tests.support.places import ROOT
 

@@ -250,6 +250,13 @@ def test_the_better_of_two_counts_and_both_are_named() -> None:
         [*ready, "other", "chosen"],
         ["fresh", "other", *ready, "chosen"],
     ]
+    assert ["chosen" in each for each in turns(case)] == [True] * 6 + [False] * 4
+
+
+def test_two_that_are_as_fast_are_both_timed_to_the_end() -> None:
+    case = Case(clock := Clock(mine=30.0, one=(20.0, 20.1), other=(20.1, 20.0)))
+    run(case, clock)
+    assert all({"one", "other"} <= {*each} for each in turns(case))
 
 
 def test_a_single_baseline_runs_before_and_after_the_submission_by_turns() -> None:
@@ -265,14 +272,13 @@ def test_a_single_baseline_runs_before_and_after_the_submission_by_turns() -> No
 
 
 def test_a_baseline_that_is_wrong_is_the_machines_fault() -> None:
-    clock = Clock(mine=30.0, one=20.0, other=20.0)
+    case = Case(clock := Clock(mine=30.0, one=20.0, other=20.0), right=False)
     with pytest.raises(MachineError, match="the reference itself is wrong"):
-        run(Case(clock, right=False), clock)
+        run(case, clock)
 
 
 def test_overwritten_inputs_end_the_measurement_before_any_proof() -> None:
-    clock = Clock(mine=30.0, one=20.0, other=20.0)
-    case = Case(clock)
+    case = Case(clock := Clock(mine=30.0, one=20.0, other=20.0))
     changed = Finding(
         kind=Kind.INPUT_MODIFIED, severity=Severity.ERROR, message=verbatim("overwritten")
     )

@@ -6,7 +6,7 @@ from functools import partial
 from grader.labs.lab import DEFAULT_LAB
 from grader.problems.catalogue import ProblemRef
 from grader.problems.gemm.gemm import Gemm
-from grader.problems.work import Work
+from grader.problems.problem import Work
 from grader.results.ladders import Ladder, shipped_ladders
 from ptxsim.records import Size
 

@@ -19,9 +19,8 @@ from grader.problems.gemm import layout as formats
 from grader.problems.gemm.layout import FORMATS, Format, Layout, Sum, tolerance
 from grader.problems.gemm.questions import QUESTIONS
 from grader.problems.operands import OnGpu, Operand, Tools
-from grader.problems.problem import Cause, Dim, Expected, Interface, Problem, Recomputed
+from grader.problems.problem import TFLOPS, Cause, Dim, Expected, Interface, Problem, Recomputed
 from grader.problems.questions import Sentences
-from grader.problems.work import TFLOPS
 from ptxsim.message import Message, clauses, phrase
 from ptxsim.records import Record, Size
 

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grader.problems.operands import FLOAT, OnGpu, Operand, Steps, Tools
-from grader.problems.problem import Cause, Dim, Expected, Interface, Problem, Recomputed
-from grader.problems.work import GB_S
+from grader.problems.problem import GB_S, Cause, Dim, Expected, Interface, Problem, Recomputed
 from ptxsim.message import Message, phrase
 from ptxsim.records import Size
 

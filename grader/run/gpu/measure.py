@@ -153,9 +153,9 @@ def time_case(
             and not statistics.settled(statistics.pair_with(runs, statistics.find_fastest(runs)))
         ):
             seen = _take_turn(session, case, rivals, turn, charged)
-            mine, theirs = seen.mine, [seen.theirs[name] for name in rivals]
+            mine, theirs = seen.mine, seen.theirs
             taken.append(seen.taken)
-            clocks.append((mine, theirs[0]))
+            clocks.append((mine, theirs[next(iter(rivals))]))
             snapshot = session.watch.look()
             beat()
             outcome = case.check(seen.keys, time.monotonic() - started, seen.modified)
@@ -170,14 +170,17 @@ def time_case(
                 outcome = msgspec.structs.replace(outcome, clocks=tuple(clocks))
                 return measured(outcome, case.first, [])
             if log.accepts(snapshot):
-                times = tuple(each.gpu_ms for each in theirs)
+                times = {name: each.gpu_ms for name, each in theirs.items()}
                 run.append(statistics.Repetition(bench_ms=mine.gpu_ms, baselines_ms=times))
-    names, best = tuple(rivals), statistics.find_fastest(runs)
+                if len(rivals) > 1:
+                    slower = statistics.find_slower(runs)
+                    rivals = {name: rivals[name] for name in rivals if name not in slower}
+    best = statistics.find_fastest(runs)
     timing = statistics.summarise(
         statistics.pair_with(runs, best),
         partial(session.problem.speed, case.size),
-        names[best],
-        runner_up=statistics.find_runner_up(runs, names, best),
+        best,
+        runner_up=statistics.find_runner_up(runs, best),
         disturbed=log.disturbed,
         watched=log.seen(),
         device_ms=case.device_ms() if charged else None,
