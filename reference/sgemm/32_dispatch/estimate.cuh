@@ -4,18 +4,19 @@
 
 #include <algorithm>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 768 shapes
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 1455 shapes
 // (docs/measurements/2026-11-27-h100-sgemm-candidates.txt), more to the choices than to the times.
-constexpr double LAUNCH = 2498;   // until the first block runs, and back
-constexpr double BLOCK = 8.978;   // to start a block of the families SMALL and BRIEF
-constexpr double DRAM = 0.9945;   // of what the data sheet says: operands and product
+constexpr double LAUNCH = 8492;   // until the first block runs, and back
+constexpr double BLOCK = 1.458;   // to start a block of the families SMALL and BRIEF
+constexpr double DRAM = 0.8141;   // of what the data sheet says: operands and product
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 2323, ADD_SLICE = 125.3, ADD_BYTES = 729.4;
-constexpr double PACK_KERNEL = 1297, PACK_BYTES = 508;  // to pack; bytes per clock
-constexpr double TURN = 2.152;  // of one sum in C (rung 31), per element of a tile
-constexpr double UNALIGNED = 1.115;  // of a value of k of DIRECT, where k % 4 is not 0
+constexpr double ADD_KERNEL = 3689, ADD_SLICE = 79.27, ADD_BYTES = 1407;
+constexpr double PACK_KERNEL = 2021, PACK_BYTES = 894;  // to pack; bytes per clock
+constexpr double TURN = 1.579;  // of one sum in C (rung 31), per element of a tile
+// Of a value of k, where k % 4 is not 0.
+constexpr double UNALIGNED_DIRECT = 1.069, UNALIGNED_THIN = 2.4;
 // Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
-constexpr double SCALAR_STORES = 194.7;
+constexpr double SCALAR_STORES = 251.3;
 
 constexpr int MOST_SHARED_TILES = 1024;  // between blocks
 
@@ -40,40 +41,40 @@ enum Name {
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 12.98, 22.27, 955},
-    {SMALL, 56, 56, 64, 2, 91392, 55.65, 44.51, 3708},
-    {SMALL, 64, 24, 64, 2, 73728, 26.11, 30.24, 2233},
-    {SMALL, 24, 64, 64, 2, 73728, 26.11, 30.24, 2233},
-    {SMALL, 64, 32, 64, 2, 78336, 30.98, 35.85, 4089},
-    {SMALL, 32, 64, 64, 2, 78336, 30.98, 35.85, 4089},
-    {SMALL, 96, 32, 64, 1, 139264, 52.95, 33.34, 4130},
-    {SMALL, 32, 96, 64, 1, 139264, 52.95, 33.34, 4130},
-    {SMALL, 104, 80, 64, 1, 166400, 109.5, 78, 13320},
-    {SMALL, 80, 104, 64, 1, 166400, 109.5, 78, 13320},
-    {DIRECT, 128, 256, 16, 1, 125520, 286.8, 233.7, 26860},
-    {ASYNC, 128, 64, 32, 1, 135248, 84.47, 64.22, 13340},
-    {ASYNC, 64, 128, 32, 1, 139344, 85.59, 76.73, 13010},
-    {ASYNC, 96, 64, 32, 1, 107600, 76.2, 76.14, 7391},
-    {ASYNC, 64, 96, 32, 1, 107600, 69.51, 49.18, 8615},
-    {ASYNC, 96, 96, 32, 1, 153664, 95.04, 95.04, 9934},
-    {ASYNC, 96, 128, 32, 1, 118848, 120.4, 141, 8572},
-    {ASYNC, 64, 64, 32, 2, 87120, 41.7, 50.13, 7078},
-    {ASYNC, 128, 128, 16, 2, 67648, 144.6, 165.9, 16760},
-    {ASYNC, 128, 64, 32, 2, 102464, 94.39, 85.25, 10970},
-    {ASYNC, 64, 64, 32, 4, 52272, 68.07, 48, 11140},
-    {PACKED, 128, 128, 24, 2, 98368, 225.4, 114.1, 26770},
-    {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 0},
-    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 8203},
-    {THIN, 16, 32, 256, 8, 16384, 11.41, 9.793, 26000},
-    {BRIEF, 32, 32, 8, 12, 9216, 12, 22.87, 2939},
-    {BRIEF, 64, 32, 8, 10, 9984, 101.5, 29.63, 2993},
-    {BRIEF, 64, 48, 8, 6, 11520, 99.83, 45, 3794},
-    {BRIEF, 64, 64, 8, 5, 17408, 73.1, 56.81, 4014},
-    {BRIEF, 64, 64, 16, 5, 25728, 69.69, 53.95, 4295},
-    {BRIEF, 96, 64, 8, 4, 16128, 108, 74.97, 5620},
-    {BRIEF, 96, 64, 16, 4, 31872, 86.53, 74.48, 5738},
-    {BRIEF, 128, 64, 8, 3, 19200, 101.3, 91.51, 6249},
-    {BRIEF, 128, 64, 16, 3, 38016, 102.8, 89.78, 6643},
+    {SMALL, 32, 32, 64, 2, 69632, 12.98, 19.01, 1456},
+    {SMALL, 56, 56, 64, 2, 91392, 46.88, 42.2, 3620},
+    {SMALL, 64, 24, 64, 2, 73728, 26.11, 26.37, 2620},
+    {SMALL, 24, 64, 64, 2, 73728, 26.11, 26.37, 2620},
+    {SMALL, 64, 32, 64, 2, 78336, 30.98, 31.73, 3113},
+    {SMALL, 32, 64, 64, 2, 78336, 30.98, 31.73, 3113},
+    {SMALL, 96, 32, 64, 1, 139264, 48.6, 33.34, 2959},
+    {SMALL, 32, 96, 64, 1, 139264, 48.6, 33.34, 2959},
+    {SMALL, 104, 80, 64, 1, 166400, 105, 78, 6275},
+    {SMALL, 80, 104, 64, 1, 166400, 105, 78, 6275},
+    {DIRECT, 128, 256, 16, 1, 125520, 302.2, 233.7, 15350},
+    {ASYNC, 128, 64, 32, 1, 135248, 83.6, 64.22, 9871},
+    {ASYNC, 64, 128, 32, 1, 139344, 85.59, 76.73, 9526},
+    {ASYNC, 96, 64, 32, 1, 107600, 67.72, 68.31, 7191},
+    {ASYNC, 64, 96, 32, 1, 107600, 66.44, 49.18, 6620},
+    {ASYNC, 96, 96, 32, 1, 153664, 91.47, 91.47, 8526},
+    {ASYNC, 96, 128, 32, 1, 118848, 120.4, 129.4, 8183},
+    {ASYNC, 64, 64, 32, 2, 87120, 41.7, 46.62, 5724},
+    {ASYNC, 128, 128, 16, 2, 67648, 144.6, 164.4, 9441},
+    {ASYNC, 128, 64, 32, 2, 102464, 81.47, 86.91, 8473},
+    {ASYNC, 64, 64, 32, 4, 52272, 64.4, 48.09, 6751},
+    {PACKED, 128, 128, 24, 2, 98368, 263.9, 85.08, 16880},
+    {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 39.91},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 3383},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 11.71, 8031},
+    {BRIEF, 32, 32, 8, 12, 9216, 12, 24.94, 1717},
+    {BRIEF, 64, 32, 8, 10, 9984, 86.02, 38.3, 1144},
+    {BRIEF, 64, 48, 8, 6, 11520, 71.66, 53.4, 990.7},
+    {BRIEF, 64, 64, 8, 5, 17408, 73.99, 63.32, 1775},
+    {BRIEF, 64, 64, 16, 5, 25728, 73.17, 59.67, 1538},
+    {BRIEF, 96, 64, 8, 4, 16128, 87.62, 79.76, 2533},
+    {BRIEF, 96, 64, 16, 4, 31872, 92.48, 76.9, 2805},
+    {BRIEF, 128, 64, 8, 3, 19200, 110.4, 97.34, 2320},
+    {BRIEF, 128, 64, 16, 3, 38016, 115.2, 95.5, 3578},
 };
 
 struct Device {
@@ -105,7 +106,10 @@ struct Estimate {
     return 4.0 * (double(m) * k + double(n) * k + double(m) * n) / (DRAM * device.dram);
   }
 
-  double slow(const Kernel& x) const { return x.family == DIRECT && k % 4 ? UNALIGNED : 1; }
+  double slow(const Kernel& x) const {
+    if (k % 4 == 0) return 1;
+    return x.family == DIRECT ? UNALIGNED_DIRECT : x.family == THIN ? UNALIGNED_THIN : 1;
+  }
   double stores(const Kernel& x) const {
     return m % 4 && (x.family == DIRECT || x.family == PACKED) ? 4.0 * m * n / SCALAR_STORES : 0;
   }
@@ -157,7 +161,7 @@ struct Estimate {
 
   double thin(const Kernel& x) const {
     const int rounds = ceil_div(ceil_div(std::max(m, n), x.bn), device.sms);
-    return LAUNCH + x.tile + std::max(traffic(), rounds * k * x.issue);
+    return LAUNCH + x.tile + std::max(traffic(), rounds * k * x.issue * slow(x));
   }
 
   Choice best() const {

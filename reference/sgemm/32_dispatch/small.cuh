@@ -97,8 +97,7 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
     return WIDTH > 1 && BK == WIDTH * COLUMNS && (is_a(x) || !S::is_swapped(line_at(x) - BM));
   };
   // Bytes from an operand to this thread's place in its x-th line; an operand has less than 2^30
-  // elements. Lines beyond the edge repeat the last. Where WIDTH is not 4 there are too many: it is
-  // the place in the first line of a tile, and lines beyond the edge are zero.
+  // elements. Where WIDTH is not 4 there are too many: it is the place in the first line of a tile.
   uint32_t from[WIDTH == 4 ? COPIES : 1];
   if constexpr (WIDTH == 4) {
 #pragma unroll
@@ -120,7 +119,8 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
     asm volatile("" : "+r"(to[x]));
   }
   const int len = min(depth, k - first);
-  // Of a whole K block, or of the last one.
+  const bool inside = WIDTH != 4 || (m - row0 >= BM && n - col0 >= BN);
+  // Of a whole K block inside the matrices, or of another.
   auto copy = [&](uint32_t stage, const char* a, const char* b, int left, auto is_whole) {
     constexpr bool whole = decltype(is_whole)::value;
     const char* next = a + from[0];
@@ -128,11 +128,13 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
     for (int x = 0; x < COPIES; ++x) {
       if ((x + 1) * LINES > BM + BN && line_at(x) >= BM + BN) break;
       const char* place = (is_a(x) ? a : b) + from[WIDTH == 4 ? x : 0];
+      // Lines beyond the edge are zero. Copies that repeat the last are up to twice as slow: in all
+      // blocks along the edge they want the same bytes of the L2.
       bool is_there = true;
+      if (WIDTH != 4 || !whole) is_there = line_at(x) < (is_a(x) ? m - row0 : n - col0 + BM);
       if (WIDTH != 4) {
         if (x * LINES == BM) next = b + from[0];
         place = next + (is_wide(x) ? 4 * q : 0);
-        is_there = line_at(x) < (is_a(x) ? m - row0 : n - col0 + BM);
         next += size_t(4 * LINES) * k;
         asm volatile("" : "+l"(next));  // one pointer, not one for each line
       }
@@ -156,7 +158,7 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
     const uint32_t at = stage * S::STAGE * 4;
     const char *a = reinterpret_cast<const char*>(A + p0);
     const char *b = reinterpret_cast<const char*>(B + p0);
-    if (__builtin_expect(len - p0 >= BK, 1)) copy(at, a, b, BK, std::true_type());
+    if (__builtin_expect(inside && len - p0 >= BK, 1)) copy(at, a, b, BK, std::true_type());
     else copy(at, a, b, len - p0, std::false_type());
   };
 
