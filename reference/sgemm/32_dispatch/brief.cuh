@@ -28,15 +28,22 @@ struct Brief {
 template <class S>
 __global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(const float* A,
                                                                            const float* B, float* C,
-                                                                           int m, int n, int k) {
+                                                                           int m, int n, int k,
+                                                                           int depth) {
   extern __shared__ __align__(128) float smem[];
   const int row0 = blockIdx.x * S::BM, col0 = blockIdx.y * S::BN;
-  // Where k is no multiple of BK, the first K block begins before the lines: zeros are there.
+  // Where a slice is no multiple of BK, its first K block begins before it: zeros are there.
   const int own = threadIdx.x % S::ALONG, first = threadIdx.x / S::ALONG;
-  const int steps = (k + S::BK - 1) / S::BK;
-  int at = k - steps * S::BK;
-  const char* a_from = reinterpret_cast<const char*>(A + size_t(row0) * k + at);
-  const char* b_from = reinterpret_cast<const char*>(B + size_t(col0) * k + at);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const int begin = 0, len = k;  // nobody slices there, and each register counts
+#else
+  const int begin = blockIdx.z * depth, len = min(depth, k - begin);
+  C += size_t(blockIdx.z) * m * n;
+#endif
+  const int steps = (len + S::BK - 1) / S::BK;
+  int at = len - steps * S::BK;
+  const char* a_from = reinterpret_cast<const char*>(A + size_t(row0) * k + begin + at);
+  const char* b_from = reinterpret_cast<const char*>(B + size_t(col0) * k + begin + at);
   at += own;
   uint32_t line[S::COPIES];  // bytes from there to this thread's value of its lines
 #pragma unroll
@@ -131,9 +138,13 @@ __global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(cons
 }
 
 template <int... NUMBERS>
-void launch_brief(const float* A, const float* B, float* C, int m, int n, int k) {
+void launch_brief(const float* A, const float* B, float* C, int m, int n, int k, int slices) {
   using S = Brief<NUMBERS...>;
   cudaFuncSetAttribute(brief<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
-  brief<S><<<dim3(ceil_div(m, S::BM), ceil_div(n, S::BN)), S::THREADS, S::SHARED>>>(A, B, C, m, n,
-                                                                                   k);
+  const int depth = ceil_div(ceil_div(k, slices), S::BK) * S::BK;
+  slices = ceil_div(k, depth);
+  float* to = slices > 1 ? workspace(size_t(m) * n * slices) : C;
+  const dim3 grid(ceil_div(m, S::BM), ceil_div(n, S::BN), slices);
+  brief<S><<<grid, S::THREADS, S::SHARED>>>(A, B, to, m, n, k, depth);
+  if (slices > 1) add_up(to, C, size_t(m) * n, slices);
 }

@@ -215,7 +215,11 @@ struct Estimate {
       } else if (x.family == PACKED) {
         if (device.bulk && k >= 64) offer(name, 1, 0, 0, packed(x));
       } else if (x.family == BRIEF) {
-        if (ceil_div(n, x.bn) < 65536) offer(name, 1, 0, 0, whole(x, 1));
+        if (ceil_div(n, x.bn) >= 65536) continue;
+        offer(name, 1, 0, 0, whole(x, 1));
+        if (device.shared <= 64 << 10 && all < slots)  // sm_75, which has no other slices
+          split(device.sms / 2, slots,
+                [&](int parts) { offer(name, parts, 0, 0, whole(x, parts)); });
       } else if (std::min(m, n) <= x.bm) {
         offer(name, 1, 0, 0, thin(x));
       }

@@ -78,15 +78,15 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
     case THIN_1: return launch_thin<1>(A, B, C, m, n, k);
     case THIN_4: return launch_thin<4>(A, B, C, m, n, k);
     case THIN_16: return launch_thin<16>(A, B, C, m, n, k);
-    case BRIEF_32x32: return launch_brief<1, 16, 1, 2, 8, 4, 12>(A, B, C, m, n, k);
-    case BRIEF_64x32: return launch_brief<2, 16, 1, 2, 8, 3, 10>(A, B, C, m, n, k);
-    case BRIEF_64x48: return launch_brief<2, 12, 1, 4, 8, 3, 6>(A, B, C, m, n, k);
-    case BRIEF_64x64: return launch_brief<2, 16, 1, 4, 8, 4, 5>(A, B, C, m, n, k);
-    case BRIEF_64x64_DEEP: return launch_brief<2, 16, 1, 4, 16, 3, 5>(A, B, C, m, n, k);
-    case BRIEF_96x64: return launch_brief<3, 16, 1, 4, 8, 3, 4>(A, B, C, m, n, k);
-    case BRIEF_96x64_DEEP: return launch_brief<3, 16, 1, 4, 16, 3, 4>(A, B, C, m, n, k);
-    case BRIEF_128x64: return launch_brief<4, 16, 1, 4, 8, 3, 3>(A, B, C, m, n, k);
-    default: return launch_brief<4, 16, 1, 4, 16, 3, 3>(A, B, C, m, n, k);
+    case BRIEF_32x32: return launch_brief<1, 16, 1, 2, 8, 4, 12>(A, B, C, m, n, k, c.slices);
+    case BRIEF_64x32: return launch_brief<2, 16, 1, 2, 8, 3, 10>(A, B, C, m, n, k, c.slices);
+    case BRIEF_64x48: return launch_brief<2, 12, 1, 4, 8, 3, 6>(A, B, C, m, n, k, c.slices);
+    case BRIEF_64x64: return launch_brief<2, 16, 1, 4, 8, 4, 5>(A, B, C, m, n, k, c.slices);
+    case BRIEF_64x64_DEEP: return launch_brief<2, 16, 1, 4, 16, 3, 5>(A, B, C, m, n, k, c.slices);
+    case BRIEF_96x64: return launch_brief<3, 16, 1, 4, 8, 3, 4>(A, B, C, m, n, k, c.slices);
+    case BRIEF_96x64_DEEP: return launch_brief<3, 16, 1, 4, 16, 3, 4>(A, B, C, m, n, k, c.slices);
+    case BRIEF_128x64: return launch_brief<4, 16, 1, 4, 8, 3, 3>(A, B, C, m, n, k, c.slices);
+    default: return launch_brief<4, 16, 1, 4, 16, 3, 3>(A, B, C, m, n, k, c.slices);
   }
 }
 
