@@ -218,7 +218,7 @@ def _ordinal(number: int) -> Message:
 
 
 def page(template: str, language: base.Language = base.ENGLISH, /, **context: object) -> str:
-    """Render a template as self-contained HTML without control characters and overrides.
+    """Render a template as self-contained HTML, without control characters and direction overrides.
 
     ``context`` may hold messages, which templates print, or pass on as ``message|said``. A text of
     a document that the catalogues know as a whole is printed as ``text|translated``.

@@ -37,7 +37,7 @@ class Repetition(Record):
     """The submission and the variants of the baseline, each once. Milliseconds."""
 
     bench_ms: float
-    baselines_ms: Mapping[str, float]  # by name; one that is surely slower has no later ones
+    baselines_ms: Mapping[str, float]  # by name; a surely slower one has no later repetitions
 
 
 class Pair(Record):
