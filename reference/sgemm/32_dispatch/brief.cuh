@@ -1,5 +1,6 @@
 // K of some dozens to hundreds: short K blocks, so that the first sums begin early; 32 neighbouring
-// rows of C are the lanes of a warp, so sums go from registers to C in whole lines.
+// rows of C are the lanes of a warp, so sums go from registers to C in whole lines. sm_75, where no
+// other kernel can slice K, has slices of these.
 #pragma once
 
 #include "small.cuh"
