@@ -1,29 +1,31 @@
-// K of some dozens to hundreds: short K blocks, so that the first sums begin early; 32 neighbouring
-// rows of C are the lanes of a warp, so sums go from registers to C in whole lines. sm_75, where no
-// other kernel can slice K, has slices of these.
+// Light blocks: K blocks of 8 or 16 values, two or four warps, 30 registers of fragments. A
+// multiprocessor holds three to twelve of them, whose waits fill one another, and no part of a short
+// K is wasted. Sums go from registers to C. Slices of K fill a machine that has too few tiles.
 #pragma once
 
 #include "small.cuh"
 
-// A warp has 32 * ROWS rows and COLS columns of C, a lane every 32nd of the rows. ALONG lanes copy
-// neighbours along K.
-template <int ROWS_, int COLS_, int WARPS_M_, int WARPS_N_, int BK_, int STAGES_, int BLOCKS_>
+// A warp is 8 x 4 lanes of TM x TN sums. BK lanes copy neighbours along K.
+template <int TM_, int TN_, int WARPS_M_, int WARPS_N_, int BK_, int STAGES_, int BLOCKS_>
 struct Brief {
-  static constexpr int ROWS = ROWS_, COLS = COLS_, WARPS_M = WARPS_M_, WARPS_N = WARPS_N_;
-  static constexpr int BK = BK_, STAGES = STAGES_, BLOCKS = BLOCKS_, ALONG = BK;
-  static constexpr int THREADS = 32 * WARPS_M * WARPS_N;
-  static constexpr int BM = 32 * ROWS * WARPS_M, BN = COLS * WARPS_N;
-  // A warp's 32 copies go to 32 banks. For four lines and eight values of k the pitch is enough, for
-  // two and sixteen only in A: B is read in quads, so its odd values of k lie eight rows later, with
-  // pairs of lines swapped.
-  static constexpr int A_PITCH = BM + (ALONG == 8 ? 4 : 2), B_PITCH = BN + 4;  // floats
-  static constexpr int row(int k) { return ALONG == 8 ? k : k / 2 + k % 2 * 8; }
-  static constexpr int swap(int k) { return ALONG == 8 ? 0 : k % 2 * 2; }
+  static constexpr int TM = TM_, TN = TN_, WARPS_M = WARPS_M_, WARPS_N = WARPS_N_;
+  static constexpr int BK = BK_, STAGES = STAGES_, BLOCKS = BLOCKS_;
+  static constexpr int THREADS = 32 * WARPS_M * WARPS_N, WM = 8 * TM, WN = 4 * TN;
+  static constexpr int BM = WM * WARPS_M, BN = WN * WARPS_N;
+  // A warp's 32 copies go to 32 banks. For four lines and eight values of k the pitch is enough; for
+  // two and sixteen odd values of k lie eight rows later, with lines swapped in pairs of two.
+  static constexpr int A_PITCH = BM + 4, B_PITCH = BN + 4;  // floats
+  static constexpr int row(int k) { return BK == 8 ? k : k / 2 + k % 2 * 8; }
+  static constexpr int swap(int k) { return BK == 8 ? 0 : k % 2 * 2; }
   static constexpr int A_STAGE = BK * A_PITCH, STAGE = 4 * (A_STAGE + BK * B_PITCH);  // bytes
   static constexpr int SHARED = STAGES * STAGE;
-  static constexpr int LINES = THREADS / ALONG;  // that the block copies at a time
+  static constexpr int LINES = THREADS / BK;  // that the block copies at a time
   static constexpr int A_COPIES = BM / LINES, COPIES = A_COPIES + BN / LINES;
   static_assert(BM % LINES == 0 && BN % LINES == 0 && (BK == 8 || BK == 16), "all copy alike");
+  static_assert(TM % 4 == 0 && TN % 4 == 0, "");
+
+  // Of 32 rows of A four that lie side by side are eight apart: a warp's store has whole sectors.
+  static constexpr int line(int place) { return place / 32 * 32 + place % 4 * 8 + place % 32 / 4; }
 };
 
 template <class S>
@@ -32,15 +34,12 @@ __global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(cons
                                                                            int m, int n, int k,
                                                                            int depth) {
   extern __shared__ __align__(128) float smem[];
+  let_next_launch_begin();
   const int row0 = blockIdx.x * S::BM, col0 = blockIdx.y * S::BN;
   // Where a slice is no multiple of BK, its first K block begins before it: zeros are there.
-  const int own = threadIdx.x % S::ALONG, first = threadIdx.x / S::ALONG;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const int begin = 0, len = k;  // nobody slices there, and each register counts
-#else
+  const int own = threadIdx.x % S::BK, first = threadIdx.x / S::BK;
   const int begin = blockIdx.z * depth, len = min(depth, k - begin);
   C += size_t(blockIdx.z) * m * n;
-#endif
   const int steps = (len + S::BK - 1) / S::BK;
   int at = len - steps * S::BK;
   const char* a_from = reinterpret_cast<const char*>(A + size_t(row0) * k + begin + at);
@@ -50,12 +49,13 @@ __global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(cons
 #pragma unroll
   for (int x = 0; x < S::COPIES; ++x) {  // lines past the edge repeat the last
     const bool of_a = x < S::A_COPIES;
-    const int l = first + (of_a ? x : x - S::A_COPIES) * S::LINES;
+    const int place = first + (of_a ? x : x - S::A_COPIES) * S::LINES;
+    const int l = of_a ? S::line(place) : place;
     line[x] = 4 * (uint32_t(min(l, of_a ? m - 1 - row0 : n - 1 - col0)) * k + own);
     asm volatile("" : "+r"(line[x]));  // not to be computed again
   }
   const uint32_t base = shared_address(smem);
-  uint32_t a_to = base + 4 * (own * S::A_PITCH + first);
+  uint32_t a_to = base + 4 * (S::row(own) * S::A_PITCH + (first ^ S::swap(own)));
   uint32_t b_to = base + 4 * (S::A_STAGE + S::row(own) * S::B_PITCH + (first ^ S::swap(own)));
   asm volatile("" : "+r"(a_to), "+r"(b_to));
   uint32_t write = 0, read = 0;  // offsets of stages
@@ -74,30 +74,32 @@ __global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(cons
     write = next(write);
   };
 
-  const int warp = threadIdx.x / 32;
-  const int row = warp % S::WARPS_M * 32 * S::ROWS + threadIdx.x % 32;
-  const int col = warp / S::WARPS_M * S::COLS;
-  const uint32_t as = base + 4 * row, bs = base + 4 * (S::A_STAGE + col);
-  float acc[S::COLS][S::ROWS] = {}, a[2][S::ROWS], b[2][S::COLS];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  // Pairs of lanes share their quads of B, others those of A: a load takes two wavefronts.
+  const int lane_row = lane / 8 * 2 + lane % 2, lane_col = lane / 2 % 4;
+  const int row = warp % S::WARPS_M * S::WM, col = warp / S::WARPS_M * S::WN + 4 * lane_col;
+  const uint32_t as = base + 4 * (row + 4 * lane_row), bs = base + 4 * (S::A_STAGE + col);
+  float acc[S::TN][S::TM] = {}, a[2][S::TM], b[2][S::TN];
+  auto load_quad = [](float* to, uint32_t from) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(from) : "memory");
+  };
   auto load = [&](int f, int p) {
 #pragma unroll
-    for (int i = 0; i < S::ROWS; ++i)
-      asm volatile("ld.shared.f32 %0, [%1];"
-                   : "=f"(a[f][i]) : "r"(as + read + 4 * (p * S::A_PITCH + 32 * i)) : "memory");
+    for (int i = 0; i < S::TM; i += 4)
+      load_quad(&a[f][i], as + read + 4 * (S::row(p) * S::A_PITCH + 8 * i));
 #pragma unroll
-    for (int j = 0; j < S::COLS; j += 4)
-      asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                   : "=f"(b[f][j]), "=f"(b[f][j + 1]), "=f"(b[f][j + 2]), "=f"(b[f][j + 3])
-                   : "r"(bs + read + 4 * (S::row(p) * S::B_PITCH + j)) : "memory");
+    for (int j = 0; j < S::TN; j += 4)
+      load_quad(&b[f][j], bs + read + 4 * (S::row(p) * S::B_PITCH + 4 * j));
   };
   // In an order with few bank conflicts.
   auto update = [&](int p) {
 #pragma unroll
-    for (int j = 0; j < S::COLS; ++j)
+    for (int j = 0; j < S::TN; ++j)
 #pragma unroll
-      for (int x = 0; x < S::ROWS; ++x) {
-        const int i = j % 2 ? x : S::ROWS - 1 - x;
-        acc[j][i] += a[p % 2][i] * b[p % 2][j ^ S::swap(p)];
+      for (int x = 0; x < S::TM; ++x) {
+        const int i = j % 2 ? S::TM - 1 - x : x;
+        acc[j][i] += a[p % 2][i ^ S::swap(p)] * b[p % 2][j ^ S::swap(p)];
       }
   };
 
@@ -127,15 +129,17 @@ __global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(cons
   }
   update(S::BK - 1);
 
-  const int rows = m - row0 - row, columns = n - col0 - col;
-  float* to = C + size_t(col0 + col) * m + row0 + row;
+  const int rows = m - row0 - row - lane_row, columns = n - col0 - col;
+  float* to = C + size_t(col0 + col) * m + row0 + row + lane_row;
 #pragma unroll
-  for (int j = 0; j < S::COLS; ++j, to += m)
-    if (j < columns) {
+  for (int j = 0; j < S::TN; ++j) {
+    const int y = j / 4 * 16 + j % 4;
+    if (y < columns) {
 #pragma unroll
-      for (int i = 0; i < S::ROWS; ++i)
-        if (32 * i < rows) to[32 * i] = acc[j][i];
+      for (int i = 0; i < S::TM; ++i)
+        if (8 * i < rows) to[size_t(y) * m + 8 * i] = acc[j][i];
     }
+  }
 }
 
 template <int... NUMBERS>

@@ -3,20 +3,21 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 1455 shapes
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 2060 shapes
 // (docs/measurements/2026-11-27-h100-sgemm-candidates.txt), more to the choices than to the times.
-constexpr double LAUNCH = 8492;   // until the first block runs, and back
-constexpr double BLOCK = 1.458;   // to start a block of the families SMALL and BRIEF
-constexpr double DRAM = 0.8141;   // of what the data sheet says: operands and product
+constexpr double LAUNCH = 6877;   // until the first block runs, and back
+constexpr double BLOCK = 1.134;   // to start a block of the families SMALL and BRIEF
+constexpr double DRAM = 0.9817;   // of what the data sheet says: operands and product
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 3689, ADD_SLICE = 79.27, ADD_BYTES = 1407;
-constexpr double PACK_KERNEL = 2021, PACK_BYTES = 894;  // to pack; bytes per clock
-constexpr double TURN = 1.579;  // of one sum in C (rung 31), per element of a tile
+constexpr double ADD_KERNEL = 4980, ADD_SLICE = 92.41, ADD_BYTES = 1934;
+constexpr double PACK_KERNEL = 2458, PACK_BYTES = 810.8;  // to pack; bytes per clock
+constexpr double TURN = 2.006;  // of one sum in C (rung 31), per element of a tile
 // Of a value of k, where k % 4 is not 0.
-constexpr double UNALIGNED_DIRECT = 1.069, UNALIGNED_THIN = 2.4;
+constexpr double UNALIGNED_DIRECT = 1.033, UNALIGNED_THIN = 1.912;
 // Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
-constexpr double SCALAR_STORES = 251.3;
+constexpr double SCALAR_STORES = 172.9;
 
 constexpr int MOST_SHARED_TILES = 1024;  // between blocks
 
@@ -29,52 +30,47 @@ struct Kernel {
   // Of one block for a value of k: where it is alone, and where others fill its waits.
   double latency, issue;
   double tile;  // before and after the main loop
+  int warps = 4;  // of a block: two, or four and more
 };
 
 enum Name {
-  SMALL_32x32, SMALL_56x56, SMALL_64x24, SMALL_24x64, SMALL_64x32, SMALL_32x64, SMALL_96x32,
-  SMALL_32x96, SMALL_104x80, SMALL_80x104, DIRECT_128x256, ASYNC_128x64, ASYNC_64x128, ASYNC_96x64,
-  ASYNC_64x96, ASYNC_96x96, ASYNC_96x128, ASYNC_64x64, ASYNC_128x128, ASYNC_128x64_LIGHT,
-  ASYNC_64x64_LIGHT, PACKED_128x128, THIN_1, THIN_4, THIN_16, BRIEF_32x32, BRIEF_64x32,
-  BRIEF_64x48, BRIEF_64x64, BRIEF_64x64_DEEP, BRIEF_96x64, BRIEF_96x64_DEEP, BRIEF_128x64,
-  BRIEF_128x64_DEEP, KERNELS
+  SMALL_32x32, SMALL_56x56, SMALL_64x24, SMALL_24x64, SMALL_64x32, SMALL_32x64, SMALL_32x96,
+  DIRECT_128x256, ASYNC_128x64, ASYNC_64x128, ASYNC_96x64, ASYNC_64x96, ASYNC_96x96, ASYNC_64x64,
+  ASYNC_128x128, PACKED_128x128, THIN_1, THIN_4, THIN_16, BRIEF_32x32, BRIEF_64x64,
+  BRIEF_64x64_LIGHT, BRIEF_64x64_DEEP, BRIEF_96x64, BRIEF_64x96, BRIEF_128x64, BRIEF_64x128,
+  BRIEF_128x96, BRIEF_96x128, KERNELS
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 12.98, 19.01, 1456},
-    {SMALL, 56, 56, 64, 2, 91392, 46.88, 42.2, 3620},
-    {SMALL, 64, 24, 64, 2, 73728, 26.11, 26.37, 2620},
-    {SMALL, 24, 64, 64, 2, 73728, 26.11, 26.37, 2620},
-    {SMALL, 64, 32, 64, 2, 78336, 30.98, 31.73, 3113},
-    {SMALL, 32, 64, 64, 2, 78336, 30.98, 31.73, 3113},
-    {SMALL, 96, 32, 64, 1, 139264, 48.6, 33.34, 2959},
-    {SMALL, 32, 96, 64, 1, 139264, 48.6, 33.34, 2959},
-    {SMALL, 104, 80, 64, 1, 166400, 105, 78, 6275},
-    {SMALL, 80, 104, 64, 1, 166400, 105, 78, 6275},
-    {DIRECT, 128, 256, 16, 1, 125520, 302.2, 233.7, 15350},
-    {ASYNC, 128, 64, 32, 1, 135248, 83.6, 64.22, 9871},
-    {ASYNC, 64, 128, 32, 1, 139344, 85.59, 76.73, 9526},
-    {ASYNC, 96, 64, 32, 1, 107600, 67.72, 68.31, 7191},
-    {ASYNC, 64, 96, 32, 1, 107600, 66.44, 49.18, 6620},
-    {ASYNC, 96, 96, 32, 1, 153664, 91.47, 91.47, 8526},
-    {ASYNC, 96, 128, 32, 1, 118848, 120.4, 129.4, 8183},
-    {ASYNC, 64, 64, 32, 2, 87120, 41.7, 46.62, 5724},
-    {ASYNC, 128, 128, 16, 2, 67648, 144.6, 164.4, 9441},
-    {ASYNC, 128, 64, 32, 2, 102464, 81.47, 86.91, 8473},
-    {ASYNC, 64, 64, 32, 4, 52272, 64.4, 48.09, 6751},
-    {PACKED, 128, 128, 24, 2, 98368, 263.9, 85.08, 16880},
-    {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 39.91},
-    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 3383},
-    {THIN, 16, 32, 256, 8, 16384, 11.41, 11.71, 8031},
-    {BRIEF, 32, 32, 8, 12, 9216, 12, 24.94, 1717},
-    {BRIEF, 64, 32, 8, 10, 9984, 86.02, 38.3, 1144},
-    {BRIEF, 64, 48, 8, 6, 11520, 71.66, 53.4, 990.7},
-    {BRIEF, 64, 64, 8, 5, 17408, 73.99, 63.32, 1775},
-    {BRIEF, 64, 64, 16, 5, 25728, 73.17, 59.67, 1538},
-    {BRIEF, 96, 64, 8, 4, 16128, 87.62, 79.76, 2533},
-    {BRIEF, 96, 64, 16, 4, 31872, 92.48, 76.9, 2805},
-    {BRIEF, 128, 64, 8, 3, 19200, 110.4, 97.34, 2320},
-    {BRIEF, 128, 64, 16, 3, 38016, 115.2, 95.5, 3578},
+    {SMALL, 32, 32, 64, 2, 69632, 3.639, 18.7, 2401},
+    {SMALL, 56, 56, 64, 2, 91392, 26.54, 40.88, 6285},
+    {SMALL, 64, 24, 64, 2, 73728, 6.41, 26.73, 3400},
+    {SMALL, 24, 64, 64, 2, 73728, 6.41, 26.73, 3400},
+    {SMALL, 64, 32, 64, 2, 78336, 11.86, 31.65, 3838},
+    {SMALL, 32, 64, 64, 2, 78336, 11.86, 31.65, 3838},
+    {SMALL, 32, 96, 64, 1, 139264, 45.41, 33.07, 4062},
+    {DIRECT, 128, 256, 16, 1, 125520, 265.9, 221.6, 20200},
+    {ASYNC, 128, 64, 32, 1, 135248, 75.35, 57.18, 10440},
+    {ASYNC, 64, 128, 32, 1, 139344, 71.23, 67.96, 10810},
+    {ASYNC, 96, 64, 32, 1, 107600, 55.09, 55.15, 8502},
+    {ASYNC, 64, 96, 32, 1, 107600, 47.1, 58.41, 8399},
+    {ASYNC, 96, 96, 32, 1, 153664, 74.42, 74.42, 9342},
+    {ASYNC, 64, 64, 32, 2, 87120, 7.269, 45.3, 6707},
+    {ASYNC, 128, 128, 16, 2, 67648, 27.2, 162.2, 10870},
+    {PACKED, 128, 128, 24, 2, 98368, 226.7, 102.6, 18450},
+    {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 42.94},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 8512},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 11.7, 10450},
+    {BRIEF, 32, 32, 8, 12, 9216, 57.95, 18.42, 21.21, 2},
+    {BRIEF, 64, 64, 8, 8, 17408, 38.99, 46.84, 5139, 2},
+    {BRIEF, 64, 64, 8, 5, 17408, 73.26, 50.54, 1945},
+    {BRIEF, 64, 64, 16, 5, 26112, 53.76, 50.79, 3731},
+    {BRIEF, 96, 64, 8, 6, 21504, 98.48, 69.1, 7457, 2},
+    {BRIEF, 64, 96, 8, 6, 21504, 105.8, 68.36, 7330, 2},
+    {BRIEF, 128, 64, 16, 4, 38400, 137.5, 87.18, 5415},
+    {BRIEF, 64, 128, 16, 4, 38400, 113.2, 89.06, 6033},
+    {BRIEF, 128, 96, 8, 3, 29696, 49.64, 136.1, 7310},
+    {BRIEF, 96, 128, 8, 3, 29696, 219.6, 118.4, 8556},
 };
 
 struct Device {
@@ -118,11 +114,17 @@ struct Estimate {
                        : ADD_KERNEL + slices * ADD_SLICE + 4.0 * m * n * (slices + 1) / ADD_BYTES;
   }
 
+  // Of a value of k, where a multiprocessor has `count` blocks at a time: latency and issue together
+  // in the norm of the fourth power. Blocks of two warps share four schedulers.
+  static double at_a_time(const Kernel& x, int count) {
+    const double issue = ceil_div(count * x.warps, 4) * 4 / x.warps * x.issue;
+    const double a = x.latency * x.latency, b = issue * issue;
+    return std::sqrt(std::sqrt(a * a + b * b));
+  }
   // Of a value of k, where the busiest multiprocessor has `count` blocks.
   static double per_k(const Kernel& x, int count) {
     const int rest = count % x.blocks;
-    return count / x.blocks * std::max(x.latency, x.blocks * x.issue) +
-           (rest ? std::max(x.latency, rest * x.issue) : 0);
+    return count / x.blocks * at_a_time(x, x.blocks) + (rest ? at_a_time(x, rest) : 0);
   }
 
   // Where every tile, or a slice of it, is one block's.
@@ -183,19 +185,21 @@ struct Estimate {
       if (x.shared > device.shared) continue;
       const int all = tiles(x), slots = device.sms * x.blocks;
       // Parts of every tile for so many blocks, and no more; but twice the depth of a K block each.
+      const int depth = std::max(2 * x.bk, 64);
       auto split = [&](int least, int places, auto offer_parts) {
         for (int parts = std::max(2, least / all); parts <= 64; ++parts)
-          if (all * parts > least && all * parts <= places && parts * 2 * x.bk <= k)
+          if (all * parts > least && all * parts <= places && parts * depth <= k)
             offer_parts(parts);
       };
-      if (x.family == SMALL) {
+      if (x.family == BRIEF && ceil_div(n, x.bn) >= 65536) continue;
+      if (x.family == SMALL || x.family == BRIEF) {
         offer(name, 1, 0, 0, whole(x, 1));
         if (all < slots)
           split(device.sms / 2, slots,
                 [&](int parts) { offer(name, parts, 0, 0, whole(x, parts)); });
         // More blocks than places, where slices fill the last wave.
         const double least = std::max(0.85, filled(all, slots));
-        for (int parts = 2; parts <= 12 && parts * 2 * x.bk <= k; ++parts)
+        for (int parts = 2; parts <= 12 && parts * depth <= k; ++parts)
           if (all * parts > slots && all * parts <= 8 * slots && filled(all * parts, slots) > least)
             offer(name, parts, 0, 0, whole(x, parts));
       } else if (x.family == DIRECT || x.family == ASYNC) {
@@ -214,12 +218,6 @@ struct Estimate {
         if (all % slots && all > slots) share(all % slots, slots);
       } else if (x.family == PACKED) {
         if (device.bulk && k >= 64) offer(name, 1, 0, 0, packed(x));
-      } else if (x.family == BRIEF) {
-        if (ceil_div(n, x.bn) >= 65536) continue;
-        offer(name, 1, 0, 0, whole(x, 1));
-        if (device.shared <= 64 << 10 && all < slots)  // sm_75, which has no other slices
-          split(device.sms / 2, slots,
-                [&](int parts) { offer(name, parts, 0, 0, whole(x, parts)); });
       } else if (std::min(m, n) <= x.bm) {
         offer(name, 1, 0, 0, thin(x));
       }

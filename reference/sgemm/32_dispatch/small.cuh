@@ -103,8 +103,8 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
 #pragma unroll
     for (int x = 0; x < COPIES; ++x) {
       const int l = line_at(x);
-      from[x] = 4 * (uint32_t(is_a(x) ? min(row0 + l, m - 1) : min(col0 + l - BM, n - 1)) * k +
-                     first + (is_wide(x) ? 4 * q : q));
+      from[x] = 4 * (uint32_t(is_a(x) ? row0 + l : col0 + l - BM) * k + first +
+                     (is_wide(x) ? 4 * q : q));
       asm volatile("" : "+r"(from[x]));  // not to be computed again
     }
   } else {
