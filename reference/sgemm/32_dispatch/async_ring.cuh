@@ -88,11 +88,6 @@ struct Ring {
     }
   }
 
-  static __device__ __forceinline__ void load_float4(float* to, uint32_t from) {
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(from) : "memory");
-  }
-
   // Of value K of the body.
   template <int K>
   static __device__ __forceinline__ void update(float (&acc)[S::TM][S::TN], const float (&a)[S::TM],
@@ -117,10 +112,10 @@ struct Ring {
     auto load_fragments = [&](int f, int k) {
 #pragma unroll
       for (int i = 0; i < S::TM; i += 4)
-        load_float4(&frag_a[f][i], as + 4 * (S::row(k) * S::A_PITCH + i * LANES_M));
+        load_quad(&frag_a[f][i], as + 4 * (S::row(k) * S::A_PITCH + i * LANES_M));
 #pragma unroll
       for (int j = 0; j < S::TN; j += 4)
-        load_float4(&frag_b[f][j], bs + 4 * (S::row(k) * S::B_PITCH + j * LANES_N));
+        load_quad(&frag_b[f][j], bs + 4 * (S::row(k) * S::B_PITCH + j * LANES_N));
     };
 
     __syncthreads();     // the barriers are there; nobody reads old sums any more

@@ -1,6 +1,6 @@
-// Light blocks: K blocks of 8 or 16 values, two or four warps, 30 registers of fragments. A
-// multiprocessor holds three to twelve of them, whose waits fill one another, and no part of a short
-// K is wasted. Sums go from registers to C. Slices of K fill a machine that has too few tiles.
+// Light blocks with brief K blocks: 8 or 16 values of k, two or four warps. A multiprocessor holds
+// three to twelve of them, which work while others wait, and little of a short K is padding. Sums go
+// from registers to C. Where there are too few tiles for the GPU, K is sliced.
 #pragma once
 
 #include "small.cuh"
@@ -80,10 +80,6 @@ __global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(cons
   const int row = warp % S::WARPS_M * S::WM, col = warp / S::WARPS_M * S::WN + 4 * lane_col;
   const uint32_t as = base + 4 * (row + 4 * lane_row), bs = base + 4 * (S::A_STAGE + col);
   float acc[S::TN][S::TM] = {}, a[2][S::TM], b[2][S::TN];
-  auto load_quad = [](float* to, uint32_t from) {
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(from) : "memory");
-  };
   auto load = [&](int f, int p) {
 #pragma unroll
     for (int i = 0; i < S::TM; i += 4)

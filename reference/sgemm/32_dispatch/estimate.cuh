@@ -30,7 +30,7 @@ struct Kernel {
   // Of one block for a value of k: where it is alone, and where others fill its waits.
   double latency, issue;
   double tile;  // before and after the main loop
-  int warps = 4;  // of a block: two, or four and more
+  int warps = 4;  // of a block; 4 where there are more
 };
 
 enum Name {
@@ -114,8 +114,8 @@ struct Estimate {
                        : ADD_KERNEL + slices * ADD_SLICE + 4.0 * m * n * (slices + 1) / ADD_BYTES;
   }
 
-  // Of a value of k, where a multiprocessor has `count` blocks at a time: latency and issue together
-  // in the norm of the fourth power. Blocks of two warps share four schedulers.
+  // Of a value of k, where a multiprocessor has `count` blocks at a time: the larger of latency and
+  // issue, smoothly. The warps go round four schedulers, of which the busiest counts.
   static double at_a_time(const Kernel& x, int count) {
     const double issue = ceil_div(count * x.warps, 4) * 4 / x.warps * x.issue;
     const double a = x.latency * x.latency, b = issue * issue;
@@ -184,7 +184,7 @@ struct Estimate {
       const Kernel& x = KERNEL[name];
       if (x.shared > device.shared) continue;
       const int all = tiles(x), slots = device.sms * x.blocks;
-      // Parts of every tile for so many blocks, and no more; but twice the depth of a K block each.
+      // Parts of every tile for so many blocks, and no more; each of two K blocks and of 64 at least.
       const int depth = std::max(2 * x.bk, 64);
       auto split = [&](int least, int places, auto offer_parts) {
         for (int parts = std::max(2, least / all); parts <= 64; ++parts)

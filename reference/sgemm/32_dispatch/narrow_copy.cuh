@@ -1,4 +1,4 @@
-// Copies of 4, 8 or 16 bytes, which may bring zeros instead.
+// Copies of 4, 8 or 16 bytes, which may bring zeros instead, and a load of what they brought.
 #pragma once
 
 #include "async_copy.cuh"
@@ -20,4 +20,9 @@ __device__ __forceinline__ void copy_async(uint32_t to, const char* from, int by
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(to + x), "f"(v) : "memory");
   }
 #endif
+}
+
+__device__ __forceinline__ void load_quad(float* to, uint32_t from) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(from) : "memory");
 }
