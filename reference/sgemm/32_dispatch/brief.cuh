@@ -1,6 +1,6 @@
 // Light blocks with brief K blocks: 8 or 16 values of k, two or four warps. A multiprocessor holds
-// three to twelve of them, which work while others wait, and little of a short K is padding. Sums go
-// from registers to C. Where there are too few tiles for the GPU, K is sliced.
+// three to twelve of them, which work while others wait, and little of a short K is padding. Sums
+// go from registers to C. Where there are too few tiles for the GPU, K is sliced.
 #pragma once
 
 #include "small.cuh"
@@ -12,8 +12,8 @@ struct Brief {
   static constexpr int BK = BK_, STAGES = STAGES_, BLOCKS = BLOCKS_;
   static constexpr int THREADS = 32 * WARPS_M * WARPS_N, WM = 8 * TM, WN = 4 * TN;
   static constexpr int BM = WM * WARPS_M, BN = WN * WARPS_N;
-  // A warp's 32 copies go to 32 banks. For four lines and eight values of k the pitch is enough; for
-  // two and sixteen odd values of k lie eight rows later, with lines swapped in pairs of two.
+  // A warp's 32 copies go to 32 banks. For four lines and eight values of k the pitch is enough;
+  // for two and sixteen odd values of k lie eight rows later, with lines swapped in pairs of two.
   static constexpr int A_PITCH = BM + 4, B_PITCH = BN + 4;  // floats
   static constexpr int row(int k) { return BK == 8 ? k : k / 2 + k % 2 * 8; }
   static constexpr int swap(int k) { return BK == 8 ? 0 : k % 2 * 2; }

@@ -184,7 +184,7 @@ struct Estimate {
       const Kernel& x = KERNEL[name];
       if (x.shared > device.shared) continue;
       const int all = tiles(x), slots = device.sms * x.blocks;
-      // Parts of every tile for so many blocks, and no more; each of two K blocks and of 64 at least.
+      // Parts of every tile for so many blocks, no more; each of two K blocks and of 64 at least.
       const int depth = std::max(2 * x.bk, 64);
       auto split = [&](int least, int places, auto offer_parts) {
         for (int parts = std::max(2, least / all); parts <= 64; ++parts)
