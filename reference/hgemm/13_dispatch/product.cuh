@@ -2,7 +2,7 @@
 #pragma once
 
 #include "parts.cuh"
-#include "wgmma_wide.cuh"
+#include "wgmma.cuh"
 
 // A place in the ring of stages. The parity changes whenever the ring has been gone round.
 template <class S>
