@@ -369,8 +369,8 @@ def test_the_choice_loses_little(tmp_path: Path) -> None:
         assert division in shape.microseconds, f"{shape.size}: {division} was not measured"
         best = min(shape.microseconds.values())
         lost[shape.size] = shape.microseconds[division] / best - 1
-    assert fmean(lost.values()) <= 0.0115
-    assert max(lost.values()) <= 0.132, max(lost, key=lost.__getitem__)
+    assert fmean(lost.values()) <= 0.0085
+    assert max(lost.values()) <= 0.095, max(lost, key=lost.__getitem__)
 
 
 @pytest.mark.parametrize(("device", "families"), values(__file__, "devices.txt"))

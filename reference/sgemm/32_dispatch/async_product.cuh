@@ -16,15 +16,16 @@ template <class S>
 __device__ __forceinline__ void keep_sums(float* smem, const float (&acc)[S::TM][S::TN]) {
   const int group = threadIdx.x / S::GROUP_THREADS, t = threadIdx.x % S::GROUP_THREADS;
   const int lane = t % 32, warp = t / 32;
-  float* own = smem + group * S::SUMS + warp % S::WARPS_M * S::WM + Lanes::row(lane) * 4 +
-               (warp / S::WARPS_M * S::WN + Lanes::col(lane) * 4) * S::A_PITCH;
+  float* own = smem + group * S::SUMS + warp % S::WARPS_M * S::WM + Lanes<S>::row(lane) * 4 +
+               (warp / S::WARPS_M * S::WN + Lanes<S>::col(lane) * 4) * S::A_PITCH;
   __syncthreads();  // nobody reads the ring any more
 #pragma unroll
   for (int j = 0; j < S::TN; ++j)
 #pragma unroll
     for (int i = 0; i < S::TM; i += 4)
       // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
-      *reinterpret_cast<float4*>(own + (j / 4 * (4 * LANES_N) + j % 4) * S::A_PITCH + i * LANES_M) =
+      *reinterpret_cast<float4*>(own + (j / 4 * (4 * S::LANES_N) + j % 4) * S::A_PITCH +
+                                 i * S::LANES_M) =
           make_float4(acc[i][j] + 0.0f, acc[i + 1][j] + 0.0f, acc[i + 2][j] + 0.0f,
                       acc[i + 3][j] + 0.0f);
   __syncthreads();
@@ -35,12 +36,13 @@ template <class S>
 __device__ __forceinline__ void store_tile(const float* smem, float* C, direct::Tile tile, int m,
                                            int n, bool add) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int rows = m - tile.i * S::BM - lane, columns = min(S::BN, n - tile.j * S::BN);
+  const int left = m - tile.i * S::BM, rows = (S::BM % 32 ? min(S::BM, left) : left) - lane;
+  const int columns = min(S::BN, n - tile.j * S::BN);
   C += tile.i * S::BM + lane + size_t(tile.j) * S::BN * m;
 #pragma unroll S::BLOCKS> 1 ? 2 : 4
   for (int c = warp; c < columns; c += S::WARPS) {
     float* to = C + size_t(c) * m;
-    float sum[S::BM / 32];
+    float sum[(S::BM + 31) / 32];
 #pragma unroll
     for (int x = 0; x < S::BM; x += 32)  // not from an old L1
       sum[x / 32] = add && x < rows ? __ldcg(to + x) : 0.0f;

@@ -10,9 +10,16 @@ namespace async {
 
 // Pairs of lanes share their quads of A, others those of B: a load takes two wavefronts, not four.
 // The copies need the others.
+template <class S>
 struct Lanes {
-  __device__ __forceinline__ static int row(int lane) { return lane / 2 % 4; }
-  __device__ __forceinline__ static int col(int lane) { return lane / 8 * 2 + lane % 2; }
+  __device__ __forceinline__ static int of_four(int lane) { return lane / 2 % 4; }
+  __device__ __forceinline__ static int of_eight(int lane) { return lane / 8 * 2 + lane % 2; }
+  __device__ __forceinline__ static int row(int lane) {
+    return S::LANES_M == 4 ? of_four(lane) : of_eight(lane);
+  }
+  __device__ __forceinline__ static int col(int lane) {
+    return S::LANES_M == 4 ? of_eight(lane) : of_four(lane);
+  }
 };
 
 // A stage holds one K block of the tile: BK rows of BM values of A, then BK rows of BN of B. On
@@ -30,9 +37,9 @@ struct Ring {
     const int group = threadIdx.x / S::GROUP_THREADS, t = threadIdx.x % S::GROUP_THREADS;
     const int lane = t % 32, warp = t / 32, row = S::row(group * S::GROUP_K);
     base = ::shared_address(smem);
-    a_base = base + 4 * (row * S::A_PITCH + warp % S::WARPS_M * S::WM + Lanes::row(lane) * 4);
-    b_base = base +
-             4 * (S::A_STAGE + row * S::B_PITCH + warp / S::WARPS_M * S::WN + Lanes::col(lane) * 4);
+    a_base = base + 4 * (row * S::A_PITCH + warp % S::WARPS_M * S::WM + Lanes<S>::row(lane) * 4);
+    b_base = base + 4 * (S::A_STAGE + row * S::B_PITCH + warp / S::WARPS_M * S::WN +
+                         Lanes<S>::col(lane) * 4);
     asm volatile("" : "+r"(base), "+r"(a_base), "+r"(b_base));  // not to be computed again
     full = base + S::BARRIERS;
     empty = full + 8 * S::STAGES;
@@ -112,10 +119,10 @@ struct Ring {
     auto load_fragments = [&](int f, int k) {
 #pragma unroll
       for (int i = 0; i < S::TM; i += 4)
-        load_quad(&frag_a[f][i], as + 4 * (S::row(k) * S::A_PITCH + i * LANES_M));
+        load_quad(&frag_a[f][i], as + 4 * (S::row(k) * S::A_PITCH + i * S::LANES_M));
 #pragma unroll
       for (int j = 0; j < S::TN; j += 4)
-        load_quad(&frag_b[f][j], bs + 4 * (S::row(k) * S::B_PITCH + j * LANES_N));
+        load_quad(&frag_b[f][j], bs + 4 * (S::row(k) * S::B_PITCH + j * S::LANES_N));
     };
 
     __syncthreads();     // the barriers are there; nobody reads old sums any more

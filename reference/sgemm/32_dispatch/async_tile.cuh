@@ -6,14 +6,12 @@
 
 namespace async {
 
-using direct::LANES_M;
-using direct::LANES_N;
-
-// What a block computes, and with how much shared memory. A thread has TM x TN sums; GROUPS of
-// warps share each K block. ALONG lanes copy neighbours along K.
+// What a block computes, and with how much shared memory. A warp has 4 x 8 or 8 x 4 lanes, a thread
+// TM x TN sums; GROUPS of warps share each K block. ALONG lanes copy neighbours along K.
 template <int TM_, int TN_, int WARPS_M_, int WARPS_N_, int GROUPS_, int BK_, int STAGES_,
-          int ALONG_ = 8>
+          int ALONG_ = 8, int LANES_M_ = 4>
 struct Shape {
+  static constexpr int LANES_M = LANES_M_, LANES_N = 32 / LANES_M;
   static constexpr int TM = TM_, TN = TN_, WARPS_M = WARPS_M_, WARPS_N = WARPS_N_;
   static constexpr int GROUPS = GROUPS_, BK = BK_, STAGES = STAGES_, ALONG = ALONG_;
   static constexpr int WM = TM * LANES_M, WN = TN * LANES_N, BM = WM * WARPS_M, BN = WN * WARPS_N;

@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <cmath>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 2060 shapes
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 2336 shapes
 // (docs/measurements/2026-11-27-h100-sgemm-candidates.txt), more to the choices than to the times.
-constexpr double LAUNCH = 6877;   // until the first block runs, and back
-constexpr double BLOCK = 1.134;   // to start a block of the families SMALL and BRIEF
-constexpr double DRAM = 0.9817;   // of what the data sheet says: operands and product
+constexpr double LAUNCH = 1194;   // until the first block runs, and back
+constexpr double BLOCK = 3.174;   // to start a block of the families SMALL and BRIEF
+constexpr double DRAM = 0.7808;   // of what the data sheet says: operands and product
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 4980, ADD_SLICE = 92.41, ADD_BYTES = 1934;
-constexpr double PACK_KERNEL = 2458, PACK_BYTES = 810.8;  // to pack; bytes per clock
-constexpr double TURN = 2.006;  // of one sum in C (rung 31), per element of a tile
-// Of a value of k, where k % 4 is not 0.
-constexpr double UNALIGNED_DIRECT = 1.033, UNALIGNED_THIN = 1.912;
+constexpr double ADD_KERNEL = 6154, ADD_SLICE = 177.6, ADD_BYTES = 2050;
+constexpr double PACK_KERNEL = 1524, PACK_BYTES = 960.4;  // to pack; bytes per clock
+constexpr double TURN = 2.687;  // of one sum in C (rung 31), per element of a tile
+// Of a value of k, where k % 4 is not 0; of SMALL where k is odd.
+constexpr double UNALIGNED_SMALL = 1.092, UNALIGNED_DIRECT = 1.102, UNALIGNED_THIN = 1.912;
 // Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
-constexpr double SCALAR_STORES = 172.9;
+constexpr double SCALAR_STORES = 184.5;
 
 constexpr int MOST_SHARED_TILES = 1024;  // between blocks
 
@@ -34,43 +34,58 @@ struct Kernel {
 };
 
 enum Name {
-  SMALL_32x32, SMALL_56x56, SMALL_64x24, SMALL_24x64, SMALL_64x32, SMALL_32x64, SMALL_32x96,
-  DIRECT_128x256, ASYNC_128x64, ASYNC_64x128, ASYNC_96x64, ASYNC_64x96, ASYNC_96x96, ASYNC_64x64,
-  ASYNC_128x128, PACKED_128x128, THIN_1, THIN_4, THIN_16, BRIEF_32x32, BRIEF_64x64,
-  BRIEF_64x64_LIGHT, BRIEF_64x64_DEEP, BRIEF_96x64, BRIEF_64x96, BRIEF_128x64, BRIEF_64x128,
-  BRIEF_128x96, BRIEF_96x128, KERNELS
+  SMALL_32x32, SMALL_64x24, SMALL_24x64, SMALL_32x64, DIRECT_128x256, ASYNC_32x64, ASYNC_64x32,
+  ASYNC_48x64, ASYNC_64x48, ASYNC_64x64, ASYNC_32x96, ASYNC_48x96, ASYNC_96x48, ASYNC_96x64,
+  ASYNC_64x96, ASYNC_96x96, ASYNC_80x64, ASYNC_64x80, ASYNC_160x64, ASYNC_64x160, ASYNC_48x128,
+  ASYNC_128x48, ASYNC_128x64, ASYNC_64x128, ASYNC_128x128, ASYNC_256x64, PACKED_128x128, THIN_1,
+  THIN_4, THIN_16, BRIEF_32x32, BRIEF_64x32, BRIEF_32x64, BRIEF_96x32, BRIEF_32x96, BRIEF_64x64,
+  BRIEF_64x64_LIGHT, BRIEF_64x64_DEEP, BRIEF_128x64, BRIEF_64x128, BRIEF_128x96, BRIEF_96x128,
+  KERNELS
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 3.639, 18.7, 2401},
-    {SMALL, 56, 56, 64, 2, 91392, 26.54, 40.88, 6285},
-    {SMALL, 64, 24, 64, 2, 73728, 6.41, 26.73, 3400},
-    {SMALL, 24, 64, 64, 2, 73728, 6.41, 26.73, 3400},
-    {SMALL, 64, 32, 64, 2, 78336, 11.86, 31.65, 3838},
-    {SMALL, 32, 64, 64, 2, 78336, 11.86, 31.65, 3838},
-    {SMALL, 32, 96, 64, 1, 139264, 45.41, 33.07, 4062},
-    {DIRECT, 128, 256, 16, 1, 125520, 265.9, 221.6, 20200},
-    {ASYNC, 128, 64, 32, 1, 135248, 75.35, 57.18, 10440},
-    {ASYNC, 64, 128, 32, 1, 139344, 71.23, 67.96, 10810},
-    {ASYNC, 96, 64, 32, 1, 107600, 55.09, 55.15, 8502},
-    {ASYNC, 64, 96, 32, 1, 107600, 47.1, 58.41, 8399},
-    {ASYNC, 96, 96, 32, 1, 153664, 74.42, 74.42, 9342},
-    {ASYNC, 64, 64, 32, 2, 87120, 7.269, 45.3, 6707},
-    {ASYNC, 128, 128, 16, 2, 67648, 27.2, 162.2, 10870},
-    {PACKED, 128, 128, 24, 2, 98368, 226.7, 102.6, 18450},
-    {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 42.94},
-    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 8512},
-    {THIN, 16, 32, 256, 8, 16384, 11.41, 11.7, 10450},
-    {BRIEF, 32, 32, 8, 12, 9216, 57.95, 18.42, 21.21, 2},
-    {BRIEF, 64, 64, 8, 8, 17408, 38.99, 46.84, 5139, 2},
-    {BRIEF, 64, 64, 8, 5, 17408, 73.26, 50.54, 1945},
-    {BRIEF, 64, 64, 16, 5, 26112, 53.76, 50.79, 3731},
-    {BRIEF, 96, 64, 8, 6, 21504, 98.48, 69.1, 7457, 2},
-    {BRIEF, 64, 96, 8, 6, 21504, 105.8, 68.36, 7330, 2},
-    {BRIEF, 128, 64, 16, 4, 38400, 137.5, 87.18, 5415},
-    {BRIEF, 64, 128, 16, 4, 38400, 113.2, 89.06, 6033},
-    {BRIEF, 128, 96, 8, 3, 29696, 49.64, 136.1, 7310},
-    {BRIEF, 96, 128, 8, 3, 29696, 219.6, 118.4, 8556},
+    {SMALL, 32, 32, 64, 2, 69632, 0.3774, 20.66, 3609},
+    {SMALL, 64, 24, 64, 2, 73728, 20.41, 24.97, 5279},
+    {SMALL, 24, 64, 64, 2, 73728, 20.41, 24.97, 5279},
+    {SMALL, 32, 64, 64, 2, 78336, 23.45, 26.07, 7862},
+    {DIRECT, 128, 256, 16, 1, 125520, 257.9, 231.9, 28900},
+    {ASYNC, 32, 64, 32, 2, 73808, 0.6712, 30.85, 6882},
+    {ASYNC, 64, 32, 32, 2, 66640, 0.4538, 29.72, 6483},
+    {ASYNC, 48, 64, 32, 1, 106576, 34.94, 32.12, 8547},
+    {ASYNC, 64, 48, 32, 1, 104528, 32.63, 30.19, 9207},
+    {ASYNC, 64, 64, 32, 2, 87120, 0.6236, 47.23, 8908},
+    {ASYNC, 32, 96, 32, 1, 110672, 37.41, 37.41, 9401},
+    {ASYNC, 48, 96, 32, 1, 159824, 42.43, 42.43, 12470},
+    {ASYNC, 96, 48, 32, 1, 153680, 43.21, 43.21, 12750},
+    {ASYNC, 96, 64, 32, 1, 107600, 55.56, 55.62, 12810},
+    {ASYNC, 64, 96, 32, 1, 107600, 48.11, 59.55, 11930},
+    {ASYNC, 96, 96, 32, 1, 153664, 75.28, 75.28, 12920},
+    {ASYNC, 80, 64, 32, 1, 172112, 47.89, 47.89, 11990},
+    {ASYNC, 64, 80, 32, 1, 174160, 46.4, 46.4, 12900},
+    {ASYNC, 160, 64, 32, 1, 168000, 86.34, 86.34, 16570},
+    {ASYNC, 64, 160, 32, 1, 174144, 83.85, 83.85, 16460},
+    {ASYNC, 48, 128, 32, 1, 117840, 56.91, 56.91, 12510},
+    {ASYNC, 128, 48, 32, 1, 117840, 55.32, 55.32, 14340},
+    {ASYNC, 128, 64, 32, 1, 135248, 76.45, 61.38, 13040},
+    {ASYNC, 64, 128, 32, 1, 139344, 73.48, 70.26, 13540},
+    {ASYNC, 128, 128, 16, 2, 67648, 2.363, 165.7, 15450},
+    {ASYNC, 256, 64, 16, 1, 210048, 143.3, 143.3, 16850},
+    {PACKED, 128, 128, 24, 2, 98368, 262.6, 14.71, 27970},
+    {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 5.547},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 4930},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 10.83, 8328},
+    {BRIEF, 32, 32, 8, 12, 9216, 79.32, 19.75, 0.1565, 2},
+    {BRIEF, 64, 32, 8, 10, 13312, 75.31, 36.28, 1.574, 2},
+    {BRIEF, 32, 64, 8, 10, 13312, 69.22, 31.91, 1557, 2},
+    {BRIEF, 96, 32, 8, 8, 17408, 3.21, 47.96, 4003, 2},
+    {BRIEF, 32, 96, 8, 8, 17408, 4.055, 47.27, 4962, 2},
+    {BRIEF, 64, 64, 8, 8, 17408, 70.47, 47.64, 8214, 2},
+    {BRIEF, 64, 64, 8, 5, 17408, 86.79, 53.33, 3214},
+    {BRIEF, 64, 64, 16, 5, 26112, 49.98, 51.97, 6733},
+    {BRIEF, 128, 64, 16, 4, 38400, 140.8, 89.67, 8989},
+    {BRIEF, 64, 128, 16, 4, 38400, 129.3, 88.47, 10360},
+    {BRIEF, 128, 96, 8, 3, 29696, 85.9, 135.7, 14130},
+    {BRIEF, 96, 128, 8, 3, 29696, 223.5, 119.9, 13350},
 };
 
 struct Device {
@@ -103,6 +118,7 @@ struct Estimate {
   }
 
   double slow(const Kernel& x) const {
+    if (x.family == SMALL) return k % 2 ? UNALIGNED_SMALL : 1;
     if (k % 4 == 0) return 1;
     return x.family == DIRECT ? UNALIGNED_DIRECT : x.family == THIN ? UNALIGNED_THIN : 1;
   }
@@ -187,6 +203,7 @@ struct Estimate {
       // Parts of every tile for so many blocks, no more; each of two K blocks and of 64 at least.
       const int depth = std::max(2 * x.bk, 64);
       auto split = [&](int least, int places, auto offer_parts) {
+        least = std::min(least, 63 * all);  // a single tile has 64 at most
         for (int parts = std::max(2, least / all); parts <= 64; ++parts)
           if (all * parts > least && all * parts <= places && parts * depth <= k)
             offer_parts(parts);
