@@ -7,7 +7,7 @@
 
 // Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 2336 shapes
 // (docs/measurements/2026-11-27-h100-sgemm-candidates.txt), more to the choices than to the times.
-constexpr double LAUNCH = 1194;   // until the first block runs, and back
+constexpr double LAUNCH = 1194;   // of a launch; the rest of it is in the kernels' tiles
 constexpr double BLOCK = 3.174;   // to start a block of the families SMALL and BRIEF
 constexpr double DRAM = 0.7808;   // of what the data sheet says: operands and product
 // To sum slices: the kernel, for each slice, bytes per clock.
