@@ -635,6 +635,28 @@ KERNEL shifts_behind_syncwarp(float* a, float* b) {
   if (t == 3) a[7] = seen + 1;
 }
 
+// One lane of each warp arrives at an mbarrier, in the name of all.
+#define ONE_LANE_ARRIVES(ORDER)                                                              \
+  __shared__ float s[64];                                                                    \
+  __shared__ unsigned long long arrivals;                                                    \
+  const int t = threadIdx.x;                                                                 \
+  const unsigned at = unsigned(__cvta_generic_to_shared(&arrivals));                         \
+  if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 2;" ::"r"(at));                   \
+  __syncthreads();                                                                           \
+  s[t] = a[t];                                                                               \
+  ORDER;                                                                                     \
+  if (t % 32 == 0)                                                                           \
+    asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at) : "memory"); \
+  asm volatile(                                                                              \
+      "{ .reg .pred p; W: mbarrier.test_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }" ::"r"( \
+          at)                                                                                \
+      : "memory");                                                                           \
+  b[t] = s[63 - t]
+KERNEL one_lane_arrives(float* a, float* b) { ONE_LANE_ARRIVES(__syncwarp()); }
+KERNEL one_lane_arrives_too_early(float* a, float* b) {
+  ONE_LANE_ARRIVES();  // BAD
+}
+
 // --- values
 
 KERNEL sum_never_set(float* a, float* b, int n) {

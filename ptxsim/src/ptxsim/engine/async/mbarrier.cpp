@@ -66,6 +66,17 @@ void announce(MBarrier& b, u32 bytes) {
   b.announced += bytes;
 }
 
+constexpr size_t MOST_ALONE = 4096;  // of a warp: of older ones all is taken to be ordered
+
+// Some lanes have arrived: that orders what they did, and nothing of the warp's other lanes.
+void arrived_alone(Warp& w) {
+  if (w.alone.size() == MOST_ALONE) w.alone.erase(w.alone.begin(), w.alone.end() - MOST_ALONE / 2);
+  const u32 since = w.known.warps[w.index];
+  const bool more = !w.alone.empty() && w.alone.back().since == since;
+  w.alone.push_back({w.time++, since, w.exec | (more ? w.alone.back().lanes : 0)});
+  for (Warp& each : w.home->warps) each.some_alone = true;
+}
+
 // drops: the arrivals are missing from the phases to come, too
 template <bool drops, bool relaxed> Flow arrive(Warp& w, const Ins& i) {
   const auto o = operands<ArriveOperands>(i);
@@ -78,7 +89,7 @@ template <bool drops, bool relaxed> Flow arrive(Warp& w, const Ins& i) {
     if (drops) b.count -= count;
     complete_if_due(w, b);
   });
-  w.tick();
+  w.whole() ? w.tick() : arrived_alone(w);
   return Flow::next;
 }
 

@@ -14,6 +14,16 @@ Dim thread_at(const Machine& m, u32 thread) {
   return {thread % m.ntid.x, thread / m.ntid.x % m.ntid.y, thread / m.ntid.x / m.ntid.y};
 }
 
+bool Warp::left_out(u32 who) const {
+  const u32 thread = who & 1023, heard = known.warps[thread / LANES];
+  if (thread / LANES == index) return false;
+  const auto& of = home->warps[thread / LANES].alone;
+  const auto at = std::lower_bound(of.begin(), of.end(), heard,
+                                   [](const Alone& some, u32 time) { return some.time < time; });
+  return at != of.end() && at->time == heard && (who >> 10) > at->since &&
+         !(at->lanes >> thread % LANES & 1);
+}
+
 Event event_at(const Warp& w, EventKind kind, int lane) {
   Event e{};
   e.kind = kind;

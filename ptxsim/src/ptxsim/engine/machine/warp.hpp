@@ -77,7 +77,12 @@ struct Warp {
   std::unordered_set<u64> settled;  // digests of the registers that wgmma.fence found
   struct Wgmma { u32 pc, group; };
   std::vector<Wgmma> wgmmas;  // under way
-  u64 cluster_phase;          // of the barrier of the cluster, when the warp last arrived
+  // Arrivals at an mbarrier by some lanes: nobody learns what the others did since all were in
+  // order.
+  struct Alone { u32 time, since, lanes; };
+  std::vector<Alone> alone;
+  bool some_alone;    // a warp of the block has such
+  u64 cluster_phase;  // of the barrier of the cluster, when the warp last arrived
   std::vector<u8> regs_store;
   std::vector<u32> preds_store;
   std::vector<u8> local;         // lane-private memory, lane after lane
@@ -109,8 +114,10 @@ struct Warp {
   // True when the access stamped `who` (thread | clock << 10) is ordered before this warp's now.
   bool ordered(u32 who, int lane) const {
     u32 thread = who & 1023;
-    return thread == index * LANES + u32(lane) || (who >> 10) <= known.warps[thread >> 5];
+    return thread == index * LANES + u32(lane) ||
+           ((who >> 10) <= known.warps[thread >> 5] && !(some_alone && left_out(who)));
   }
+  bool left_out(u32 who) const;  // of what an arrival by other lanes alone has told
   // The same for an access that synchronises: it needs no fence behind the look at a flag.
   bool ordered_by_flag(u32 who) const {
     const u32 other = (who & 1023) / LANES;

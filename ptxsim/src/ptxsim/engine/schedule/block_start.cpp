@@ -129,6 +129,8 @@ void begin(Block& b, u32 linear) {
     w.wgmmas.clear();
     w.cluster_phase = 0;
     w.time = 1;
+    w.alone.clear();
+    w.some_alone = false;
     w.known = {};
     w.locked = {};
     special(w, CTAID_X, b.id.x);
