@@ -651,7 +651,7 @@ KERNEL shifts_behind_syncwarp(float* a, float* b) {
       "{ .reg .pred p; W: mbarrier.test_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }" ::"r"( \
           at)                                                                                \
       : "memory");                                                                           \
-  b[t] = s[63 - t]
+  b[t] = s[t ^ 32]
 KERNEL one_lane_arrives(float* a, float* b) { ONE_LANE_ARRIVES(__syncwarp()); }
 KERNEL one_lane_arrives_too_early(float* a, float* b) {
   ONE_LANE_ARRIVES();  // BAD
