@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from posixpath import normpath
 
 from grader.base import Finding, Kind, MachineError, ToolchainError
 from grader.build import Toolchain
@@ -333,8 +334,9 @@ def _function(name: str, arch: str, text: str) -> SassFunction:
             if sources:
                 # The innermost of inlined calls in the submission, whose own files the build names
                 # relative to its folder, and all others in full.
-                own = [each for each in sources if not each["file"].startswith(("/", "../"))]
-                file, line = (own[0]["file"], int(own[0]["line"])) if own else (None, None)
+                found = [(normpath(each["file"]), int(each["line"])) for each in sources]
+                own = [each for each in found if not each[0].startswith(("/", "../"))]
+                file, line = own[0] if own else (None, None)
             places = []
             high = _HIGH_WORD.match("".join(rows[number + 1 : number + 2]))
             operands, target = item["operands"], _TARGET_LABEL.search(item["operands"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -164,13 +165,16 @@ class _Comparison:
     def _as_read(self, launch: records.Launch) -> records.Launch:
         """The launch without what its kernel never reads of its parameters. That may be anything:
         host code leaves the padding of a struct as it finds it."""
-        entry = self._entries.get(launch.kernel)
-        params, pointers = bytearray(launch.params), launch.pointers
-        for first, end in entry.unread if entry else ():
+        entry, params = self._entries.get(launch.kernel), bytearray(launch.params)
+        unread = entry.unread if entry else ()
+        for first, end in unread:
             params[first:end] = bytes(len(params[first:end]))
-            pointers = tuple(
-                slot for slot in pointers if not first <= slot.offset <= end - _POINTER
-            )
+        pointers = tuple(
+            slot
+            for slot in launch.pointers
+            if not (before := bisect_right(unread, slot.offset, key=itemgetter(0)))
+            or slot.offset > unread[before - 1][1] - _POINTER
+        )
         return msgspec.structs.replace(launch, params=bytes(params), pointers=pointers)
 
     def _same_bytes(self, ours: Pointers, others: Pointers, mine: bytes, theirs: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from posixpath import normpath
 
 from ptxsim.frontend.records import Location
 from ptxsim.frontend.tokens import NUMBER, STRING, WORD, Tokens, Wanted
@@ -86,13 +87,12 @@ class Places:
             name = self._files.get(file)
             if name is None:
                 continue
-            path = Path(name)
-            if not path.is_absolute():
-                return Location(name, line, True, tuple(outside))
+            path = Path(normpath(name))  # folder/../../usr is not below the folder
             if path.is_relative_to(self._root):
-                inside = path.relative_to(self._root).as_posix()
-                return Location(inside, line, True, tuple(outside))
-            outside.append(name)
+                path = path.relative_to(self._root)
+            if not path.is_absolute() and path.parts[:1] != ("..",):
+                return Location(path.as_posix(), line, True, tuple(outside))
+            outside.append(path.as_posix())
         file, line, _ = chain[-1]
         return Location(self._files.get(file, "?"), line, False, tuple(outside))
 
