@@ -19,12 +19,13 @@ from rich.text import Text
 from grader import course
 from grader.base import Rejected, StoreError, SubmissionError, UsageError, Verdict, one_line
 from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped
+from grader.cli.defaults import lab_file
 from grader.cli.devices import choose_device, choose_gpus
 from grader.cli.grading import ready
 from grader.cli.hidden_command import known_hidden
 from grader.cli.leaderboard_command import known_ladders, reference_names
 from grader.course import board_rendering as render
-from grader.labs import Lab, find_lab, instead_of, load_lab, load_listed
+from grader.labs import Lab, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
 from grader.results import ResultEntry, read_entries, store
 from grader.run import VisibleGpu
@@ -32,8 +33,8 @@ from ptxsim.message import phrase
 
 
 def grade_class(chosen: argparse.Namespace, console: Console) -> int:
-    lab_file = find_lab(chosen.lab)
-    main = load_lab(lab_file).problem.interface.main
+    file, vouched = lab_file(chosen.lab)
+    main = load_lab(file, vouched=vouched).problem.interface.main
     roll, complaints = course.find_submissions(chosen.folder, main)
     skipped(complaints, console)
     entrants = chosen_entrants(roll, chosen.only)
@@ -44,7 +45,8 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
         entrants = [entrant for entrant in entrants if entrant.student in names]
     gpus = _gpus(chosen, console)
     setup = course.Setup(
-        lab=lab_file,
+        lab=file,
+        vouched=vouched,
         sandbox=chosen.sandbox,
         gpu_arch=gpus[0].arch if gpus else _architecture(chosen, console),
         out=chosen.out,

@@ -3,6 +3,7 @@ nearest ``grade.toml``, here or in a folder above."""
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from grader.base import UsageError, one_line
-from grader.labs import did_you_mean, read
+from grader.labs import Lab, did_you_mean, find_lab, load_lab, read
 from ptxsim.message import Message, clauses, phrase
 from ptxsim.records import Record
 
@@ -25,6 +26,9 @@ class Default(Record):
     value: str
     origin: str  # the variable or the file
 
+    def __str__(self) -> str:
+        return self.value
+
 
 def read_defaults(environment: Mapping[str, str], here: Path) -> dict[str, Default]:
     """Return the defaults by name. Raises UsageError for a file that is wrong."""
@@ -35,10 +39,22 @@ def read_defaults(environment: Mapping[str, str], here: Path) -> dict[str, Defau
     return found
 
 
-def default_of(name: str) -> str | None:
+def default_of(name: str) -> Default | None:
     """Return the default that a course has here for an option. Raises UsageError."""
-    found = read_defaults(os.environ, Path.cwd()).get(name)
-    return found.value if found else None
+    return read_defaults(os.environ, Path.cwd()).get(name)
+
+
+def lab_file(named: str | Default | None) -> tuple[Path, bool]:
+    """Return the file of the lab that --lab or a default names, and whether the user vouches for
+    it: anybody may have written the nearest grade.toml, such as the author of a submission."""
+    vouched = not isinstance(named, Default) or named.origin == VARIABLES["lab"]
+    return find_lab(named if named is None else str(named)), vouched
+
+
+def chosen_lab(chosen: argparse.Namespace) -> Lab:
+    """Load the lab of a command line. Raises LabError."""
+    path, vouched = lab_file(chosen.lab)
+    return load_lab(path, vouched=vouched)
 
 
 def _of_file(here: Path) -> dict[str, Default]:
@@ -46,6 +62,11 @@ def _of_file(here: Path) -> dict[str, Default]:
     if file is None:
         return {}
     origin = os.path.relpath(file, here)
+    if code := next(file.parent.glob("*.cu"), None):
+        inside = phrase(
+            "lies in a submission, beside {code}; a course's own belongs in a folder above"
+        )
+        raise _mistake(origin, inside.given(code=one_line(code.name)))
     try:
         entries = msgspec.toml.decode(read(file))
     except (OSError, ValueError, msgspec.DecodeError) as error:
@@ -66,7 +87,7 @@ def _of_file(here: Path) -> dict[str, Default]:
 
 def _from_here(name: str, value: str, folder: Path, here: Path) -> str:
     """Paths are relative to the file's folder; a lab may also be a name."""
-    if name == "language" or (name == "lab" and not (folder / value).exists()):
+    if name == "language" or (name == "lab" and not (folder / value).is_file()):
         return value
     return os.path.relpath(folder / value, here)
 

@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_standard_streams()
     option, arguments = options.language_of(arguments)
     try:
-        console = terminal.Terminal(option or default_of("language"))
+        console = terminal.Terminal(option or str(default_of("language") or "") or None)
     except UsageError as error:
         terminal.complain(error, terminal.Terminal(None))
         return error.exit_status

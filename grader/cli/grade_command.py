@@ -10,8 +10,9 @@ from rich.console import Console
 
 from grader.base import UsageError
 from grader.cli.console import aside, speak_as
+from grader.cli.defaults import chosen_lab
 from grader.cli.hidden_command import known_hidden
-from grader.labs import Lab, find_lab, load_lab, revealed, with_hidden
+from grader.labs import Lab, load_lab, revealed, with_hidden
 from grader.run import gpu_names
 
 
@@ -35,7 +36,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _lab(chosen: argparse.Namespace) -> Lab:
-    lab = load_lab(find_lab(chosen.lab))
+    lab = chosen_lab(chosen)
     if chosen.hidden:
         lab = with_hidden(lab, load_lab(chosen.hidden))
     if chosen.reveal:

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from grader.base import StoreError, UsageError
 from grader.cli.console import DONE, answer
-from grader.labs import KINDS, Hidden, Lab, find_lab, load_lab
+from grader.cli.defaults import chosen_lab
+from grader.labs import KINDS, Hidden, Lab
 from grader.report import table
 from ptxsim.message import phrase
 
@@ -23,7 +24,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         _write_seed(chosen.new_seed)
         answer(console, f"seed: {chosen.new_seed}")
         return DONE
-    lab = load_lab(find_lab(chosen.lab))
+    lab = chosen_lab(chosen)
     hidden = known_hidden(lab)
     if hidden is None:
         none = phrase("the lab {lab} has no hidden sizes; its field groups would name some")

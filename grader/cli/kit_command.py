@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.cli.console import DONE, answer
+from grader.cli.defaults import chosen_lab, lab_file
 from grader.cli.export_command import shown
 from grader.cli.new_command import find_starter
 from grader.course import kits
-from grader.labs import find_lab, load_lab
 from grader.results import store
 
 
@@ -28,8 +28,8 @@ def _container(chosen: argparse.Namespace) -> kits.Container:
 
 
 def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
-    lab = find_lab(chosen.lab)
-    starter = find_starter(Path.cwd(), load_lab(lab))
+    lab, _ = lab_file(chosen.lab)
+    starter = find_starter(Path.cwd(), chosen_lab(chosen))
     kit = kits.gradescope_kit(lab, chosen.hidden, starter, shown(chosen), _container(chosen))
     store.write(chosen.to, kits.zipped(kit))
     answer(console, f"autograder: {chosen.to}")
@@ -42,7 +42,7 @@ def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
 
 def _github(chosen: argparse.Namespace, console: Console) -> None:
     kit = kits.github_kit(
-        find_lab(chosen.lab),
+        lab_file(chosen.lab)[0],
         folder=chosen.folder,
         requirement=chosen.grader,
         minutes=chosen.minutes,
@@ -54,7 +54,7 @@ def _github(chosen: argparse.Namespace, console: Console) -> None:
 
 
 def _csoj(chosen: argparse.Namespace, console: Console) -> None:
-    kit = kits.csoj_kit(find_lab(chosen.lab), chosen.hidden, chosen.image, _container(chosen))
+    kit = kits.csoj_kit(lab_file(chosen.lab)[0], chosen.hidden, chosen.image, _container(chosen))
     kits.write_folder(kit, chosen.to)
     answer(console, f"kit: {chosen.to}/")
     answer(console, f"docker build -t {chosen.image} {chosen.to}, then create problem.json in CSOJ")

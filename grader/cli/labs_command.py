@@ -8,7 +8,8 @@ from rich.console import Console
 
 from grader.base import arch_of_type
 from grader.cli.console import DONE, spoken, to_stdout
-from grader.labs import DEFAULT_LAB, find_lab, load_lab, shipped_labs
+from grader.cli.defaults import chosen_lab
+from grader.labs import DEFAULT_LAB, load_lab, shipped_labs
 from grader.report import table
 from ptxsim.message import Message, phrase, verbatim
 
@@ -18,7 +19,7 @@ _BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.job is not None:
         arch = arch_of_type(chosen.job) or ("sm_80" if chosen.job == "any" else "-")
-        memory = load_lab(find_lab(chosen.lab)).limits.memory_mb + _BESIDE_MB
+        memory = chosen_lab(chosen).limits.memory_mb + _BESIDE_MB
         to_stdout(f"{memory} {arch}\n")
         return DONE
     language = spoken(console)

@@ -13,13 +13,13 @@ from rich.console import Console
 from grader.base import ENGLISH, Language, ToolchainError, UsageError, translated
 from grader.build import FILE, editor_flags, find_toolchain
 from grader.cli.console import DONE, answer, say, speak_as, spoken
-from grader.cli.defaults import default_of
-from grader.labs import Lab, find_lab, load_lab, provided
+from grader.cli.defaults import chosen_lab, default_of
+from grader.labs import Lab, provided
 from ptxsim.message import phrase
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(find_lab(chosen.lab))
+    lab = chosen_lab(chosen)
     speak_as(lab, console)
     flags: str | None = None
     try:

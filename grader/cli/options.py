@@ -313,7 +313,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
 _DEFAULTING = phrase("{meaning} (default: {default})")
 _DEFAULTS: Mapping[str, Callable[[], Any]] = {  # of the course and the machine
     "the course's lab": lambda: default_of("lab"),
-    "the course's folder": lambda: f"{Path(default_of('out') or 'results')}/",
+    "the course's folder": lambda: f"{Path(str(default_of('out') or 'results'))}/",
     "cores": lambda: len(os.sched_getaffinity(0)),
 }
 _CHOICES: Mapping[str, Callable[[], Sequence[str]]] = {

@@ -18,10 +18,11 @@ from grader.base import (
 )
 from grader.build import find_toolchain
 from grader.cli.console import DONE, say, spoken
+from grader.cli.defaults import chosen_lab
 from grader.cli.grading import check_place, ready
 from grader.explain import compare, find_ncu, profile_into, total
 from grader.judge import GradingContext, prepare
-from grader.labs import Lab, find_lab, load_lab, load_submission
+from grader.labs import Lab, load_submission
 from grader.problems import redundancy
 from grader.report import clean, table
 from grader.results import alike, find_reference, find_rungs, profile_path, store
@@ -36,7 +37,7 @@ _SECONDS = 900.0
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(find_lab(chosen.lab))
+    lab = chosen_lab(chosen)
     check_place(chosen.submission, lab, chosen.out)
     here = first_gpu_arch()
     if here is None:

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from grader.base import Language, Rejected, Result, StoreError, SubmissionError
 from grader.cli.console import DONE, answer, say, speak_as, spoken, status_of
-from grader.labs import find_lab, load_lab, load_submission, source_texts
+from grader.cli.defaults import chosen_lab
+from grader.labs import load_submission, source_texts
 from grader.report import html, terminal
 from grader.results import kept_sources, store, stored_profile
 from ptxsim.message import Message, phrase
@@ -33,7 +34,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 def _find_document(chosen: argparse.Namespace, console: Console) -> Path:
     """Raises StoreError where the submission's current files have no result."""
-    lab = load_lab(find_lab(chosen.lab))
+    lab = chosen_lab(chosen)
     speak_as(lab, console)
     try:
         submission = load_submission(chosen.result, lab.problem.interface.main)

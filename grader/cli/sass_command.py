@@ -11,10 +11,11 @@ from rich.console import Console
 
 from grader.build import find_toolchain
 from grader.cli.console import DONE, spoken
+from grader.cli.defaults import chosen_lab
 from grader.cli.grading import ready
 from grader.explain import disassemble, summarise
 from grader.judge import GradingContext, compile_for
-from grader.labs import find_lab, load_lab, load_submission, source_texts
+from grader.labs import load_submission, source_texts
 from grader.report import kernels as machine
 from grader.run import first_gpu_arch, gpu_names
 from grader.sandbox import Sandbox
@@ -23,7 +24,7 @@ _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(find_lab(chosen.lab))
+    lab = chosen_lab(chosen)
     here = first_gpu_arch() if gpu_names() else None
     arch = chosen.arch or (here and lab.arch_on(here)) or lab.architectures[0]
     toolchain, sandbox = find_toolchain(arch), Sandbox.open("auto")

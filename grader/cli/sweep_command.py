@@ -12,10 +12,11 @@ from rich.console import Console
 from grader.base import Submission, UsageError, one_line, standing_for
 from grader.cli import console as progress
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
+from grader.cli.defaults import chosen_lab
 from grader.cli.grading import check_place, open_bench
 from grader.cli.history_command import write_pictures
 from grader.judge import GradingContext
-from grader.labs import Lab, find_lab, load_lab, load_submission
+from grader.labs import Lab, load_submission
 from grader.report import size_name
 from grader.results import store
 from grader.run import first_gpu_uuid
@@ -30,7 +31,7 @@ _VALUE = re.compile(r"-?[A-Za-z0-9_.]{1,32}", re.ASCII)  # a number, a name, tru
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = sweepable(load_lab(find_lab(chosen.lab)))
+    lab = sweepable(chosen_lab(chosen))
     sizes = _sizes(chosen.sizes, lab)
     check_place(chosen.submission, lab, chosen.out)
     submission = load_submission(chosen.submission, lab.problem.interface.main)

@@ -16,9 +16,10 @@ from rich.console import Console
 
 from grader.base import Rejected, Result, SubmissionError
 from grader.cli.console import DONE, say, speak_as, spoken, status_of
+from grader.cli.defaults import chosen_lab
 from grader.cli.grading import open_bench
 from grader.judge import grade
-from grader.labs import find_lab, load_lab, load_submission, student_of
+from grader.labs import load_submission, student_of
 from grader.report import terminal
 from grader.run import quietly
 from ptxsim.message import phrase
@@ -30,7 +31,7 @@ _Seen = frozenset[tuple[str, int, int, int]]
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(find_lab(chosen.lab))
+    lab = chosen_lab(chosen)
     speak_as(lab, console)
     context = open_bench(chosen, lab, console, explain=False)
     folder: Path = chosen.submission

@@ -42,6 +42,7 @@ class Setup(Record):
     out: Path
     report: bool  # whether pages are written
     ladders: tuple[Ladder, ...] = ()  # to compute standings
+    vouched: bool = True  # as load_lab takes it
 
     @property
     def device(self) -> Literal["cpu", "gpu"]:
@@ -49,7 +50,7 @@ class Setup(Record):
 
     def context(self) -> GradingContext:
         """Raises LabError, ToolchainError, SandboxError."""
-        lab = load_lab(self.lab)
+        lab = load_lab(self.lab, vouched=self.vouched)
         return GradingContext(
             lab=lab,
             toolchain=find_toolchain(self.gpu_arch or lab.architectures[0]),

@@ -27,6 +27,10 @@ from ptxsim.records import Record, Size
 DEFAULT_LAB = Path(__file__).parent / "sgemm.yaml"
 LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
 _NO_RESULT = ("time", "rubric")  # fields that change no result
+_UNVOUCHED = phrase(
+    "is Python, which would run with your rights, and only grade.toml names this lab; if you trust "
+    "it, pass --lab {lab}"
+)
 HIDDEN = "hidden-"  # begins the id of a hidden case
 
 
@@ -97,7 +101,7 @@ def find_lab(named: str | None) -> Path:
     if named is None:
         return DEFAULT_LAB
     shipped = shipped_labs()
-    if "/" in named or "." in named or Path(named).exists():
+    if "/" in named or "." in named or Path(named).is_file():
         return Path(named)
     if named not in shipped:
         remedy = instead_of(named, tuple(shipped))
@@ -106,14 +110,17 @@ def find_lab(named: str | None) -> Path:
     return shipped[named]
 
 
-def load_lab(path: Path | None = None) -> Lab:
-    """Read and check a lab file; ``None`` means the default lab.
+def load_lab(path: Path | None = None, *, vouched: bool = True) -> Lab:
+    """Read and check a lab file; ``None`` means the default lab. Unless somebody has vouched for
+    it, it may not name Python of its own, which would run with the rights of whoever grades.
 
     Raises LabError, one line, for anything wrong with the file.
     """
     path = DEFAULT_LAB if path is None else path
     data, document = _extended(path)
     try:
+        if not vouched and str(document.get("problem")).endswith(".py"):
+            raise LabError(at("problem", _UNVOUCHED.given(lab=str(path))))
         lab, file = _checked(path, data, document)
     except LabError as error:
         raise LabError(at(str(path), error.message)) from None

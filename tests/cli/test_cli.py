@@ -389,6 +389,24 @@ def test_a_course_has_defaults_of_its_own(
     (graded / "grade.toml").unlink()
 
 
+def test_a_file_of_defaults_runs_no_code(tmp_path: Path) -> None:
+    """Anybody may have written the nearest one; a submission's author, where its folder is here."""
+    mark, folder = tmp_path / "mark", tmp_path / "alice"
+    shutil.copytree(ROOT / "submissions" / "alice", folder)
+    (folder / "own.py").write_text(f"open({str(mark)!r}, 'w')")
+    (folder / "own.yaml").write_text("id: sgemm\nextends: sgemm\nproblem: own.py\n")
+    (folder / "grade.toml").write_text('lab = "own.yaml"\n')
+    assert run(".", cwd=folder).stderr.startswith("grade: grade.toml: lies in a submission")
+    (tmp_path / "grade.toml").write_text('lab = "alice/own.yaml"\n')
+    for words in (("alice",), ("class", "."), ("sass", "alice"), ("new", "bob")):
+        done = run(*words, cwd=tmp_path)
+        assert done.stderr.startswith("grade: alice/own.yaml: problem: is Python"), done
+        assert done.returncode == 2
+    assert not mark.exists()
+    assert "expected one class" in run("alice", "--lab", "alice/own.yaml", cwd=tmp_path).stderr
+    assert mark.exists()
+
+
 def test_shells_complete_commands_options_and_folders(graded: Path) -> None:
     typed = {
         "grade doc": "doctor",
