@@ -23,6 +23,7 @@ _GROUP_SHAPE = re.compile(r"(64)x(\d+)x(\d+)")
 _MATRICES = re.compile(r"(?:LDSM|STSM)\.16\.MT?88(?:\.([24]))?")
 _MATRIX_BYTES = 4  # of a matrix of 8 by 8 halves, for each lane
 _WARPGROUP = 4  # warps
+_MOST_BLOCKS = 4096  # of a function whose loops are looked for: the time grows with the square
 _TYPE_BYTES = {"f16": 2, "bf16": 2, "tf32": 4}
 _SIZED = ("LDS", "LDG", "STS", "STG", "LDL", "STL", "LDGSTS", "LD", "ST")
 _NAMED = re.compile(r"FFMA2?|UBLKCP|UTMALDG|UTMASTG|(?:ATOM|RED).*")
@@ -360,7 +361,7 @@ def _function(name: str, arch: str, text: str) -> SassFunction:
         entry="STO_CUDA_ENTRY" in text,
         instructions=tuple(code),
         blocks=graph,
-        loops=_loops(graph),
+        loops=_loops(graph) if len(graph) <= _MOST_BLOCKS else (),
     )
 
 

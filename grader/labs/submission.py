@@ -336,7 +336,9 @@ REFERENCE = "reference"
 
 
 def provided(name: str) -> tuple[Path, ...]:
-    """The folders called ``name``: the one here, then the package's if it is a different one."""
-    places = (Path(name), (Path(grader.__file__).parent / "provided" / name).resolve())
-    distinct = {place.resolve(): place for place in reversed(places) if place.is_dir()}
+    """The folders called ``name``: the one here, unless it is a submission of this name, then the
+    package's if it is a different one."""
+    package = (Path(grader.__file__).parent / "provided" / name).resolve()
+    here = [] if name == REFERENCE and any(Path().glob(f"{name}/*.cu")) else [Path(name)]
+    distinct = {place.resolve(): place for place in (package, *here) if place.is_dir()}
     return tuple(reversed(distinct.values()))

@@ -13,6 +13,7 @@ from grader.labs.submission import (
     copy_sources,
     load_listed,
     load_submission,
+    provided,
     source_texts,
     student_of,
 )
@@ -240,3 +241,15 @@ def test_what_may_not_be_read(folder: Path) -> None:
             load_submission(folder, MAIN)
     finally:
         folder.chmod(0o700)
+
+
+def test_a_submission_called_reference_provides_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the names of its folders would be out of the ranks."""
+    monkeypatch.chdir(folder.parent)
+    own, rung = folder.parent / "reference", folder.parent / "reference" / "sgemm" / "ada"
+    rung.mkdir(parents=True)
+    assert provided("reference")[0] == Path("reference")
+    (own / "sgemm.cu").write_text("// kernel\n")
+    assert own not in [each.resolve() for each in provided("reference")]

@@ -116,8 +116,8 @@ def tensor_core_notes(module: PtxModule, plans: Iterable[Plan]) -> list[Finding]
 
 
 def origins(module: PtxModule) -> dict[str, tuple[str, ...]]:
-    """Return, by kernel, the source files outside the submission that its instructions come from,
-    with those of the functions that it may call. Kernels without any are left out."""
+    """Return, by kernel, the source files that its instructions come from, with those of the
+    functions that it may call: a library's may lie in the submission too."""
     by_function = {
         name: {item.loc for item in function.instructions}
         for name, function in module.functions.items()
@@ -129,8 +129,7 @@ def origins(module: PtxModule) -> dict[str, tuple[str, ...]]:
         places = set().union(*(by_function[f.name] for f in possible_functions(module, name)))
         files: set[str] = set()
         for place in places:
-            location = module.locations[place] if place >= 0 else None
-            files.update(location.outside if location else ())
-        if files:
-            found[name] = tuple(sorted(files))
+            if place >= 0 and (location := module.locations[place]):
+                files.update((location.file, *location.outside))
+        found[name] = tuple(sorted(files))
     return found
