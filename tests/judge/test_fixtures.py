@@ -249,7 +249,7 @@ NO_PACKED = ("hgemm.cu", "      if (p == 0) cudaGridDependencySynchronize();\n",
     [
         # A parity says too little to a consumer that waits for a phase several rounds ahead: six
         # tiles, seven steps.
-        (LAST_RUNG, TURNS, NO_TURNS, (200, 520, 392), "WA TLE", "bulk copy not waited for"),
+        (LAST_RUNG, TURNS, NO_TURNS, (200, 520, 392), "WA TLE", "copy not waited for"),
         (LAST_RUNG, WIDE, NO_WAIT, (520, 512, 392), "WA RE TLE", ""),
         (FOLDER, PACKED, NO_PACKED, SIZE.extents, "WA", "has waited for the kernel launched befor"),
     ],

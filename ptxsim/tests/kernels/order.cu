@@ -657,6 +657,199 @@ KERNEL one_lane_arrives_too_early(float* a, float* b) {
   ONE_LANE_ARRIVES();  // BAD
 }
 
+// Waits and meetings of some lanes alone.
+__device__ unsigned mbarrier(unsigned long long* b, int arrivals) {
+  const unsigned at = unsigned(__cvta_generic_to_shared(b));
+  if (threadIdx.x == 0)
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
+  __syncthreads();
+  return at;
+}
+__device__ void arrive(unsigned at) {
+  asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at) : "memory");
+}
+__device__ void wait_first(unsigned at) {
+  int over = 0;
+  while (!over)
+    asm volatile(
+        "{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; selp.b32 %0, 1, 0, p; }"
+        : "=r"(over)
+        : "r"(at)
+        : "memory");
+}
+#define ONE_LANE_WAITS(ORDER)                  \
+  __shared__ float s[64];                      \
+  __shared__ unsigned long long b1;            \
+  const int t = threadIdx.x;                   \
+  const unsigned at = mbarrier(&b1, 64);       \
+  s[t] = a[t];                                 \
+  arrive(at);                                  \
+  if (t % 32 == 0) wait_first(at);             \
+  ORDER;                                       \
+  b[t] = s[t ^ 32]
+KERNEL one_lane_waits(float* a, float* b) { ONE_LANE_WAITS(__syncwarp()); }
+KERNEL one_lane_waits_for_all(float* a, float* b) {
+  ONE_LANE_WAITS();  // BAD
+}
+KERNEL all_lanes_wait_apart(float* a, float* b) {
+  __shared__ float s[64];
+  __shared__ unsigned long long b1;
+  const int t = threadIdx.x;
+  const unsigned at = mbarrier(&b1, 64);
+  s[t] = a[t];
+  arrive(at);
+  if (t % 32 == 0) {
+    wait_first(at);
+    b[t] = s[t ^ 33];
+  } else {
+    wait_first(at);
+    b[t] = s[t ^ 31];
+  }
+}
+KERNEL lanes_meet_at_an_mbarrier(float* a, float* b) {
+  __shared__ float s[32];
+  __shared__ unsigned long long b1;
+  const int t = threadIdx.x;
+  const unsigned at = mbarrier(&b1, 32);
+  s[t] = a[t];
+  arrive(at);
+  wait_first(at);
+  b[t] = s[31 - t];
+}
+KERNEL lanes_arrive_and_nobody_waits(float* a, float* b) {
+  __shared__ float s[32];
+  __shared__ unsigned long long b1;
+  const int t = threadIdx.x;
+  const unsigned at = mbarrier(&b1, 32);
+  s[t] = a[t];
+  arrive(at);
+  b[t] = s[31 - t];  // BAD
+}
+KERNEL one_lane_arrives_at_its_warps_own(float* a, float* b) {
+  __shared__ float s[32];
+  __shared__ unsigned long long b1;
+  const int t = threadIdx.x;
+  const unsigned at = mbarrier(&b1, 1);
+  s[t] = a[t];
+  if (t == 0) arrive(at);
+  wait_first(at);
+  b[t] = s[31 - t];  // BAD
+}
+#define ONE_LANE_WAITS_FOR_A_FLAG(ORDER)        \
+  __shared__ float s[32];                      \
+  __shared__ int flag;                         \
+  const int t = threadIdx.x;                   \
+  if (t == 0) flag = 0;                        \
+  __syncthreads();                             \
+  if (t < 32) {                                \
+    s[t] = a[t];                               \
+    __syncwarp();                              \
+    __threadfence_block();                     \
+    if (t == 0) atomicExch(&flag, 1);          \
+  } else {                                     \
+    int set = t != 32;                          \
+    while (!set)                                \
+      asm volatile("ld.acquire.cta.b32 %0, [%1];" : "=r"(set) : "l"(&flag) : "memory"); \
+    ORDER;                                     \
+    b[t] = s[63 - t];                          \
+  }
+KERNEL one_lane_waits_for_a_flag(float* a, float* b) { ONE_LANE_WAITS_FOR_A_FLAG(__syncwarp()) }
+KERNEL one_lane_waits_for_a_flag_of_all(float* a, float* b) {
+  ONE_LANE_WAITS_FOR_A_FLAG()  // BAD
+}
+KERNEL polls_behind_an_old_fence(float* a, float* b) {
+  const int t = threadIdx.x;
+  if (blockIdx.x == 0) {
+    a[t] += 1;  // BAD
+    __syncthreads();
+    __threadfence();
+    if (t == 0) atomicExch(&flags[0], 1);
+  } else {
+    __threadfence();
+    if (t == 0) {
+      while (atomicAdd(&flags[0], 0) == 0) {}
+    }
+    __syncthreads();
+    b[t] = a[63 - t];  // BAD
+  }
+}
+KERNEL halves_of_a_warp(float* a, float* b) {
+  __shared__ float s[32];
+  const int t = threadIdx.x;
+  s[t] = a[t];
+  __syncwarp(0xffffu << (t & 16));
+  const float half = s[t ^ 15];
+  __syncwarp(0xffu << (t & 24));
+  b[t] = half + s[t ^ 15];
+}
+KERNEL halves_of_a_warp_read_each_other(float* a, float* b) {
+  __shared__ float s[32];
+  const int t = threadIdx.x;
+  s[t] = a[t];
+  __syncwarp(0xffffu << (t & 16));
+  b[t] = s[31 - t];  // BAD
+}
+KERNEL pairs_hand_on(float* a, float* b) {
+  __shared__ float s[32];
+  const int t = threadIdx.x;
+  s[t] = a[t];
+  __syncwarp(3u << (t & 30));
+  __syncwarp(15u << (t & 28));
+  b[t] = s[t ^ 3];
+}
+KERNEL lanes_wait_for_each_other(float* a, float* b) {
+  __shared__ float s[16];
+  __shared__ int set[16];
+  const int t = threadIdx.x;
+  if (t < 16) set[t] = 0;
+  __syncwarp();
+  if (t >= 16) {
+    s[t - 16] = a[t];
+    __threadfence_block();
+    atomicExch(&set[t - 16], 1);
+  } else {
+    while (atomicAdd(&set[t], 0) == 0) {}
+    __threadfence_block();
+    b[t] = s[t];
+  }
+}
+KERNEL lanes_take_a_lock_in_turn(float* a, float* b) {
+  __shared__ int lock;
+  __shared__ float total;
+  const int t = threadIdx.x;
+  if (t == 0) lock = 0, total = 0;
+  __syncwarp();
+  while (atomicCAS(&lock, 0, 1) != 0) {}
+  __threadfence_block();
+  *(volatile float*)&total = *(volatile float*)&total + a[t];
+  __threadfence_block();
+  atomicExch(&lock, 0);
+  __syncwarp();
+  if (t == 0) b[0] = total;
+}
+KERNEL writes_over_its_mbarrier(float* a, float* b) {
+  __shared__ __align__(8) float s[64];
+  const int t = threadIdx.x;
+  const unsigned at = mbarrier((unsigned long long*)s, 64);
+  s[t] = a[t];
+  __syncthreads();
+  asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at));  // BAD
+  b[t] = s[63 - t];
+}
+#define COPIES_ARRIVE(ORDER)                                                              \
+  __shared__ float s[64];                                                                 \
+  __shared__ unsigned long long b1;                                                       \
+  const int t = threadIdx.x;                                                              \
+  const unsigned at = mbarrier(&b1, 64), to = unsigned(__cvta_generic_to_shared(&s[t]));  \
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(a + t) : "memory"); \
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(at) : "memory");   \
+  ORDER;                                                                                  \
+  b[t] = s[63 - t]
+KERNEL copies_arrive(float* a, float* b) { COPIES_ARRIVE(wait_first(at)); }
+KERNEL copies_arrive_and_nobody_waits(float* a, float* b) {
+  COPIES_ARRIVE(__syncthreads());  // BAD
+}
+
 // --- values
 
 KERNEL sum_never_set(float* a, float* b, int n) {

@@ -53,7 +53,7 @@ Flow copy_in(Warp& w, const Ins& i) {
     count_global_side(w, bytes, sectors(from, bytes));
     deliver_to(w, l, tile, to, barrier_of(w, i, l), ranks < 0 ? nullptr : lanes<u32>(w, ranks) + l);
   });
-  w.tick();
+  w.tell();
   return Flow::next;
 }
 
@@ -68,7 +68,7 @@ template <bool reduces> Flow copy_across(Warp& w, const Ins& i) {
     take(w, l, tile, u32(from & WITHIN_BLOCK));
     deliver_to(w, l, tile, to, barrier_of(w, i, l), nullptr, reduction);
   });
-  w.tick();
+  w.tell();
   return Flow::next;
 }
 

@@ -106,6 +106,11 @@ void land(Warp& w, AsyncCopy& c, u32 ready) {
   c.mask &= ~ready;
 }
 
+void forget_landed(Warp& w) {
+  const auto landed = [](const AsyncCopy& c) { return !c.mask; };
+  w.async.erase(std::remove_if(w.async.begin(), w.async.end(), landed), w.async.end());
+}
+
 // Completes, for the executing lanes, every group but the `keep` latest committed ones.
 void complete(Warp& w, i64 keep, bool uncommitted) {
   for (AsyncCopy& c : w.async) {
@@ -116,9 +121,7 @@ void complete(Warp& w, i64 keep, bool uncommitted) {
     }
     if (ready) land(w, c, ready);
   }
-  w.async.erase(
-      std::remove_if(w.async.begin(), w.async.end(), [](const AsyncCopy& c) { return !c.mask; }),
-      w.async.end());
+  forget_landed(w);
 }
 
 Flow commit_copies(Warp& w, const Ins&) {
@@ -136,7 +139,20 @@ Flow wait_all(Warp& w, const Ins&) {
 
 }  // namespace
 
-void complete_async(Warp& w) { complete(w, 0, true); }
+void land_at_mbarrier(Warp& w, int lane, MBarrier& b) {
+  const u32 cell = 1u << w.program->shared_shift;
+  for (AsyncCopy& c : w.async) {
+    if (!(c.mask >> lane & 1)) continue;
+    land(w, c, 1u << lane);
+    for (u32 at = c.target[lane]; at - c.target[lane] < c.bytes; at += cell) {
+      Cell& shadow = w.block->cells[at >> w.program->shared_shift];
+      shadow.pending = w.index * LANES + u32(lane) + 1;
+      shadow.pending_pc = w.pc;
+    }
+    b.landing.push_back({c.target[lane], c.bytes});
+  }
+  forget_landed(w);
+}
 
 bool is_async_copy(const Ins& i) { return i.run == copy; }
 

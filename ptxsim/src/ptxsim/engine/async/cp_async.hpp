@@ -1,9 +1,10 @@
 #pragma once
 
-#include "../machine/warp.hpp"
+#include "../machine/block.hpp"
 
 namespace sim {
 
-void complete_async(Warp& w);  // every copy the executing lanes issued
+// Every copy that the lane issued lands in the phase of its mbarrier.
+void land_at_mbarrier(Warp& w, int lane, MBarrier& b);
 
 }  // namespace sim

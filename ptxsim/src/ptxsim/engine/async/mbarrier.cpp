@@ -39,8 +39,8 @@ Flow init(Warp& w, const Ins& i) {
     // As with a store of the same value: many threads may make the same barrier, which nobody used.
     const bool same = there.creator && there.count == b.count && there.pending == b.count &&
                       !there.transactions && !there.phase;
-    there = b;
     shared_write(w, l, u32(a.at[l]), 8, same, false, DEFINED);
+    there = b;
   }
   return Flow::next;
 }
@@ -66,17 +66,6 @@ void announce(MBarrier& b, u32 bytes) {
   b.announced += bytes;
 }
 
-constexpr size_t MOST_ALONE = 4096;  // of a warp: of older ones all is taken to be ordered
-
-// Some lanes have arrived: that orders what they did, and nothing of the warp's other lanes.
-void arrived_alone(Warp& w) {
-  if (w.alone.size() == MOST_ALONE) w.alone.erase(w.alone.begin(), w.alone.end() - MOST_ALONE / 2);
-  const u32 since = w.known.warps[w.index];
-  const bool more = !w.alone.empty() && w.alone.back().since == since;
-  w.alone.push_back({w.time++, since, w.exec | (more ? w.alone.back().lanes : 0)});
-  for (Warp& each : w.home->warps) each.some_alone = true;
-}
-
 // drops: the arrivals are missing from the phases to come, too
 template <bool drops, bool relaxed> Flow arrive(Warp& w, const Ins& i) {
   const auto o = operands<ArriveOperands>(i);
@@ -89,7 +78,7 @@ template <bool drops, bool relaxed> Flow arrive(Warp& w, const Ins& i) {
     if (drops) b.count -= count;
     complete_if_due(w, b);
   });
-  w.whole() ? w.tick() : arrived_alone(w);
+  w.tell();
   return Flow::next;
 }
 
@@ -132,29 +121,32 @@ template <bool parity, bool relaxed> Flow test_wait(Warp& w, const Ins& i) {
     }
     done |= 1u << l;
     if (relaxed) w.known.seen.join(b.released);
-    else if (!w.visits()) w.learn(b.released);
+    else if (!w.visits()) w.hear(b.released);
     land(*w.block, w.program->shared_shift, b);
   });
-  if (done) w.tick();  // lanes of this warp that waited are ordered too
   w.preds[o.done] = (w.preds[o.done] & ~w.exec) | done;
   if (done == w.exec) return Flow::next;
   looks_again(w, look);
   return wait_in_turn(w);  // let those run who are to complete the phase
 }
 
-// cp.async's own arrival: what the thread copied so far has landed when it counts.
+// cp.async's own arrival: what the thread copied so far has landed for those who wait.
 template <bool counted> Flow arrive_after_copies(Warp& w, const Ins& i) {
-  complete_async(w);
-  each_barrier(w, barrier_address(w, i), [&](int, MBarrier& b) {
+  each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
+    land_at_mbarrier(w, l, b);
     publish(w, b);
     if (counted) b.pending--;
     complete_if_due(w, b);
   });
-  w.tick();
+  w.tell();
   return Flow::next;
 }
 
 }  // namespace
+
+bool arrives_after_copies(const Ins& i) {
+  return i.run == arrive_after_copies<false> || i.run == arrive_after_copies<true>;
+}
 
 void publish(const Warp& w, MBarrier& b) {
   b.arriving.join(w.visits() ? heard(told(w), *w.block) : w.now_for_others());
@@ -179,7 +171,7 @@ void complete_if_due(Warp& w, MBarrier& b) {
 
 MBarrier* barrier_at(Warp& w, int lane, u32 address) {
   auto found = w.block->mbarriers.find(address);
-  if (found == w.block->mbarriers.end()) {
+  if (found == w.block->mbarriers.end() || found->second.destroyed) {
     if (knows_block(w)) w.block->machine->report(event_at(w, BARRIER_UNINITIALISED, lane));
     return nullptr;
   }

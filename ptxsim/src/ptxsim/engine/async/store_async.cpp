@@ -72,7 +72,7 @@ template <bool reduces> Flow store_async(Warp& w, const Ins& i) {
       complete_if_due(w, *b);
     }
   });
-  w.tick();
+  w.tell();
   return Flow::next;
 }
 
@@ -89,7 +89,8 @@ template <int bytes> bool is_one(const Program&, const Ins& i) {
 }  // namespace
 
 bool completes_at_mbarrier(const Ins& i) {
-  return i.run == store_async<false> || i.run == store_async<true> || is_bulk_copy(i);
+  return i.run == store_async<false> || i.run == store_async<true> || is_bulk_copy(i) ||
+         arrives_after_copies(i);
 }
 
 void add_store_async(Table& t) {

@@ -17,9 +17,12 @@ namespace {
 // What the warp wrote, and learned that others wrote, the async proxy sees from now on.
 Flow fence_proxy(Warp& w, const Ins&) {
   Clocks& known = w.known;
-  for (u32 k = 0; k < 32; ++k) known.fenced[k] = std::max(known.fenced[k], known.warps[k]);
+  const bool more = w.knows_more();
+  for (u32 k = 0; k < 32; ++k)
+    known.fenced[k] = std::max({known.fenced[k], known.warps[k], more ? w.some.warps[k] : 0});
   known.fenced[w.index] = w.clock();
   known.others = shown_to_proxy(known.others, *w.home);
+  if (more) w.some.others = shown_to_proxy(w.some.others, *w.home);
   w.tick();
   return Flow::next;
 }

@@ -30,13 +30,14 @@ void go_past(Warp& w, u32 lanes) {
 }
 
 // Whether the warp comes after a thread that is in order.
-bool learned(const Warp& w) {
-  const auto own = [&](u32 who) { return (who >> 10) <= w.known.warps[(who & 1023) / LANES]; };
+bool learned(const Warp& w, int lane) {
+  const auto own = [&](u32 who) { return w.ordered(who, lane); };
   const auto& here = w.home->past_wait;
   if (std::any_of(here.rbegin(), here.rend(), own)) return true;
   const auto& all = w.home->machine->past_wait;
   return std::any_of(all.rbegin(), all.rend(), [&](const Machine::Past& each) {
-    return each.block != w.home->linear && ordered_elsewhere(w, each.block, each.who);
+    return each.block != w.home->linear &&
+           ordered_elsewhere(w, lane, {each.block + 1, each.who, 0});
   });
 }
 
@@ -90,7 +91,7 @@ void check_dependency(Warp& w, int lane, const Region& r, i64 index, u64 address
   if (w.past_wait >> lane & 1) return;
   if (signals(theirs, mine)) return go_past(w, 1u << lane);
   if (!clash(theirs, mine)) return;
-  if (learned(w)) {
+  if (learned(w, lane)) {
     w.past_wait = ALL;
     return;
   }

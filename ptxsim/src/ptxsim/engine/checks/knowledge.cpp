@@ -100,6 +100,11 @@ void leave(Flags& flags, u64 address, const Known& told) {
   flag = join(flag, told);
 }
 
+// What the executing lanes know of other blocks.
+Known others_of(const Warp& w) {
+  return w.knows_more() ? join(w.known.others, w.some.others) : w.known.others;
+}
+
 bool too_many_flags(const Machine& m) { return m.flags.size() >= MOST_FLAGS; }
 
 }  // namespace
@@ -166,10 +171,11 @@ void Clocks::join(const Clocks& more) {
 void Signal::ask(u64 address) { learn(address, order & ACQUIRES ? By::acquire : By::flag); }
 
 // A block that counts itself by an atomic operation, behind a fence, and finds that it is the last
-// goes on without another: so do NVIDIA's samples.
-void Signal::ask_and_change(u64 address) {
+// goes on without another: so do NVIDIA's samples. To change nothing is to look at a flag.
+void Signal::ask_and_change(u64 address, bool same) {
   const Moments& covered = within ? warp.known.released : warp.known.published;
-  learn(address, order & ACQUIRES || covered.warps[warp.index] ? By::acquire : By::flag);
+  const bool counts = covered.warps[warp.index] && !same;
+  learn(address, order & ACQUIRES || counts ? By::acquire : By::flag);
 }
 
 void Signal::take_lock(u64 address) { learn(address, order & ACQUIRES ? By::acquire : By::lock); }
@@ -189,11 +195,13 @@ void Signal::learn(u64 address, By by) {
 }
 
 void Signal::learn(const Known& told, By by, bool of_block) {
-  Moments& kept = by == By::acquire ? warp.known : by == By::flag ? warp.known.seen : warp.locked;
-  if (told == kept.others) return;
+  Clocks& known = warp.whole() ? warp.known : warp.some;
+  Moments& kept = by == By::acquire ? known : by == By::flag ? warp.known.seen : warp.locked;
+  const bool all_know = &kept != &warp.some || !(warp.exec & ~warp.some_lanes);
+  if (told == kept.others && all_know) return;
   Clocks clocks = heard(told, *warp.home);
   if (of_block) clocks.others = nullptr;
-  if (by == By::acquire) warp.learn(clocks);
+  if (by == By::acquire) warp.learn(clocks, warp.exec);
   else kept.join(clocks);
 }
 
@@ -221,8 +229,9 @@ void Signal::open() {
   m.flags[m.workspace] = m.flags[m.counter()];
 }
 
-bool ordered_elsewhere(const Warp& w, u32 block, u32 who) {
-  return too_many_flags(*w.block->machine) || knows(w.known.others, {block + 1, who, 0});
+bool ordered_elsewhere(const Warp& w, int lane, const Region::Stamp& access) {
+  return too_many_flags(*w.block->machine) || knows(w.known.others, access) ||
+         (w.some_lanes >> lane & 1 && knows(w.some.others, access));
 }
 
 bool told_by_flag(const Warp& w, const Region::Stamp& access) {
@@ -237,7 +246,7 @@ bool told_by_lock(const Warp& w, const Region::Stamp& access) {
 }
 
 bool wgmma_ended_elsewhere(const Warp& w, const Block& block, u32 who) {
-  const Known& known = w.known.others;
+  const Known known = others_of(w);
   if (too_many_flags(*w.block->machine) || (known && known->everything)) return true;
   const u32* entry = known ? known->find(block.linear) : nullptr;
   const size_t group = (who & 1023) / LANES / WARPS_OF_A_GROUP;
@@ -254,7 +263,7 @@ Known shown_to_proxy(const Known& known, const Block& b) {
 }
 
 bool proxy_sees(const Warp& w, const Region::Stamp& write) {
-  const Known& known = w.known.others;
+  const Known known = others_of(w);
   if (too_many_flags(*w.block->machine) || !known || known->everything) return true;
   const u32* entry = known->find(write.block - 1);
   return !entry || (write.who >> 10) <= entry[of_proxy(*w.home) + (write.who & 1023) / LANES];
@@ -262,7 +271,7 @@ bool proxy_sees(const Warp& w, const Region::Stamp& write) {
 
 bool heard_of(const Warp& w, u32 block) {
   if (too_many_flags(*w.block->machine)) return true;
-  const Known& known = w.known.others;
+  const Known known = others_of(w);
   return known && (known->everything || known->find(block));
 }
 

@@ -20,8 +20,8 @@ class Signal {
   ~Signal() {
     if (raised || raised_within) warp.tick();  // what the warp does from now on, nobody learned of
   }
-  void ask(u64 address);             // by a load
-  void ask_and_change(u64 address);  // by an atomic operation
+  void ask(u64 address);                        // by a load
+  void ask_and_change(u64 address, bool same);  // by an atomic operation; same: nothing changes
   void take_lock(u64 address);  // by a compare-and-swap that many threads try until it succeeds
   void raise(u64 address);      // a new value is left there
   void open();                  // all blocks have come to grid.sync()
@@ -40,8 +40,8 @@ class Signal {
   Known raised, raised_within;  // for all, and what is more for the block
 };
 
-// Whether the access of another block, stamped `who`, is ordered before this warp's now.
-bool ordered_elsewhere(const Warp& w, u32 block, u32 who);
+// Whether the access of another block is ordered before the lane's now.
+bool ordered_elsewhere(const Warp& w, int lane, const Region::Stamp& access);
 // Whether the access, of whatever block, would be if the warp executed a fence now: a flag that it
 // asked has told of it, or a lock that it took.
 bool told_by_flag(const Warp& w, const Region::Stamp& access);

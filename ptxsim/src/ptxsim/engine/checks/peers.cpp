@@ -26,8 +26,7 @@ PeerCell& peer_cell(Block& b, u32 cell) {
 
 bool in_order(const Warp& w, int lane, const Region::Stamp& access) {
   const u32 block = access.block - 1;
-  return block == w.home->linear ? w.ordered(access.who, lane)
-                                 : ordered_elsewhere(w, block, access.who);
+  return block == w.home->linear ? w.ordered(access.who, lane) : ordered_elsewhere(w, lane, access);
 }
 
 bool read_in_order(const Warp& w, int lane, u32 who, u32 pc) {

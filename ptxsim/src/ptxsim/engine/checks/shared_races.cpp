@@ -57,6 +57,11 @@ void check_async_reads(Warp& w, int lane, u32 address, u32 bytes) {
            {w.block->linear + 1, reads.thread, reads.pc}, false);
 }
 
+void destroy_mbarriers(Block& b, u32 address, u32 bytes) {
+  auto at = b.mbarriers.lower_bound(address < 8 ? 0 : address - 7);
+  for (; at != b.mbarriers.end() && at->first < address + bytes; ++at) at->second.destroyed = true;
+}
+
 // In the memory reserved for cooperative_groups a warp's lanes reuse what all of them have read,
 // with nothing but shuffles in between.
 bool in_step(const Warp& w, u32 address, u32 who) {
@@ -101,6 +106,7 @@ bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, boo
 void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
                   u32 undefined_origin) {
   const u32 cell = 1u << w.program->shared_shift, home = w.block->linear + 1;
+  if (__builtin_expect(!w.block->mbarriers.empty(), 0)) destroy_mbarriers(*w.block, address, bytes);
   if (__builtin_expect(!w.block->reading.empty(), 0)) check_async_reads(w, lane, address, bytes);
   const u32 pc = (undefined_origin == DEFINED ? w.pc : undefined_origin | UNDEFINED_BIT) |
                  (atomic ? ATOMIC_BIT : 0);

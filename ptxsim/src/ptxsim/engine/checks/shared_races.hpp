@@ -51,7 +51,7 @@ class SharedReader {
   bool after(u32 writer, int lane) {
     if ((writer & ~31u) == seen_) return true;
     if (!writer || writer == BY_PEER || !w_.ordered(writer, lane)) return false;
-    if ((writer & 1023) >> 5 != w_.index && !w_.some_alone) seen_ = writer & ~31u;
+    if ((writer & 1023) >> 5 != w_.index && !w_.some_alone && !w_.some_lanes) seen_ = writer & ~31u;
     return true;
   }
 

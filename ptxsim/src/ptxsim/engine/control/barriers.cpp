@@ -68,7 +68,7 @@ void release_if_complete(Block& b, u32 id) {
       if (g.wait == Group::in_barrier && g.barrier_id == id) {
         g.wait = Group::ready;
         deliver(w, g, barrier);
-        if (id < BARRIERS) w.learn(barrier.arrivals);
+        if (id < BARRIERS) w.learn(barrier.arrivals, ALL);
         else w.warpgroup = barrier.arrivals;
       }
   barrier = {};

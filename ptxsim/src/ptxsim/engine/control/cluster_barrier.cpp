@@ -72,8 +72,8 @@ Flow wait_for_cluster(Warp& w, const Ins&) {
     w.resting = true;
     return Flow::yield;
   }
-  w.learn(heard(cluster.passed, *w.home));
-  w.learn(w.block->past_cluster_barrier);
+  w.learn(heard(cluster.passed, *w.home), ALL);
+  w.learn(w.block->past_cluster_barrier, ALL);
   w.tick();
   return Flow::next;
 }

@@ -47,6 +47,12 @@ bool assembled(Warp& w, i32 masks, Flow& flow, bool reads_others = false) {
   return true;
 }
 
+// The lanes that exchange values: cooperative_groups, too, takes it that what one lane has acquired
+// the others know then.
+void share_what_some_know(Warp& w) {
+  if (w.knows_more()) w.some_lanes |= w.exec;
+}
+
 // Runs `f` once for the lanes of every mask: groups of lanes may come to one instruction together.
 template <class F> Flow in_groups(Warp& w, i32 masks, F f) {
   Flow flow = Flow::next;
@@ -58,6 +64,7 @@ template <class F> Flow in_groups(Warp& w, i32 masks, F f) {
     w.exec = 0;
     for (u32 rest = left; rest; rest &= rest - 1)
       w.exec |= u32(mask[__builtin_ctz(rest)] == own) << __builtin_ctz(rest);
+    share_what_some_know(w);
     f();
   }
   w.exec = exec;
@@ -74,6 +81,7 @@ template <Shuffle mode> Flow shuffle(Warp& w, const Ins& i) {
   const auto o = operands<ShuffleOperands>(i);
   Flow flow = Flow::next;
   if (!assembled(w, o.members, flow, true)) return flow;
+  share_what_some_know(w);
   u32 *d = lanes<u32>(w, o.result), *a = lanes<u32>(w, o.source), *b = lanes<u32>(w, o.lane),
       *c = lanes<u32>(w, o.clamp);
   u32 result[LANES], valid = 0, undefined = 0, origin = w.pc;
@@ -166,7 +174,12 @@ Flow sync_warp(Warp& w, const Ins& i) {
   const auto o = operands<SyncOperands>(i);
   Flow flow = Flow::next;
   if (!assembled(w, o.members, flow)) return flow;
-  w.tick();
+  const u32* mask = lanes<u32>(w, o.members);
+  for (u32 rest = w.exec; rest;) {
+    const u32 part = mask[__builtin_ctz(rest)] & w.exec;
+    w.live & ~part ? w.meet(part) : w.tick();
+    rest &= ~part & (rest - 1);
+  }
   return Flow::next;
 }
 

@@ -23,6 +23,7 @@ struct MBarrier {
   u64 announced;       // bytes expected in this phase
   u64 phase;
   u32 creator, creator_pc;                   // stamp of its initialisation
+  bool destroyed;                            // something else has been written there since
   Clocks arriving, released;                 // of this phase's arrivals, of all completed phases
   std::vector<SharedArray> landing, landed;  // what bulk copies write in this phase, and wrote
 };

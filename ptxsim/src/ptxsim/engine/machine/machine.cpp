@@ -5,6 +5,12 @@
 #include "../limits.hpp"
 
 namespace sim {
+namespace {
+
+constexpr size_t MOST_ALONE = 4096;   // of a warp: of older ones all is taken to be ordered
+constexpr size_t MOST_MEETINGS = 64;  // groups of lanes, each in order among themselves
+
+}  // namespace
 
 Dim block_at(const Machine& m, u32 linear) {
   return {linear % m.grid.x, linear / m.grid.x % m.grid.y, linear / m.grid.x / m.grid.y};
@@ -14,14 +20,55 @@ Dim thread_at(const Machine& m, u32 thread) {
   return {thread % m.ntid.x, thread / m.ntid.x % m.ntid.y, thread / m.ntid.x / m.ntid.y};
 }
 
-bool Warp::left_out(u32 who) const {
-  const u32 thread = who & 1023, heard = known.warps[thread / LANES];
-  if (thread / LANES == index) return false;
+bool Warp::left_out(u32 who, u32 until) const {
+  const u32 thread = who & 1023;
   const auto& of = home->warps[thread / LANES].alone;
-  const auto at = std::lower_bound(of.begin(), of.end(), heard,
+  const auto at = std::lower_bound(of.begin(), of.end(), until,
                                    [](const Alone& some, u32 time) { return some.time < time; });
-  return at != of.end() && at->time == heard && (who >> 10) > at->since &&
+  return at != of.end() && at->time == until && (who >> 10) > at->since &&
          !(at->lanes >> thread % LANES & 1);
+}
+
+bool Warp::ordered_for(u32 who, int lane) const {
+  const u32 thread = who & 1023;
+  if (some_lanes >> lane & 1 && covers(some.warps[thread / LANES], who)) return true;
+  if (thread / LANES != index) return false;
+  if (covers(heard_time, who)) return true;
+  return std::any_of(meetings.begin(), meetings.end(), [&](const Meeting& met) {
+    return (who >> 10) <= met.time && met.of >> thread % LANES & met.to >> lane & 1;
+  });
+}
+
+void Warp::meet() {
+  const u32 own = known.warps[index];
+  known.join(some);
+  known.warps[index] = own;
+  some = {};
+  some_lanes = 0;
+  meetings.clear();
+}
+
+void Warp::meet(u32 part) {
+  if (some_lanes & part) some_lanes |= part;
+  for (Meeting& met : meetings)
+    if (met.to & part) met.to |= part;
+  const auto same = [&](const Meeting& met) { return !(met.of & ~part) && !(met.to & ~part); };
+  meetings.erase(std::remove_if(meetings.begin(), meetings.end(), same), meetings.end());
+  if (meetings.size() == MOST_MEETINGS) return tick();  // so as to accuse nobody
+  meetings.push_back({time++, part, part});
+}
+
+void Warp::tell() {
+  if (whole()) {
+    told_time = time++;
+    return;
+  }
+  if (alone.size() == MOST_ALONE) alone.erase(alone.begin(), alone.end() - MOST_ALONE / 2);
+  const u32 since = std::max(known.warps[index], told_time);
+  const bool more = !alone.empty() && alone.back().since == since;
+  alone.push_back({time++, since, exec | (more ? alone.back().lanes : 0)});
+  if (!some_alone)
+    for (Warp& each : home->warps) each.some_alone = true;
 }
 
 Event event_at(const Warp& w, EventKind kind, int lane) {

@@ -3,6 +3,7 @@
 // predicates are one 32-bit lane mask each.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <unordered_set>
 #include <vector>
@@ -62,6 +63,13 @@ struct Warp {
   bool passed;   // lanes went past a barrier at which others of the warp stand
   u32 time;      // its own clock
   Clocks known;  // what it has seen of every warp's clock; own entry: in order for all its lanes
+  Clocks some;   // what some lanes alone know besides
+  u32 some_lanes;
+  u32 heard_time;  // of its own clock: what all lanes learned at an mbarrier
+  u32 told_time;   // when all lanes last told others
+  // By a __syncwarp of some lanes: what lanes did up to a time, and who is in order with that.
+  struct Meeting { u32 time, of, to; };
+  std::vector<Meeting> meetings;
   Moments
       locked;  // what locks have told that it took: in order behind its next fence, for nobody now
   u32 past_wait;  // lanes in order with the kernels that a programmatic launch follows
@@ -90,11 +98,18 @@ struct Warp {
 
   bool done() const { return !live; }
   u32 clock() const { return time; }
-  void tick() { known.warps[index] = time++; }
+  void tick() {
+    known.warps[index] = time++;
+    if (__builtin_expect(some_lanes || !meetings.empty(), 0) && whole()) meet();
+  }
+  void meet();                     // all lanes come together
+  void meet(u32 part);             // and these alone
+  void tell();                     // what the executing lanes did is told to others
   Clocks now_for_others() const {  // what others learn of this warp: all that it did
     Clocks clocks = known;
     clocks.warps[index] = time;
     clocks.seen.join(locked);
+    if (knows_more()) clocks.join(some);
     return clocks;
   }
   Clocks fenced_for_others() const {  // and up to its last fence alone
@@ -102,11 +117,20 @@ struct Warp {
     static_cast<Moments&>(clocks) = known.released;
     return clocks;
   }
-  void learn(const Clocks& of) {
-    const u32 own = known.warps[index];
-    known.join(of);
-    known.warps[index] = own;
+  void learn(const Clocks& of, u32 by) {  // lanes
+    const bool all = !(live & ~by);
+    Clocks& knows = all ? known : some;
+    const u32 own = knows.warps[index];
+    knows.join(of);
+    knows.warps[index] = own;
+    if (!all) some_lanes |= by;
   }
+  void hear(const Clocks& of) {  // the same where lanes of this warp may have told of themselves
+    learn(of, exec);
+    u32& own = whole() ? heard_time : some.warps[index];
+    own = std::max(own, of.warps[index]);
+  }
+  bool knows_more() const { return some_lanes & exec; }
   u32 stamp(int lane) const { return (index * LANES + lane) | clock() << 10; }
   bool whole() const { return exec == live; }
   bool visits() const { return block != home; }  // the shared memory of another block
@@ -114,10 +138,15 @@ struct Warp {
   // True when the access stamped `who` (thread | clock << 10) is ordered before this warp's now.
   bool ordered(u32 who, int lane) const {
     u32 thread = who & 1023;
-    return thread == index * LANES + u32(lane) ||
-           ((who >> 10) <= known.warps[thread >> 5] && !(some_alone && left_out(who)));
+    return thread == index * LANES + u32(lane) || covers(known.warps[thread >> 5], who) ||
+           ordered_for(who, lane);
   }
-  bool left_out(u32 who) const;  // of what an arrival by other lanes alone has told
+  // Whether whoever has heard of the access's warp up to this time knows of the access.
+  bool covers(u32 until, u32 who) const {
+    return (who >> 10) <= until && !(some_alone && left_out(who, until));
+  }
+  bool ordered_for(u32 who, int lane) const;  // by what not all lanes know
+  bool left_out(u32 who, u32 until) const;    // of what an arrival by other lanes alone has told
   // The same for an access that synchronises: it needs no fence behind the look at a flag.
   bool ordered_by_flag(u32 who) const {
     const u32 other = (who & 1023) / LANES;
@@ -125,7 +154,8 @@ struct Warp {
   }
   // The same of a read by wgmma, which ends in wgmma.wait_group.
   bool ended(u32 who) const {
-    return (who >> 10) <= known.products[(who & 1023) / LANES / WARPS_OF_A_GROUP];
+    const u32 group = (who & 1023) / LANES / WARPS_OF_A_GROUP;
+    return (who >> 10) <= std::max(known.products[group], knows_more() ? some.products[group] : 0);
   }
 };
 

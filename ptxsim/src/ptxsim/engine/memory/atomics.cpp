@@ -73,7 +73,7 @@ void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
     const bool same = before == after;
     if (old) {
       const bool locks = o.swapped >= 0 && i.order() & AWAITED && !same;
-      locks ? signal.take_lock(a.at[l]) : signal.ask_and_change(a.at[l]);
+      locks ? signal.take_lock(a.at[l]) : signal.ask_and_change(a.at[l], same);
       const u32 cell = 1u << (shared ? w.program->shared_shift : w.program->global_shift);
       await(w, shared ? shared_place(*w.block, u32(a.at[l])) : a.at[l], bytes, cell);
     }

@@ -5,19 +5,21 @@ namespace sim {
 namespace {
 
 // All that the warp did is told by the flags that it sets from now on; what flags have told it is
-// in order. But its lanes are in no order with each other.
+// in order for the executing lanes. But these are in no order with each other.
 template <bool wide> Flow fence(Warp& w, const Ins&) {
   Clocks& known = w.known;
-  const u32 own = known.warps[w.index];
-  for (const Moments* told : {&known.seen, &w.locked})
-    wide ? known.Moments::join(*told) : known.join_own(*told);
-  known.warps[w.index] = own;
+  Clocks told;
+  for (const Moments* each : {&known.seen, &w.locked})
+    wide ? told.Moments::join(*each) : told.join_own(*each);
+  if (!told.none()) w.learn(told, w.exec);
   known.released = known;
-  known.released.warps[w.index] = w.time++;
+  if (w.knows_more()) known.released.join(w.some);
+  known.released.warps[w.index] = w.clock();
+  w.tell();
   if (!wide) return Flow::next;
   known.published = known.released;
-  known.seen = w.locked = {};
   w.block->fenced = true;
+  if (w.whole()) known.seen = w.locked = {};
   return Flow::next;
 }
 

@@ -131,7 +131,9 @@ void begin(Block& b, u32 linear) {
     w.time = 1;
     w.alone.clear();
     w.some_alone = false;
-    w.known = {};
+    w.known = w.some = {};
+    w.some_lanes = w.heard_time = w.told_time = 0;
+    w.meetings.clear();
     w.locked = {};
     special(w, CTAID_X, b.id.x);
     special(w, CTAID_Y, b.id.y);
