@@ -757,6 +757,39 @@ KERNEL stores_a_tile(const __grid_constant__ Map C, const half* A) {
   __syncthreads();
   s[t] = A[0];
 }
+#define COPY_OF_WHAT_WAS_STORED(FENCE)                                                        \
+  __shared__ alignas(128) half s[32];                                                         \
+  __shared__ alignas(8) u64 full;                                                             \
+  const int t = threadIdx.x;                                                                  \
+  if (t == 0) INIT(&full, 1);                                                                 \
+  C[t] = A[t];                                                                                \
+  FENCE;                                                                                      \
+  __syncthreads();                                                                            \
+  if (t == 0) {                                                                               \
+    EXPECT(&full, 64);                                                                        \
+    asm volatile(                                                                             \
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 64, [%2];" :: \
+            "r"(AT(s)),                                                                       \
+        "l"(C), "r"(AT(&full))                                                                \
+        : "memory");                                                                          \
+  }                                                                                           \
+  WAIT_FOR(&full, 0);                                                                         \
+  C[32 + t] = s[t]
+KERNEL copies_what_was_stored(const half* A, half* C) { COPY_OF_WHAT_WAS_STORED(FENCE_PROXY); }
+KERNEL copies_what_was_stored_unfenced(const half* A, half* C) {
+  COPY_OF_WHAT_WAS_STORED();  // BAD
+}
+KERNEL ends_while_its_tile_is_stored(const __grid_constant__ Map C, const half* A) {
+  __shared__ alignas(128) half s[32 * 32];
+  const int t = threadIdx.x;
+  for (int e = t; e < 1024; e += 128) s[e] = A[e];
+  FENCE_PROXY;
+  __syncthreads();
+  if (t == 0) {
+    STORE_TILE(&C, 32, 0, s);  // BAD
+    BULK_COMMIT;
+  }
+}
 KERNEL store_without_proxy_fence(const __grid_constant__ Map C, const half* A) {
   __shared__ alignas(128) half s[32 * 32];
   const int t = threadIdx.x;

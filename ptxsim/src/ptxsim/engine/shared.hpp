@@ -60,6 +60,7 @@ enum EventKind : u32 {
   WGMMA_REGISTERS_SET,
   WGMMA_NOT_WAITED_FOR,
   WARPS_NOT_ORDERED,
+  STORE_UNDER_WAY,
   BAD_TENSOR_MAP,
   PEER_EXITED,
   PEER_NOT_STARTED,
@@ -224,6 +225,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 144);
 
-constexpr const char* LAYOUT = "1aaf062285b882cb";
+constexpr const char* LAYOUT = "7270bc3dc143d7a8";
 
 }  // namespace sim

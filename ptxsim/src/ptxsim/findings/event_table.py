@@ -62,6 +62,7 @@ class Event(Enum):
     WGMMA_REGISTERS_SET = auto()
     WGMMA_NOT_WAITED_FOR = auto()
     WARPS_NOT_ORDERED = auto()
+    STORE_UNDER_WAY = auto()
     BAD_TENSOR_MAP = auto()
     PEER_EXITED = auto()
     PEER_NOT_STARTED = auto()

@@ -72,7 +72,11 @@ def volatile_race(s: EventScene) -> str:
     return "in block" if s.same_block else "between blocks"
 
 
-no_fence_after_flag = proxy_fence_missing = volatile_race
+no_fence_after_flag = volatile_race
+
+
+def proxy_fence_missing(s: EventScene) -> str:
+    return "in global memory" if s.access.space == "global" else volatile_race(s)
 
 
 def trap(s: EventScene) -> str:

@@ -113,6 +113,10 @@ bool is_bulk_copy(const Ins& i) {
          is_load_tile(i);
 }
 
+bool is_bulk_store(const Ins& i) {
+  return i.run == copy_out<false> || i.run == copy_out<true> || is_store_tile(i);
+}
+
 void add_bulk(Table& t) {
   add(t, "cp.async.bulk", copy_in, ">wnniaiN");
   add(t, "cp.async.bulk.across", copy_across<false>, ">wnniaiN");

@@ -101,7 +101,7 @@ bool fetch(Warp& w, int lane, u64 address, u32 bytes, u8* to) {
   std::memcpy(to, r->data + (address - r->base), bytes);
   bool undefined = false;
   if (!r->all_defined || !r->stamps.empty())
-    undefined = global_read(w, lane, *r, index, address, bytes, true);
+    undefined = global_read_by_proxy(w, lane, *r, index, address, bytes);
   Access part;
   part.mask = 1u << lane;
   for (u32 at = 0; at < bytes; at += PIECE) {

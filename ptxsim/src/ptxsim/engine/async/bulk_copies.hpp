@@ -60,5 +60,6 @@ void deliver_to(Warp& w, int lane, const Tile& tile, u64 to, u64 barrier, const 
 void take(Warp& w, int lane, Tile& tile, u32 from);
 
 bool is_load_tile(const Ins& i);  // by a tensor map
+bool is_store_tile(const Ins& i);
 
 }  // namespace sim

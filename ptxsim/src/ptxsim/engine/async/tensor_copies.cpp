@@ -203,6 +203,7 @@ bool is_tensor_copy(const Program&, const Ins& i) {
 }  // namespace
 
 bool is_load_tile(const Ins& i) { return i.run == load_tile; }
+bool is_store_tile(const Ins& i) { return i.run == store_tile; }
 
 void add_tensor_copies(Table& t) {
   add(t, "cp.async.bulk.tensor", load_tile, "*>wnNNNNNNN", is_tensor_copy);

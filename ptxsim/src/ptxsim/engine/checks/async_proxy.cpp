@@ -108,6 +108,16 @@ void finish_async_reads(Warp& w, const AsyncReads& reads) {
   }
 }
 
+void check_bulk_stores(const Block& b) {
+  for (const AsyncReads& reads : b.reading) {
+    if (!is_bulk_store(b.program->code[reads.pc])) continue;
+    Event e = event_at(b.warps[(reads.thread & 1023) / LANES], STORE_UNDER_WAY,
+                       int(reads.thread % LANES));
+    e.pc = e.other_pc = reads.pc;
+    b.machine->report(e);
+  }
+}
+
 void add_proxy(Table& t) { add(t, "fence.proxy.async", fence_proxy, ">"); }
 
 }  // namespace sim

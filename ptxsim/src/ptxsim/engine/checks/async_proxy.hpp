@@ -31,5 +31,7 @@ class AsyncReader {
 };
 // Nobody overwrote what these read; from now on they are reads of their thread.
 void finish_async_reads(Warp& w, const AsyncReads& reads);
+// The block is at its end: no copy to global memory may still read its shared memory.
+void check_bulk_stores(const Block& b);
 
 }  // namespace sim

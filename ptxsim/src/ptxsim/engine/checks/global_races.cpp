@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "../program/kinds.hpp"
 #include "conflicts.hpp"
 #include "dependency.hpp"
+#include "knowledge.hpp"
 #include "peers.hpp"
 
 namespace sim {
@@ -138,6 +140,22 @@ bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes
     if (s.pc & ATOMIC_BIT)
       look_at_atomic(w, event_between(w, LOOKS_AT_ATOMIC, lane, r, index, at, bytes, s));
     else global_race(w, lane, r, index, at, bytes, false, true, false, s);
+  }
+  return undefined;
+}
+
+bool global_read_by_proxy(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes) {
+  const bool undefined = global_read(w, lane, r, index, address, bytes, true);
+  if (r.stamps.empty()) return undefined;
+  for (u64 at = address - r.base; at < address - r.base + bytes;
+       at += 1u << w.program->global_shift) {
+    const Region::Stamp& s = r.stamps[at >> w.program->global_shift];
+    if (!s.block || s.pc & ATOMIC_BIT || !in_order(w, lane, s) || proxy_sees(w, s)) continue;
+    if (is_bulk_store(w.program->code[s.pc & PC_MASK])) continue;
+    Event e = event_between(w, PROXY_FENCE_MISSING, lane, r, index, at, bytes, s);
+    e.other_write = true;
+    w.block->machine->report(e);
+    break;
   }
   return undefined;
 }

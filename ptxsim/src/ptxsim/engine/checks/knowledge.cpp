@@ -6,8 +6,8 @@
 namespace sim {
 
 // One entry per block, ascending: its number, the clocks of its warps, then for each of its
-// warpgroups how many groups of wgmma have ended, and in a cluster what a fence.proxy.async has
-// shown of its warps.
+// warpgroups how many groups of wgmma have ended, and where the async proxy reads what other blocks
+// wrote, what a fence.proxy.async has shown of its warps.
 struct Knowledge {
   std::vector<u32> entries;
   u32 stride = 0;           // numbers of one entry
@@ -69,7 +69,9 @@ u32 warpgroups(const Block& b) {
   return (u32(b.warps.size()) + WARPS_OF_A_GROUP - 1) / WARPS_OF_A_GROUP;
 }
 
-bool in_cluster(const Block& b) { return b.machine->cluster_size() > 1; }
+bool tells_of_proxy(const Block& b) {
+  return b.machine->cluster_size() > 1 || b.program->has_bulk_copies;
+}
 
 // Where in an entry stands what of its warps the async proxy sees.
 size_t of_proxy(const Block& b) { return 1 + b.warps.size() + warpgroups(b); }
@@ -77,7 +79,8 @@ size_t of_proxy(const Block& b) { return 1 + b.warps.size() + warpgroups(b); }
 // What `clocks` holds of the block's own warps, as others keep it. shown: to the async proxy.
 std::shared_ptr<Knowledge> of_block(const Block& b, const Moments& clocks, const u32* shown_of) {
   auto own = std::make_shared<Knowledge>();
-  const u32 warps = u32(b.warps.size()), groups = warpgroups(b), shown = in_cluster(b) ? warps : 0;
+  const u32 warps = u32(b.warps.size()), groups = warpgroups(b),
+            shown = tells_of_proxy(b) ? warps : 0;
   own->stride = 1 + warps + groups + shown;
   own->entries.reserve(own->stride);
   own->entries.push_back(b.linear);
@@ -141,7 +144,7 @@ Clocks heard(const Known& said, const Block& listener) {
     clocks.warps[k] = own ? own[1 + k] : said->everything ? listener.warps[k].known.warps[k] : 0;
   for (u32 k = 0; k < warpgroups(listener); ++k)
     clocks.products[k] = own ? own[1 + listener.warps.size() + k] : said->everything ? ~0u : 0;
-  for (u32 k = 0; k < listener.warps.size() && in_cluster(listener); ++k)
+  for (u32 k = 0; k < listener.warps.size() && tells_of_proxy(listener); ++k)
     clocks.fenced[k] = own ? own[of_proxy(listener) + k] : clocks.warps[k];
   return clocks;
 }
@@ -254,7 +257,7 @@ bool wgmma_ended_elsewhere(const Warp& w, const Block& block, u32 who) {
 }
 
 Known shown_to_proxy(const Known& known, const Block& b) {
-  if (!known || known->everything || !in_cluster(b)) return known;
+  if (!known || known->everything || !tells_of_proxy(b)) return known;
   auto shown = std::make_shared<Knowledge>(*known);
   for (size_t at = 0; at < shown->entries.size(); at += shown->stride)
     for (size_t k = 0; k < b.warps.size(); ++k)
@@ -263,6 +266,8 @@ Known shown_to_proxy(const Known& known, const Block& b) {
 }
 
 bool proxy_sees(const Warp& w, const Region::Stamp& write) {
+  if (write.block == w.home->linear + 1)
+    return (write.who >> 10) <= w.known.fenced[(write.who & 1023) / LANES];
   const Known known = others_of(w);
   if (too_many_flags(*w.block->machine) || !known || known->everything) return true;
   const u32* entry = known->find(write.block - 1);

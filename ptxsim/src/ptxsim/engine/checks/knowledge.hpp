@@ -51,8 +51,7 @@ bool wgmma_ended_elsewhere(const Warp& w, const Block& block, u32 who);
 // What `known` becomes by a fence.proxy.async in the block: of all of it the async proxy knows,
 // too.
 Known shown_to_proxy(const Known& known, const Block& b);
-// Whether the async proxy, as this warp uses it, sees a plain write of another block, which is
-// ordered before.
+// Whether the async proxy, as this warp uses it, sees a plain write that is ordered before.
 bool proxy_sees(const Warp& w, const Region::Stamp& write);
 // Whether this warp knows that another block has started.
 bool heard_of(const Warp& w, u32 block);

@@ -1,5 +1,6 @@
 #include "barriers.hpp"
 
+#include "../checks/async_proxy.hpp"
 #include "../checks/dependency.hpp"
 #include "../checks/peers.hpp"
 #include "../checks/undefined.hpp"
@@ -138,7 +139,10 @@ Flow leave(Warp& w, u32 lanes_leaving) {
   w.block->live -= __builtin_popcount(lanes_leaving);
   if (w.done()) w.block->exited.join(w.now_for_others());
   if (!w.block->live) end_block_dependency(*w.block);
-  if (!w.block->live && !w.block->machine->sampling) check_visitors(*w.block);
+  if (!w.block->live && !w.block->machine->sampling) {
+    check_visitors(*w.block);
+    check_bulk_stores(*w.block);
+  }
   for (u32 id = 0; id < BARRIERS; ++id) release_if_complete(*w.block, id);
   if (!w.now.mask) return Flow::yield;
   return Flow::next;

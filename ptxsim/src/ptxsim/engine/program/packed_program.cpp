@@ -5,6 +5,7 @@
 
 #include "../limits.hpp"
 #include "../schedule/divergence.hpp"
+#include "kinds.hpp"
 #include "operations.hpp"
 
 namespace sim {
@@ -146,6 +147,7 @@ u64 load(const PackedProgram& packed, Program& program) {
     out.flags = in.flags;
     out.dwidth = in.dwidth;
     program.has_volatile |= out.flags & SYNCHRONISES && out.order() & VOLATILE;
+    program.has_bulk_copies |= is_bulk_copy(out);
   }
   program.constants.assign(packed.constants, packed.constants + packed.constants_length);
   std::copy(packed.special, packed.special + SPECIALS, program.special);
