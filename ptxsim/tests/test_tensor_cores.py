@@ -142,7 +142,7 @@ RIGHT = {
     ),
     **dict.fromkeys(
         ("sends", "sends_between_relaxed_barriers", "sends_pairs", "stores_what_a_peer_wrote",
-         "fences_what_a_peer_wrote"),
+         "fences_what_a_peer_wrote", "one_lane_arrives_at_its_peer"),
         lambda of: of[1].view(np.int32)[:64].tolist() == [*range(100, 132), *range(32)],
     ),
     "copies_what_was_stored": lambda of: (of[1][32:64] == of[0][:32]).all(),

@@ -1078,6 +1078,25 @@ KERNEL __cluster_dims__(2, 1, 1) exchanges_by_a_relaxed_barrier(const half* A, h
   PUT_IN_BLOCK(got);
 }
 
+#define ONE_LANE_ARRIVES_AT_ITS_PEER(ORDER)               \
+  __shared__ int inbox[32];                               \
+  __shared__ alignas(8) u64 arrived;                      \
+  const int t = threadIdx.x, rank = rank_in_cluster();    \
+  if (t == 0) INIT(&arrived, 1);                          \
+  CLUSTER_SYNC;                                           \
+  STORE_TO(&inbox[t], rank ^ 1, rank * 100 + t);          \
+  ORDER;                                                  \
+  if (t == 0) ARRIVE_AT(&arrived, rank ^ 1);              \
+  WAIT_FOR(&arrived, 0);                                  \
+  PUT_IN_BLOCK(inbox[t]);                                 \
+  CLUSTER_SYNC
+KERNEL __cluster_dims__(2, 1, 1) one_lane_arrives_at_its_peer(const half* A, half* C) {
+  ONE_LANE_ARRIVES_AT_ITS_PEER(__syncwarp());
+}
+KERNEL __cluster_dims__(2, 1, 1) one_lane_arrives_at_its_peer_early(const half* A, half* C) {
+  ONE_LANE_ARRIVES_AT_ITS_PEER();  // BAD
+}
+
 // --- st.async
 
 #define INBOX_OF_PAIRS(bytes)                          \

@@ -97,6 +97,15 @@ bool knows(const Known& known, const Region::Stamp& access) {
   return entry && (access.who >> 10) <= entry[1 + (access.who & 1023) / LANES];
 }
 
+// Whether some lanes of a warp of the cluster told of themselves, and not of the access.
+bool left_out(const Warp& w, const Knowledge& known, const Region::Stamp& access) {
+  if (!w.home->cluster || known.everything) return false;
+  const u32 warp = (access.who & 1023) / LANES, *entry = known.find(access.block - 1);
+  for (const Block* b : w.home->cluster->blocks)
+    if (b->linear == access.block - 1) return b->warps[warp].left_out(entry[1 + warp], access.who);
+  return false;
+}
+
 void leave(Flags& flags, u64 address, const Known& told) {
   if (flags.size() >= MOST_FLAGS && !flags.count(address)) return;
   Known& flag = flags[address];
@@ -233,8 +242,11 @@ void Signal::open() {
 }
 
 bool ordered_elsewhere(const Warp& w, int lane, const Region::Stamp& access) {
-  return too_many_flags(*w.block->machine) || knows(w.known.others, access) ||
-         (w.some_lanes >> lane & 1 && knows(w.some.others, access));
+  if (too_many_flags(*w.block->machine)) return true;
+  const auto ordered = [&](const Known& known) {
+    return knows(known, access) && !left_out(w, *known, access);
+  };
+  return ordered(w.known.others) || (w.some_lanes >> lane & 1 && ordered(w.some.others));
 }
 
 bool told_by_flag(const Warp& w, const Region::Stamp& access) {

@@ -20,13 +20,16 @@ Dim thread_at(const Machine& m, u32 thread) {
   return {thread % m.ntid.x, thread / m.ntid.x % m.ntid.y, thread / m.ntid.x / m.ntid.y};
 }
 
-bool Warp::left_out(u32 who, u32 until) const {
-  const u32 thread = who & 1023;
-  const auto& of = home->warps[thread / LANES].alone;
-  const auto at = std::lower_bound(of.begin(), of.end(), until,
+bool Warp::covers(u32 until, u32 who) const {
+  return (who >> 10) <= until &&
+         !(some_alone && home->warps[(who & 1023) / LANES].left_out(until, who));
+}
+
+bool Warp::left_out(u32 until, u32 who) const {
+  const auto at = std::lower_bound(alone.begin(), alone.end(), until,
                                    [](const Alone& some, u32 time) { return some.time < time; });
-  return at != of.end() && at->time == until && (who >> 10) > at->since &&
-         !(at->lanes >> thread % LANES & 1);
+  return at != alone.end() && at->time == until && (who >> 10) > at->since &&
+         !(at->lanes >> who % LANES & 1);
 }
 
 bool Warp::ordered_for(u32 who, int lane) const {

@@ -138,15 +138,15 @@ struct Warp {
   // True when the access stamped `who` (thread | clock << 10) is ordered before this warp's now.
   bool ordered(u32 who, int lane) const {
     u32 thread = who & 1023;
-    return thread == index * LANES + u32(lane) || covers(known.warps[thread >> 5], who) ||
-           ordered_for(who, lane);
+    if (thread == index * LANES + u32(lane)) return true;
+    const bool told = (who >> 10) <= known.warps[thread >> 5];
+    return (told && !some_alone) || covers(known.warps[thread >> 5], who) || ordered_for(who, lane);
   }
   // Whether whoever has heard of the access's warp up to this time knows of the access.
-  bool covers(u32 until, u32 who) const {
-    return (who >> 10) <= until && !(some_alone && left_out(who, until));
-  }
+  bool covers(u32 until, u32 who) const;
   bool ordered_for(u32 who, int lane) const;  // by what not all lanes know
-  bool left_out(u32 who, u32 until) const;    // of what an arrival by other lanes alone has told
+  // Whether this warp, when it told others at that time, told nothing of its own access.
+  bool left_out(u32 until, u32 who) const;
   // The same for an access that synchronises: it needs no fence behind the look at a flag.
   bool ordered_by_flag(u32 who) const {
     const u32 other = (who & 1023) / LANES;
