@@ -189,12 +189,7 @@ def _spread(
 
 def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:
     """The blocks that the busiest multiprocessor holds at a time. None when not even one fits."""
-    fits = gpus.occupancy(
-        gpu.multiprocessor,
-        block=counts.block,
-        registers=kernel.registers,
-        shared_bytes=kernel.shared_bytes + counts.shared_bytes,
-    )
+    fits = gpus.occupancy(gpu.multiprocessor, kernel, counts)
     if fits is None:
         return None
     most = -(-prod(counts.grid) // gpu.multiprocessors)
