@@ -16,7 +16,7 @@ from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report.why import answers
 from ptxsim.records import Size
-from tests.support.bench import bench
+from tests.support.bench import bench, limited
 from tests.support.explained import rung
 from tests.support.files import table, values
 from tests.support.places import FIXTURES
@@ -31,9 +31,8 @@ LADDER = table(__file__, "tensor_ladder.txt")
 
 @cache
 def lab_bench() -> GradingContext:
-    lab = load_lab(find_lab("hgemm"))
-    limits = msgspec.structs.replace(lab.limits, compile_s=300, record_s=20)
-    return msgspec.structs.replace(bench(), lab=msgspec.structs.replace(lab, limits=limits))
+    hgemm = msgspec.structs.replace(bench(), lab=load_lab(find_lab("hgemm")))
+    return limited(hgemm, compile_s=300, record_s=20)
 
 
 @cache
