@@ -1,7 +1,5 @@
 """Why a kernel is as fast as it is: machine code, counts, bounds, advice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal
 

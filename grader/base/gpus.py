@@ -1,7 +1,5 @@
 """The GPUs we know, the properties that host code sees, and the fastest that each can be."""
 
-from __future__ import annotations
-
 import re
 from math import prod
 from pathlib import Path

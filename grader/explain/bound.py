@@ -10,8 +10,6 @@ of its rate that measured kernels reach (calibration.py). docs/explain.md lists 
 what is not modelled.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest

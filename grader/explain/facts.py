@@ -1,7 +1,5 @@
 """Facts for advice rules: counts, code, and both models; and what rules have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

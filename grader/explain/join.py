@@ -6,8 +6,6 @@ code, the counts carry over. If ptxas unrolled a loop or copied a block, the cop
 longest copy runs as often as the code before it allows.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A warp's path through one iteration of a kernel's main loop, with the loops inside it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """Functions → what a report says about them: main loop, opcode mix, spills, register banks."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

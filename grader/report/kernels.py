@@ -1,7 +1,5 @@
 """Kernels as the assembler and the launches describe them, in the same words everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
