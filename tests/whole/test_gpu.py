@@ -16,8 +16,7 @@ import msgspec
 import pytest
 
 from benchmarks import timeline
-from grader.base import gpus
-from grader.base.gpus import standing_for
+from grader.base.gpus import capability_of, standing_for
 from grader.base.records import Verdict, size_text
 from grader.base.result import Result, Timing
 from grader.judge.pipeline import grade
@@ -95,7 +94,7 @@ def needs(architecture: str) -> None:
     """Skips what an older GPU than this one is not for."""
     here = first_gpu_arch()
     assert here is not None
-    if gpus.capability_of(here) < gpus.capability_of(architecture):
+    if capability_of(here) < capability_of(architecture):
         pytest.skip(f"needs a GPU of {architecture}")
 
 
