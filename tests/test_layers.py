@@ -1,12 +1,13 @@
 """The house: a room imports only from the doors of rooms above it in this list."""
 
 import ast
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeGuard
 
 import pytest
+
+from ptxsim.native import answer_of
 
 PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
@@ -129,9 +130,7 @@ def test_no_test_module_imports_another() -> None:
 
 
 def test_no_file_name_has_a_space() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=PACKAGE.parent, capture_output=True, text=True
-    )
+    listed = answer_of(["git", "ls-files", "-z"], cwd=PACKAGE.parent)
     if listed.returncode:
         pytest.skip("no checkout")
     assert [name for name in listed.stdout.split("\0") if " " in name] == []

@@ -1,7 +1,5 @@
 """Why a kernel is as fast as it is: machine code, counts, bounds, advice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -203,9 +201,7 @@ class Advice(Record):
     file: str | None
     line: int | None
     gain: float | None  # how many times faster the model's bound becomes; null: it cannot say
-    rule: str = (
-        ""  # that found it: "bank-conflicts"; several lead to one rung; "" in older documents
-    )
+    rule: str = ""  # that found it: "bank-conflicts"; several lead to one rung; "" in old documents
     banks: BankMap | None = None  # of the access that it is about
 
 

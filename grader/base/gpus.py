@@ -1,17 +1,16 @@
 """The GPUs we know, the properties that host code sees, and the fastest that each can be."""
 
-from __future__ import annotations
-
 import re
+from math import prod
 from pathlib import Path
 
 import msgspec
 
-from grader.base.explanation import Occupancy
-from grader.base.records import decode
-from grader.base.result import GpuInfo, TensorPeak, split_arithmetic
+from grader.base.explanation import KernelCounts, Occupancy
+from grader.base.records import KernelInfo, decode
+from grader.base.result import GpuInfo, KernelLaunch, TensorPeak, split_arithmetic
 from ptxsim.limits import MAX_REGISTERS, REGISTER_UNIT
-from ptxsim.records import Dim3, Record
+from ptxsim.records import Launch, Record
 
 _WARP = 32
 _SCHEDULERS = 4  # of one multiprocessor, except on the GP100
@@ -216,15 +215,13 @@ def _at_hand(info: GpuInfo, model: Gpu | None, multiprocessors: int, dram_gb_s: 
 
 
 def occupancy(
-    sm: Multiprocessor, *, block: Dim3, registers: int, shared_bytes: int
+    sm: Multiprocessor, kernel: KernelInfo, launch: Launch | KernelLaunch | KernelCounts
 ) -> Occupancy | None:
-    """How many blocks one multiprocessor holds at a time, and which limit stops the next one.
-
-    registers: per thread. shared_bytes: static and dynamic, of one block. None when not even one
-    block fits.
-    """
-    warps = -(-block[0] * block[1] * block[2] // _WARP)
-    per_warp = -(-max(registers, 1) * _WARP // REGISTER_UNIT) * REGISTER_UNIT
+    """How many blocks one multiprocessor holds at a time, and which limit stops the next one. None
+    when not even one block fits."""
+    warps = -(-prod(launch.block) // _WARP)
+    shared_bytes = kernel.shared_bytes + launch.shared_bytes
+    per_warp = -(-max(kernel.registers, 1) * _WARP // REGISTER_UNIT) * REGISTER_UNIT
     # Each scheduler has its own registers, which cannot serve another scheduler's warps.
     by_registers = sm.registers // sm.schedulers // per_warp * sm.schedulers
     # A block must fit four schedulers everywhere, even on the GP100, which has two.

@@ -1,7 +1,5 @@
 """Messages as text in a student's language: one catalogue, ``CODE.po``, for each beside English."""
 
-from __future__ import annotations
-
 import gettext
 import io
 import re

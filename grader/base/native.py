@@ -4,8 +4,6 @@ The cache may be deleted at any time; missing files are compiled again. Beside i
 folder that ``grade doctor --prepare`` filled, for other users and machines.
 """
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Nsight Compute's counts of a kernel and of the baseline beside it."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from grader.base.explanation import weighted_mean

@@ -1,7 +1,5 @@
 """Base of the records of all stages."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Mapping

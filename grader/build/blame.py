@@ -10,8 +10,6 @@ checks in other ways:
 Only builds that fail outside the student's own files need a trial, which takes a second or two.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 from functools import partial

@@ -4,8 +4,6 @@ nvcc compiles a small file of ours that includes the student's unmodified file a
 extern "C" entry point (entry.py). Finished builds are kept in the cache folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

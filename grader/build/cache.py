@@ -6,8 +6,6 @@ touched it meanwhile. Each build lists the hashes of its files, so damage is det
 repeated.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

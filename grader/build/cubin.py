@@ -3,8 +3,6 @@
 Host objects and cubins are made from hostile text, so a file's figures are not trusted.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 

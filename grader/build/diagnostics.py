@@ -5,8 +5,6 @@ line breaks. So nothing here decides who is at fault; blame.py checks in other w
 Every function takes time proportional to the length of the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """Our own sources in a build: the file that includes the student's, and a trial program."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -9,8 +9,6 @@ nvcc runs several programs, one after the other, and prints them with --dryrun:
 The halves share only the module's id: any word, which cudafe++ would make up and cicc reads.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -10,8 +10,6 @@ next step. ptxas gets exactly the bytes that the grader parses. The linker runs 
 so that sections for link-time optimisation cannot pass options to a compiler.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

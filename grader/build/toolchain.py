@@ -7,8 +7,6 @@ Nothing here runs untrusted code. ``SGEMM_GRADER_CUDA`` (home, path or wheel) fo
 which is how the tests compile with the wheels on a machine that also has a system CUDA.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib.util

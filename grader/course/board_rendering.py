@@ -1,7 +1,5 @@
 """Boards → terminal, HTML, and what course systems read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec

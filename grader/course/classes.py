@@ -5,8 +5,6 @@
 - an export from Gradescope: folders ``submission_123`` and a ``submission_metadata.yml``
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ A new Python looks for modules in the folder that it starts in, before all other
 folder of the submissions, and a group may be called ``signal``. So it starts in ``/``.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Stored results → ranked rows. One board per lab and GPU model: they are never mixed."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple

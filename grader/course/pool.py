@@ -4,8 +4,6 @@ On the CPU every worker grades. On each GPU two workers take turns: nothing dist
 and the GPU does not wait for work on the CPU. The others compile ahead of them.
 """
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence

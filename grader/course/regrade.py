@@ -1,7 +1,5 @@
 """The results of two versions of a lab file → whose points changed, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from grader.base import Verdict, one_line, size_text

@@ -5,8 +5,6 @@ every run of 25 remaining characters is searched for anywhere in the other submi
 is found too. The result does not say who copied from whom, or that anybody did.
 """
 
-from __future__ import annotations
-
 import bisect
 import io
 import itertools

@@ -3,8 +3,6 @@
 Each instruction has the lanes' addresses of its PTX instruction, at its own width.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise

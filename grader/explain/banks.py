@@ -8,8 +8,6 @@ The length of a tile's rows is not in the machine code. Lanes may be one row apa
 so on; a remedy that helps for long rows only says so.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Basic blocks: how often each runs, a lone warp's time, and the cost of divergent branches."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain

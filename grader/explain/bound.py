@@ -10,8 +10,6 @@ of its rate that measured kernels reach (calibration.py). docs/explain.md lists 
 what is not modelled.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
@@ -189,12 +187,7 @@ def _spread(
 
 def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:
     """The blocks that the busiest multiprocessor holds at a time. None when not even one fits."""
-    fits = gpus.occupancy(
-        gpu.multiprocessor,
-        block=counts.block,
-        registers=kernel.registers,
-        shared_bytes=kernel.shared_bytes + counts.shared_bytes,
-    )
+    fits = gpus.occupancy(gpu.multiprocessor, kernel, counts)
     if fits is None:
         return None
     most = -(-prod(counts.grid) // gpu.multiprocessors)

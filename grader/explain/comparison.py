@@ -1,7 +1,5 @@
 """Our counts beside the profiler's, quantity by quantity."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from grader.base import KernelCounts, Profile

@@ -4,8 +4,6 @@
 counts with the machine code; docs/explain.md says what is modelled, and where.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

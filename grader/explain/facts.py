@@ -1,7 +1,5 @@
 """Facts for advice rules: counts, code, and both models; and what rules have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -81,12 +79,7 @@ class KernelFacts(Record, kw_only=True):
 
     def blocks_that_fit(self) -> int:
         """Return how many blocks a multiprocessor holds; 0 when not even one."""
-        fits = base.gpus.occupancy(
-            self.gpu.multiprocessor,
-            block=self.counts.block,
-            registers=self.kernel.registers,
-            shared_bytes=self.kernel.shared_bytes + self.counts.shared_bytes,
-        )
+        fits = base.occupancy(self.gpu.multiprocessor, self.kernel, self.counts)
         return fits.blocks if fits else 0
 
 

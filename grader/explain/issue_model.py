@@ -8,8 +8,6 @@ takes no time. The result is an estimate, not a bound: another order of the warp
 cent faster. ``issue_model.cpp`` does the work.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from ctypes import POINTER, c_double, c_int, c_int32, c_int64

@@ -6,15 +6,14 @@ code, the counts carry over. If ptxas unrolled a loop or copied a block, the cop
 longest copy runs as often as the code before it allows.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from grader.base import KernelCounts, OpcodeCount, TensorCount
+from grader.base import KernelCounts, TensorCount
 from grader.explain.accesses import accesses, traffic
 from grader.explain.blocks import conserve, splits, warp_cycles
+from grader.explain.main_loop import opcode_counts
 from grader.explain.sass import Product, SassFunction, SassInstruction
 from grader.problems import Work
 from ptxsim.findings.finding import LaunchSample, RowCount
@@ -73,11 +72,7 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
         flops=round(sample.flops * factor),
         # Of one warp; the factor adds the time that an incomplete sample lacks.
         warp_cycles=warp_cycles(function, runs) * factor / sample.all_warps,
-        mix=tuple(
-            OpcodeCount(kind=kind, count=number)
-            for kind, number in sorted(mix.items(), key=lambda pair: (-pair[1], pair[0]))
-            if number
-        ),
+        mix=opcode_counts(mix),
         splits=splits(function, sample, runs, factor),
         tensor=_tensor(products),
         **{field: moved[kind] for field, kind in _TRAFFIC.items()},

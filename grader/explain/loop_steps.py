@@ -1,7 +1,5 @@
 """A warp's path through one iteration of a kernel's main loop, with the loops inside it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from enum import IntEnum
@@ -12,7 +10,7 @@ from grader.base import Gpu
 from grader.explain.accesses import MemoryAccess, accesses, traffic
 from grader.explain.blocks import LATENCY, OTHER_LATENCY, flows
 from grader.explain.join import executions
-from grader.explain.main_loop import ffma_reads, loop_code, main_loop
+from grader.explain.main_loop import busiest_loop, ffma_reads, loop_code, main_loop
 from grader.explain.sass import Loop, Product, SassFunction, SassInstruction
 from ptxsim.findings.finding import LaunchSample
 from ptxsim.records import Record
@@ -29,7 +27,8 @@ def round_trip(
     none, or its iteration is too long for one step along K, it is the loop with the most FFMA.
     runs: executions of every block.
     """
-    inner = main_loop(function) or _summing_loop(function)
+    # A kernel that multiplies nothing in a loop adds there.
+    inner = main_loop(function) or busiest_loop(function, lambda item: item.base == "FADD")
     if inner is None:
         return None
     around = (
@@ -43,21 +42,6 @@ def round_trip(
         if path := _path(function, loop, runs):
             return loop, tuple(path)
     return None
-
-
-def _summing_loop(function: SassFunction) -> Loop | None:
-    """The innermost loop with the most FADD, for kernels that multiply nothing in a loop."""
-    sums = {loop: _sums(loop_code(function, loop)) for loop in function.loops}
-    innermost = (
-        loop
-        for loop in sums
-        if sums[loop] and not any(sums[o] and set(o.blocks) < set(loop.blocks) for o in sums)
-    )
-    return max(innermost, key=lambda loop: sums[loop], default=None)
-
-
-def _sums(code: Sequence[SassInstruction]) -> int:
-    return sum(item.base == "FADD" for item in code)
 
 
 def _path(function: SassFunction, loop: Loop, runs: Sequence[float]) -> list[SassInstruction]:

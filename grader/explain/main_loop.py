@@ -1,10 +1,8 @@
 """Functions → what a report says about them: main loop, opcode mix, spills, register banks."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from grader.base import KernelSass, OpcodeCount, SassLine, SassLoop
 from grader.explain.sass import Loop, SassFunction, SassInstruction
@@ -33,12 +31,17 @@ def main_loop(function: SassFunction) -> Loop | None:
 
     The copy that ptxas unrolled furthest wins over the remainder loops beside it.
     """
-    work = {loop: sum(item.flops for item in loop_code(function, loop)) for loop in function.loops}
-    busy = [loop for loop in function.loops if work[loop]]
+    return busiest_loop(function, lambda item: item.flops)
+
+
+def busiest_loop(function: SassFunction, work: Callable[[SassInstruction], int]) -> Loop | None:
+    """The innermost loop whose instructions do most of this work; None when none does any."""
+    done = {loop: sum(map(work, loop_code(function, loop))) for loop in function.loops}
+    busy = [loop for loop in function.loops if done[loop]]
     innermost = (
         loop for loop in busy if not any(set(other.blocks) < set(loop.blocks) for other in busy)
     )
-    return max(innermost, key=lambda loop: work[loop], default=None)
+    return max(innermost, key=lambda loop: done[loop], default=None)
 
 
 def main_loop_code(function: SassFunction) -> tuple[SassInstruction, ...]:
@@ -68,10 +71,7 @@ def _loop(function: SassFunction, loop: Loop) -> SassLoop:
         ffma=sum(item.base in _FFMA for item in code),
         accumulators=sums,
         unroll=round(products / sums) if sums else 0,
-        mix=tuple(
-            OpcodeCount(kind=kind, count=count)
-            for kind, count in sorted(mix.items(), key=lambda pair: (-pair[1], pair[0]))
-        ),
+        mix=opcode_counts(mix),
         bank_conflicts=bank_conflicts(code, function.arch),
         stall_cycles=sum(stalls) if len(stalls) == len(code) else None,
         lines=tuple(
@@ -86,6 +86,12 @@ def _loop(function: SassFunction, loop: Loop) -> SassLoop:
         ),
         tensor=sum(item.tensor for item in code),
     )
+
+
+def opcode_counts(mix: Mapping[str, int]) -> tuple[OpcodeCount, ...]:
+    """The most frequent first."""
+    ordered = sorted(mix.items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple(OpcodeCount(kind=kind, count=count) for kind, count in ordered if count)
 
 
 def accumulators(code: Iterable[SassInstruction]) -> int:

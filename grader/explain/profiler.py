@@ -1,7 +1,5 @@
 """Finds Nsight Compute, runs plans once under it, and reads its table."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -1,7 +1,5 @@
 """Rules about launches, libraries' kernels and times."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence

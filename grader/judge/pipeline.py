@@ -1,8 +1,6 @@
 """One submission through every stage. Whatever a stage raises becomes a result here, too, so every
 graded folder has one."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -7,8 +7,6 @@ So would several kinds of mistakes: each would be a bit, and a program can make 
 one kind is kept, and no count. Points are rounded, because code can choose how long it takes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -11,8 +11,6 @@ A position is a ratio, which grows, or milliseconds, which fall. Beyond the ends
 those of the end.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Compiles the grader's own C++ for a wheel; CMakeLists.txt runs it with the folder for it."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Outcomes → verdicts, by the rules that the docstring of ``grader.judge`` lists."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

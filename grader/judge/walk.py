@@ -5,8 +5,6 @@ processes of its own. The GPU and the simulator differ in how they run what was 
 nothing else.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

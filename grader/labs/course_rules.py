@@ -1,8 +1,6 @@
 """``time`` and ``rubric`` in a lab file, which change no result: when work is due, what late work
 costs, the report's questions with their points, and what counts how much."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``groups`` in a lab file: public sizes, and hidden ones that a secret draws from ranges."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import math

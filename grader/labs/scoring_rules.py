@@ -6,8 +6,6 @@ measures: the ratio to the baseline, the ratio to a rung of the reference ladder
 for each size and GPU model.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """A lab file's shape, which depends on its problem, and mistakes that no single field shows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, get_type_hints

@@ -1,7 +1,5 @@
 """A submission's folder: its files, read once; files that others made are opened safely."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """A YAML file → a mapping; every mistake is one line with its place."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@
 one line for each version of the loops, such as ``plain  1.23 GFLOPS  1.75 s``.
 """
 
-from __future__ import annotations
-
 import platform
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Ladder → terminal table, HTML page. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

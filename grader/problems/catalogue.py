@@ -4,8 +4,6 @@ A problem of its own is Python that the grader runs with its own rights, in its 
 it, or read it, as you would the grader's source. It is the instructor's, never a student's.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.util

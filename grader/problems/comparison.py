@@ -3,8 +3,6 @@
 An element is right if ``|got - want| / scale <= tolerance``. Written this way round, NaN is wrong.
 """
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Callable, Sequence

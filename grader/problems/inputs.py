@@ -10,8 +10,6 @@ inputs that exist already. Neither reveals anything about a key that has not bee
 docs/verification.md has the full argument.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 from typing import Any, Protocol

@@ -4,8 +4,6 @@ what a GPU worker asks about them.
 All arrays here may be NumPy's or CuPy's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import CDLL

@@ -4,8 +4,6 @@ The recorder is compiled with these figures. If host code exceeds one, the recor
 message that names it. plan_check.py checks every plan against them again, whoever wrote it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter

@@ -7,8 +7,6 @@ allocation. Ranges are compared by subtraction, so no sum can wrap in the C++ th
 later.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from itertools import pairwise

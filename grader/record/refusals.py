@@ -4,8 +4,6 @@ refusals.toml lists them. The recorder names one by its number, which it is comp
 the arguments of its sentence.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

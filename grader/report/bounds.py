@@ -1,7 +1,5 @@
 """Bound → words: what limits a kernel, and how far. Pure."""
 
-from __future__ import annotations
-
 from grader import base
 from grader.report.formatting import SENTENCES
 from ptxsim.message import Message, clauses, listed, verbatim

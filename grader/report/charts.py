@@ -3,8 +3,6 @@
 Widths are in user units; every picture scales to its column.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby

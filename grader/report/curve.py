@@ -1,7 +1,5 @@
 """The score's curve: a picture with the submission on it, and what the next points cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 

@@ -3,8 +3,6 @@
 Widths are in user units; every picture scales to its column.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache

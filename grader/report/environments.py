@@ -1,7 +1,5 @@
 """The one jinja2 environment of each language: templates beside this file, everything escaped."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Words and short texts that all renderers share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

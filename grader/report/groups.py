@@ -1,7 +1,5 @@
 """Groups of sizes in words, and sources, highlighted."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from markupsafe import Markup

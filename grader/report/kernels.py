@@ -1,7 +1,5 @@
 """Kernels as the assembler and the launches describe them, in the same words everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -11,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from grader import base
-from grader.base import occupancy
 from grader.explain import SassFunction, main_loop_code
 from grader.problems import limit_words
 from grader.report import formatting as text
@@ -64,11 +61,8 @@ def kernel_rows(result: base.Result) -> tuple[KernelRow, ...]:
     for kernel in result.build.kernels:
         launches = [launch for launch in result.launches if launch.kernel == kernel.name]
         for launch in launches or (None,):
-            shared, held = kernel.shared_bytes + (launch.shared_bytes if launch else 0), None
-            if sm and launch:
-                held = occupancy(
-                    sm, block=launch.block, registers=kernel.registers, shared_bytes=shared
-                )
+            shared = kernel.shared_bytes + (launch.shared_bytes if launch else 0)
+            held = base.occupancy(sm, kernel, launch) if sm and launch else None
             rows.append(
                 KernelRow(kernel=kernel, launch=launch, shared_bytes=shared, occupancy=held)
             )

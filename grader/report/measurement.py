@@ -1,7 +1,5 @@
 """The measurement of a timed case in words, the same in the terminal and on the page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from grader import base

@@ -1,7 +1,5 @@
 """Tables of a terminal, and of Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 from rich import box

@@ -1,7 +1,5 @@
 """Result → terminal: verdict, cases, mistakes with their places, kernels, score."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Literal
 

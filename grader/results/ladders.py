@@ -12,8 +12,6 @@ It holds everything that the table, the page and a student's standing need, so i
 stored and rendered without the rungs' sources.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import statistics

@@ -4,8 +4,6 @@ A document is written completely or not at all (temporary file, fsync, rename, f
 Reading checks it against the schema and its version.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

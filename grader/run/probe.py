@@ -1,7 +1,5 @@
 """The NVIDIA GPUs of this machine, as the driver lists them."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

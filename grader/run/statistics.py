@@ -5,8 +5,6 @@ changes of the machine over time affect both. The score uses their ratio; absolu
 readers.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -1,7 +1,5 @@
 """The options of bubblewrap: what a sandboxed program sees, and what it may not do."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import os

@@ -6,8 +6,6 @@ owns; the filter of system calls covers the rest (seccomp.py). The launcher also
 without Landlock, where the kernel has none: then only the filter and the limits hold.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import os

@@ -6,8 +6,6 @@ Time in which they were ready and others ran is free. After ``PATIENCE`` times t
 clock ends the processes that are left; the machine was then too busy.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import platform

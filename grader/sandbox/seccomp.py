@@ -5,8 +5,6 @@ access to other processes, and no administrative calls. What runs students' code
 the second part lists what is left.
 """
 
-from __future__ import annotations
-
 import csv
 import ctypes
 import errno

@@ -1,7 +1,5 @@
 """A student's graded versions on one board, in order, beside the reference ladder."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

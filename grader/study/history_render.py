@@ -1,7 +1,5 @@
 """History → terminal table, HTML page, Markdown; the climb as a picture. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 

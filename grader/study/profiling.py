@@ -1,7 +1,5 @@
 """A kernel under Nsight Compute, with the baseline and the ladder's first rung beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Literal

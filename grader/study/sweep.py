@@ -5,8 +5,6 @@ everything that decides its figures. So a sweep that was interrupted resumes, an
 repeats nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os

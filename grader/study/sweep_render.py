@@ -1,7 +1,5 @@
 """Points of a sweep → terminal tables, Markdown, page, pictures. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from grader.base import gpus
+from grader.base import KernelInfo, KernelLaunch, Occupancy, gpus
 from grader.base.gpus import (
     MULTIPROCESSORS,
     arch_of_type,
@@ -26,7 +26,7 @@ from grader.report.measurement import measurements, sentence
 from grader.run.gpu.watch import GpuWatch, Nvml
 from grader.run.probe import gpu_uuid, gpus_of_host
 from ptxsim.message import verbatim
-from ptxsim.records import Size
+from ptxsim.records import Dim3, Size
 from tests.support.files import beside, table, values
 from tests.support.pages import H200, gpu_result, timed
 from tests.support.places import ROOT
@@ -226,6 +226,12 @@ def test_an_unknown_card_is_known_by_what_its_driver_says() -> None:
     assert found is not None and found.fp32_tflops == pytest.approx(51.2)
 
 
+def held(capability: int, block: Dim3, registers: int, shared: int) -> Occupancy | None:
+    kernel = KernelInfo(name="k", registers=registers, shared_bytes=shared, spill_bytes=0)
+    launch = KernelLaunch(kernel="k", grid=(1, 1, 1), block=block, shared_bytes=0, times=1)
+    return occupancy(MULTIPROCESSORS[capability], kernel, launch)
+
+
 @pytest.mark.parametrize(
     ("capability", "block", "registers", "shared", "blocks", "limit"),
     values(__file__, "occupancy.txt"),
@@ -238,8 +244,7 @@ def test_occupancy(
     blocks: int,
     limit: str,
 ) -> None:
-    sm = MULTIPROCESSORS[capability]
-    found = occupancy(sm, block=block, registers=registers, shared_bytes=shared)
+    found = held(capability, block, registers, shared)
     assert found is not None
     assert (found.blocks, found.limited_by) == (blocks, limit)
     assert found.warps == blocks * -(-block[0] // 32) <= found.of_warps
@@ -275,17 +280,14 @@ def test_occupancy_is_the_calculators(calculator: Path) -> None:
     answers = [int(word) for word in done.stdout.split()]
     assert len(answers) == len(asked)
     for (capability, threads, registers, shared), blocks in zip(asked, answers, strict=True):
-        sm = MULTIPROCESSORS[capability]
-        found = occupancy(sm, block=(threads, 1, 1), registers=registers, shared_bytes=shared)
+        found = held(capability, (threads, 1, 1), registers, shared)
         ours = found.blocks if found else 0
         assert ours == blocks, (capability, threads, registers, shared)
 
 
 def test_a_block_that_does_not_fit_has_no_occupancy() -> None:
-    sm = MULTIPROCESSORS[75]
-
-    assert occupancy(sm, block=(32, 1, 1), registers=32, shared_bytes=65 * 1024) is None
-    assert occupancy(sm, block=(1024, 1, 1), registers=128, shared_bytes=0) is None
+    assert held(75, (32, 1, 1), 32, 65 * 1024) is None
+    assert held(75, (1024, 1, 1), 128, 0) is None
 
 
 @pytest.mark.parametrize(

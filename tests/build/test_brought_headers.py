@@ -9,11 +9,9 @@ from grader.build.entry import with_brought_headers
 from grader.build.toolchain import find_toolchain
 from grader.labs.submission import load_submission
 from tests.support.bench import built
+from tests.support.commands import STARTER
 from tests.support.files import table, values
-from tests.support.places import ROOT
 from tests.support.product import GEMM, MAIN
-
-STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 
 NAMES: dict[str, str] = {}
 for header, names in table(__file__, "names.txt"):

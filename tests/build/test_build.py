@@ -26,12 +26,12 @@ from grader.build.toolchain import Toolchain, find_toolchain, to_ptx
 from grader.sandbox.running import ProcessLimits, Sandbox
 from ptxsim.frontend.module import read_module
 from ptxsim.outcome import Reason, RefusedProgram
-from tests.support.bench import built
+from tests.support.bench import built, needs_cutlass
+from tests.support.commands import STARTER, hand_in, script
 from tests.support.files import beside
 from tests.support.places import ROOT
 from tests.support.product import GEMM
 
-STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 KERNEL_ONLY = STARTER[: STARTER.index("template <>")]
 
 ORIGINAL = beside(__file__, "original.cu")
@@ -164,9 +164,7 @@ def test_file_written_for_the_original_lab(compiled: Compile) -> None:
 
 
 def test_two_at_once(compiled: Compile, tmp_path: Path) -> None:
-    folder = tmp_path / "twin"
-    folder.mkdir()
-    (folder / "sgemm.cu").write_text(STARTER)
+    folder = hand_in(tmp_path / "twin")
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(built, [folder, folder])
     assert first.host_library == second.host_library
@@ -237,10 +235,7 @@ def test_endless_compilation(compiled: Compile) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.skipif(
-    find_toolchain().cutlass_include is None,
-    reason="needs the CUTLASS headers: pip install nvidia-cutlass",
-)
+@needs_cutlass
 def test_cute(compiled: Compile) -> None:
     assert compiled(f"#include <cute/tensor.hpp>\nusing namespace cute;\n{STARTER}").info.kernels
 
@@ -343,21 +338,15 @@ def test_forged_failures_are_compile_errors(line: str, compiled: Compile) -> Non
 
 def host_compiler(place: Path, text: str) -> Toolchain:
     """A g++ of our own, which runs ``text`` with the real one in $REAL."""
-    program = place / "tools" / "bin" / "g++"
-    program.parent.mkdir(parents=True)
-    real = find_toolchain().host_compiler
-    program.write_text(f"#!/bin/sh\nREAL={real}\nHERE={program.parent}\n{text}\n")
-    program.chmod(0o755)
-    return msgspec.structs.replace(find_toolchain(), host_compiler=program)
+    tools, bin_folder = find_toolchain(), place / "tools" / "bin"
+    program = script(bin_folder / "g++", f"REAL={tools.host_compiler}\nHERE={bin_folder}\n{text}")
+    return msgspec.structs.replace(tools, host_compiler=program)
 
 
 @pytest.mark.sampled
 def test_a_part_of_the_compiler_is_killed(compiled: Compile, tmp_path: Path) -> None:
     tools = host_compiler(tmp_path, 'exec $REAL -B$HERE/parts/ "$@"')
-    part = tools.host_compiler.parent / "parts" / "as"
-    part.parent.mkdir()
-    part.write_text("#!/bin/sh\nkill -9 $$\n")
-    part.chmod(0o755)
+    script(tools.host_compiler.parent / "parts" / "as", "kill -9 $$")
     with pytest.raises(ToolchainError, match="killed twice"):
         compiled(STARTER, tools)
 
@@ -365,12 +354,8 @@ def test_a_part_of_the_compiler_is_killed(compiled: Compile, tmp_path: Path) -> 
 def other_nvcc(place: Path, dryrun: str) -> Toolchain:
     """An nvcc that prints its steps through the filter ``dryrun``."""
     real = find_toolchain()
-    program = place / "nvcc"
-    program.write_text(
-        f'#!/bin/sh\ncase "$*" in *--dryrun*) {real.nvcc} "$@" 2>&1 | {dryrun} >&2;;\n'
-        f'*) exec {real.nvcc} "$@";; esac\n'
-    )
-    program.chmod(0o755)
+    steps = f'case "$*" in *--dryrun*) {real.nvcc} "$@" 2>&1 | {dryrun} >&2;;\n'
+    program = script(place / "nvcc", f'{steps}*) exec {real.nvcc} "$@";; esac')
     return msgspec.structs.replace(real, nvcc=program, roots=(*real.roots, place))
 
 
@@ -394,8 +379,7 @@ def test_a_signal_ends_a_half_of_nvcc(
     end: str, words: str, compiled: Compile, tmp_path: Path
 ) -> None:
     tools = other_nvcc(tmp_path, f"sed 's#\"$CICC_PATH/#{tmp_path}/\"#'")
-    (tmp_path / "cicc").write_text(f"#!/bin/sh\nkill -{end} $$\n")
-    (tmp_path / "cicc").chmod(0o755)
+    script(tmp_path / "cicc", f"kill -{end} $$")
     with pytest.raises(ToolchainError, match=words):
         compiled(STARTER, tools)
 
@@ -409,11 +393,9 @@ def test_a_kernel_that_launches_a_kernel(compiled: Compile) -> None:
 @pytest.mark.sampled
 def test_an_assembler_that_crashes_is_said_to(compiled: Compile, tmp_path: Path) -> None:
     tools = host_compiler(tmp_path, 'exec $REAL "$@"')
+    crash = "grep -q unlucky kernels.ptx && kill -SEGV $$"
     program = tools.host_compiler.with_name("ptxas")
-    program.write_text(
-        f'#!/bin/sh\ngrep -q unlucky kernels.ptx && kill -SEGV $$\nexec {tools.ptxas} "$@"\n'
-    )
-    program.chmod(0o755)
+    script(program, f'{crash}\nexec {tools.ptxas} "$@"')
     source = f"{STARTER}\n__global__ void unlucky() {{}}\n"
     words = r"ptxas itself crashed \(Segmentation fault\)"
     refused(

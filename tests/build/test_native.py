@@ -12,7 +12,7 @@ import pytest
 
 from grader.base import native
 from grader.base.errors import ToolchainError
-from tests.support.commands import living, until
+from tests.support.commands import living, script, until
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def test_flags_are_part_of_the_key(cache: Path, sources: list[Path]) -> None:
 
 
 def test_two_at_once_after_a_build_that_was_killed(cache: Path, sources: list[Path]) -> None:
-    slow, seconds = sources[0].with_name("slow"), f"999.{os.getpid()}"
-    slow.write_text(f"#!/bin/sh\n[ $1 != --version ] || exec g++ $1\nexec sleep {seconds}\n")
-    slow.chmod(0o755)
+    seconds = f"999.{os.getpid()}"
+    never_ends = f"[ $1 != --version ] || exec g++ $1\nexec sleep {seconds}"
+    slow = script(sources[0].with_name("slow"), never_ends)
     build = "import sys; from pathlib import Path; from grader.base import Native\n"
     build += "Native(name='p', sources=(*map(Path, sys.argv[1:]),), shared=False).compiled()"
     environment = {**os.environ, "NVCC_CCBIN": str(slow)}

@@ -14,9 +14,9 @@ from grader.base.errors import ToolchainError
 from grader.base.records import Verdict
 from grader.build import toolchain
 from grader.judge.pipeline import grade
-from grader.labs.lab import load_lab
 from grader.run.protocol import quietly
-from tests.support.bench import bench
+from tests.support.bench import bench, of_lab
+from tests.support.commands import script
 from tests.support.files import values
 from tests.support.places import ALICE, BROKEN
 
@@ -81,17 +81,14 @@ def on_path(folder: Path, answers: str, monkeypatch: pytest.MonkeyPatch) -> Path
     """A script called nvcc that answers in this way before the real nvcc does, first on PATH."""
     real = toolchain.find_toolchain().nvcc
     toolchain.find_toolchain.cache_clear()
-    script = folder / "bin" / "nvcc"
-    script.parent.mkdir()
-    script.write_text(f'#!/bin/bash\nreal={real}\n{answers}\nexec "$real" "$@"\n')
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
-    return script
+    program = script(folder / "bin" / "nvcc", f'real={real}\n{answers}\nexec "$real" "$@"')
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    return program
 
 
 # What an older nvcc prints with --dryrun: the same, with other numbers.
 _OLD = r"""
-if [[ $1 == --dryrun ]]; then
+if [ "$1" = --dryrun ]; then
   "$real" "$@" 2>&1 | sed -E 's/(__CUDACC_VER_MAJOR__=)[0-9]+/\111/; s/(_MINOR__=)[0-9]+/\14/' >&2
   exit
 fi
@@ -112,10 +109,10 @@ def test_one_that_is_too_old_is_passed_over(
 def test_one_that_does_not_answer_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = on_path(tmp_path, "exit 1", monkeypatch)
+    program = on_path(tmp_path, "exit 1", monkeypatch)
     found = toolchain.find_toolchain()
     assert found.origin == "wheel"
-    assert f"{script} does not answer as nvcc does" in str(found.passed_over[0])
+    assert f"{program} does not answer as nvcc does" in str(found.passed_over[0])
 
 
 def test_one_that_cannot_compile_for_the_gpu() -> None:
@@ -127,17 +124,15 @@ def test_one_that_the_hosts_compiler_is_too_new_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real message of the real header: g++ is made to name a version that nobody knows."""
-    compiler = tmp_path / "g++"
-    compiler.write_text('#!/bin/sh\nexec /usr/bin/g++ -U__GNUC__ -D__GNUC__=99 "$@"\n')
-    compiler.chmod(0o755)
+    compiler = script(tmp_path / "g++", 'exec /usr/bin/g++ -U__GNUC__ -D__GNUC__=99 "$@"')
     monkeypatch.setenv("NVCC_CCBIN", str(compiler))
     with pytest.raises(ToolchainError, match=r"does not work with .*unsupported GNU version"):
         toolchain.find_toolchain()
 
 
 def test_the_one_that_is_named_must_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = on_path(tmp_path, _OLD, monkeypatch)
-    monkeypatch.setenv("CUDA_HOME", str(script.parent.parent))
+    program = on_path(tmp_path, _OLD, monkeypatch)
+    monkeypatch.setenv("CUDA_HOME", str(program.parent.parent))
     with pytest.raises(ToolchainError, match=r"is older than 11\.8"):
         toolchain.find_toolchain()
 
@@ -184,8 +179,8 @@ def test_an_older_toolkit_grades_for_older_gpus(monkeypatch: pytest.MonkeyPatch)
 
 def _grades(tools: toolchain.Toolchain, arch: str) -> None:
     """A right program is accepted, and a race is found at its line."""
-    lab = msgspec.structs.replace(load_lab(), cpu=load_lab().cpu[:4], architectures=(arch,))
-    other = msgspec.structs.replace(bench(), lab=lab, toolchain=tools)
+    short = of_lab(bench(), cpu=bench().lab.cpu[:4], architectures=(arch,))
+    other = msgspec.structs.replace(short, toolchain=tools)
     right = grade(ALICE, other, quietly).result
     assert right.verdict is Verdict.AC, right.error
     assert right.build is not None

@@ -31,12 +31,11 @@ from grader.results import store
 from grader.results.entries import read_entries
 from tests.support import commands
 from tests.support.boards import grade, rows_of
-from tests.support.commands import Processes, environment, until
+from tests.support.commands import STARTER, Processes, environment, hand_in, until
 from tests.support.files import beside, values
 from tests.support.places import ROOT
 from tests.support.product import MAIN
 
-STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 WRONG = STARTER.replace("C[", "C[1 + ", 1)
 LAB = commands.QUICK + "limits: {simulate_s: 2}\n"
 HANG = beside(__file__, "hang.cu")
@@ -47,8 +46,7 @@ EXPORT = "submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: "
 
 def class_of(folder: Path, texts: dict[str, str]) -> Path:
     for student, text in texts.items():
-        (folder / student).mkdir(parents=True)
-        (folder / student / "sgemm.cu").write_text(text)
+        hand_in(folder / student, text)
     return folder
 
 

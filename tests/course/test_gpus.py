@@ -37,7 +37,11 @@ def grade(
     together: int = 1,
 ) -> subprocess.CompletedProcess[str]:
     more = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    environment = commands.environment(
+    command = commands.grade("class", "class", "--lab", "lab.yaml", *words)
+    return commands.run(
+        command,
+        place,
+        240,
         PYTHONPATH=os.pathsep.join([str(STANDIN), str(ROOT)]),
         LD_LIBRARY_PATH=str(driver),
         CUDA_STANDIN_GPUS=gpus,
@@ -45,18 +49,13 @@ def grade(
         CUDA_STANDIN_TOGETHER=str(together),
         **more,
     )
-    command = commands.grade("class", "class", "--lab", "lab.yaml", *words)
-    return subprocess.run(
-        command, cwd=place, env=environment, capture_output=True, text=True, timeout=240
-    )
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "lab.yaml").write_text(commands.QUICK)
     for student in "abcde":
-        (tmp_path / "class" / student).mkdir(parents=True)
-        (tmp_path / "class" / student / "sgemm.cu").write_text(commands.STARTER)
+        commands.hand_in(tmp_path / "class" / student)
     return tmp_path
 
 

@@ -18,6 +18,7 @@ from grader.run.gpu.messages import Watching
 from grader.run.probe import gpu_names
 from ptxsim.records import Plan, Size
 from tests.support.catalogues import assert_chinese
+from tests.support.commands import hand_in
 from tests.support.explained import counts, functions, rung
 from tests.support.files import beside, values
 from tests.support.places import ALICE, FIXTURES
@@ -193,11 +194,8 @@ def test_a_long_listing_is_read_whole(tmp_path: Path) -> None:
         "template __global__ void sgemm<{}>(const float*, const float*, float*, int, int, int);"
     )
     source += "\n".join(instance.format(copy) for copy in range(1, 12)) + "\n"
-    folder = tmp_path / "many"
-    folder.mkdir()
-    (folder / "sgemm.cu").write_text(source)
 
-    found = functions(folder, "sm_80")
+    found = functions(hand_in(tmp_path / "many", source), "sm_80")
 
     assert len(found) == 12
     assert all(summarise(function).loop for function in found)

@@ -10,13 +10,12 @@ from grader.base import gpus
 from grader.base.explanation import Explanation, TensorCount
 from grader.explain.comparison import compare
 from grader.explain.sass import Product, SassInstruction
-from grader.judge import program
-from grader.judge.program import GradingContext
+from grader.judge.program import GradingContext, prepare
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report.why import answers
 from ptxsim.records import Size
-from tests.support.bench import bench
+from tests.support.bench import bench, limited
 from tests.support.explained import rung
 from tests.support.files import table, values
 from tests.support.places import FIXTURES
@@ -31,15 +30,14 @@ LADDER = table(__file__, "tensor_ladder.txt")
 
 @cache
 def lab_bench() -> GradingContext:
-    lab = load_lab(find_lab("hgemm"))
-    limits = msgspec.structs.replace(lab.limits, compile_s=300, record_s=20)
-    return msgspec.structs.replace(bench(), lab=msgspec.structs.replace(lab, limits=limits))
+    hgemm = msgspec.structs.replace(bench(), lab=load_lab(find_lab("hgemm")))
+    return limited(hgemm, compile_s=300, record_s=20)
 
 
 @cache
 def explained(folder: Path, arch: str) -> Explanation:
     size = Size.of(m=N, n=N, k=N)
-    ready = program.prepare(load_submission(folder, "hgemm.cu"), [size], lab_bench(), arch)
+    ready = prepare(load_submission(folder, "hgemm.cu"), [size], lab_bench(), arch)
     found = ready.explain(gpus.find(CARDS[arch]))
     assert found.missing is None
     return found
@@ -184,7 +182,7 @@ def ring(place: Path, *change: str) -> Explanation:
     """What explains the fixture, one of whose lines changed."""
     (place / "hgemm.cu").write_text((RING / "hgemm.cu").read_text().replace(*change))
     size = Size.of(m=N, n=N, k=N)
-    ready = program.prepare(load_submission(place, "hgemm.cu"), [size], lab_bench(), "sm_90a")
+    ready = prepare(load_submission(place, "hgemm.cu"), [size], lab_bench(), "sm_90a")
     return ready.explain(gpus.find("H200"))
 
 

@@ -18,14 +18,14 @@ from grader.base.result import Result
 from grader.explain import sass
 from grader.judge.pipeline import Graded, grade
 from grader.judge.program import GradingContext, compile_for
-from grader.labs.lab import find_lab, load_lab
+from grader.labs.lab import Case, find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report import formatting as text
 from grader.results import store
 from grader.run.protocol import quietly
 from ptxsim.findings.finding import Severity
 from ptxsim.records import Size
-from tests.support.bench import bench
+from tests.support.bench import bench, of_lab
 from tests.support.corpus import ExpectedFinding, Fixture, fixtures
 from tests.support.files import table, values
 from tests.support.pages import printed
@@ -87,8 +87,7 @@ def rendered(graded: Graded) -> str:
 
 
 def bench_for(want: Fixture) -> GradingContext:
-    lab = msgspec.structs.replace(bench().lab, architectures=(want.architecture,))
-    return msgspec.structs.replace(bench(), lab=lab)
+    return of_lab(bench(), architectures=(want.architecture,))
 
 
 def tensor_cores(want: Fixture) -> tuple[Finding, ...]:
@@ -134,7 +133,7 @@ OF_OTHER_LABS = [
 def test_fixture_of_another_lab(lab: str, want: Fixture) -> None:
     if want.needs_cutlass and bench().toolchain.cutlass_include is None:
         pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
-    asked = msgspec.structs.replace(bench(), lab=load_lab(find_lab(lab)), explain=False)
+    asked = msgspec.structs.replace(bench(), lab=load_lab(find_lab(lab)))
     result = grade(want.folder, asked, quietly).result
     assert want.cpu.met_by(result), (result.error, result.cases, result.findings)
     if want.finding:
@@ -159,8 +158,7 @@ def test_samples_are_accepted(name: str) -> None:
 def test_a_lab_may_ask_for_one_kernel_per_call(name: str, verdict: str, words: str) -> None:
     shared = bench()
     rules = msgspec.structs.replace(shared.lab.rules, kernels="one")
-    lab = msgspec.structs.replace(shared.lab, rules=rules, cpu=shared.lab.cpu[:4])
-    asked = msgspec.structs.replace(shared, lab=lab)
+    asked = of_lab(shared, rules=rules, cpu=shared.lab.cpu[:4])
     result = grade(FIXTURES / "correct" / name, asked, quietly).result
 
     assert result.verdict.name == verdict, result.cases
@@ -182,11 +180,9 @@ WRONG = {name: row for name, *row in table(__file__, "wrong_tma.txt")}
 
 
 def graded(folder: Path, size: Size = SIZE) -> Result:
-    lab = load_lab(find_lab("hgemm"))
-    case = msgspec.structs.replace(lab.cpu[0], size=size)
-    lab = msgspec.structs.replace(lab, cpu=(case,), performance=())
-    shared = msgspec.structs.replace(bench(), lab=lab, explain=False)
-    return grade(folder, shared, quietly).result
+    hgemm = msgspec.structs.replace(bench(), lab=load_lab(find_lab("hgemm")))
+    asked = of_lab(hgemm, cpu=(Case(id="cpu-0", size=size),), performance=())
+    return grade(folder, asked, quietly).result
 
 
 @pytest.mark.sampled

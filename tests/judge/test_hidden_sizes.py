@@ -45,7 +45,7 @@ from ptxsim.findings.finding import Severity
 from ptxsim.message import verbatim
 from ptxsim.records import Size
 from tests.support.bench import bench, needs_landlock
-from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
+from tests.support.commands import STARTER, compile_our_own, grade, hand_in, one_line, run
 from tests.support.files import beside, table
 from tests.support.pages import H200, printed, timed
 from tests.support.product import MAIN
@@ -82,8 +82,7 @@ def telltale(host: str) -> str:
 
 
 def submit(place: Path, host: str) -> subprocess.CompletedProcess[str]:
-    (place / "eve").mkdir()
-    (place / "eve" / "sgemm.cu").write_text(telltale(host))
+    hand_in(place / "eve", telltale(host))
     return run(grade("eve", "--lab", "lab.yaml", "--device", "cpu", "--json"), place)
 
 
@@ -195,8 +194,7 @@ def test_a_hand_in_learns_nothing_from_the_one_before(tmp_path: Path, sandbox: s
     if not Path(large).is_file() or Path(large).stat().st_size < 52 << 16:
         pytest.skip("no libstdc++.a of 3 MB here, whose pages nobody else reads")
     for student in ("ann", "eve"):
-        (tmp_path / student).mkdir()
-        (tmp_path / student / MAIN).write_text(beside(__file__, "leak.cu", file=large))
+        hand_in(tmp_path / student, beside(__file__, "leak.cu", file=large))
         options = ("--lab", "lab.yaml", "--device", "cpu", "--sandbox", sandbox)
         done = run(grade(student, *options, "--json"), tmp_path)
         assert done.returncode == 0, done.stdout  # else it says what it has seen
@@ -206,10 +204,9 @@ def test_a_hand_in_learns_nothing_from_the_one_before(tmp_path: Path, sandbox: s
 def test_a_sweep_asks_nothing_about_hidden_sizes(tmp_path: Path) -> None:
     """Or else each of its variants would be another question."""
     lab = lab_in(tmp_path, SECRETS[0])
-    (tmp_path / "eve").mkdir()
-    (tmp_path / "eve" / "sgemm.cu").write_text(telltale(HOST[QUICK]))
+    folder = hand_in(tmp_path / "eve", telltale(HOST[QUICK]))
     sweep = Sweep(
-        submission=load_submission(tmp_path / "eve", MAIN),
+        submission=load_submission(folder, MAIN),
         variants=((),),
         sizes=(Size.of(m=32, n=32, k=32),),
     )
@@ -225,9 +222,7 @@ def test_the_instructor_sees_them_and_nobody_else(tmp_path: Path) -> None:
     every = (*hidden_of(lab).cpu, *hidden_of(lab).performance)
     assert all(str(case.size) in listed.stdout for case in every)
 
-    (tmp_path / "eve").mkdir()
-    wrong = STARTER.replace("] = sum;", "] = m > 33 ? 7.0f * m : sum;")
-    (tmp_path / "eve" / "sgemm.cu").write_text(wrong)
+    hand_in(tmp_path / "eve", STARTER.replace("] = sum;", "] = m > 33 ? 7.0f * m : sum;"))
     shown = run(grade("eve", "--lab", "lab.yaml", "--device", "cpu", "--reveal"), tmp_path)
     assert shown.returncode == 1
     assert all(str(case.size) in shown.stdout for case in hidden_of(lab).cpu)
@@ -238,8 +233,7 @@ def test_who_has_no_secret_grades_the_public_sizes(tmp_path: Path) -> None:
     lab_in(tmp_path, SECRETS[0])
     (tmp_path / "hidden.seed").unlink()
     one_line(run(grade("hidden", "--lab", "lab.yaml"), tmp_path), 2, "hidden.seed: no seed file")
-    (tmp_path / "class" / "ann").mkdir(parents=True)
-    (tmp_path / "class" / "ann" / "sgemm.cu").write_text(STARTER)
+    hand_in(tmp_path / "class" / "ann")
     whole = run(grade("class", "class", "--lab", "lab.yaml", "--device", "cpu"), tmp_path)
     one_line(whole, 2, "hidden.seed: no seed file that can be read here")
     one_line(run(grade("kit", "csoj", "--lab", "lab.yaml"), tmp_path), 2, "the kit needs it")
@@ -389,8 +383,7 @@ def test_without_a_sandbox_no_submission_comes_near_the_seed(
     """Whatever command compiles or runs it; --sandbox off accepts that."""
     (tmp_path / "lab.yaml").write_text(LAB)
     (tmp_path / "hidden.seed").write_text(SECRETS[0])
-    (tmp_path / "all" / "zoe").mkdir(parents=True)
-    (tmp_path / "all" / "zoe" / MAIN).write_text(STARTER)
+    hand_in(tmp_path / "all" / "zoe")
     bare = msgspec.structs.replace(Sandbox.open("auto"), kind="rlimits")
     monkeypatch.setattr(Sandbox, "open", lambda _mode="auto": bare)
     monkeypatch.chdir(tmp_path)
@@ -468,10 +461,8 @@ def graded_on_gpu(
     if broken:
         worker = worker.replace('{"type": "measured", "outcome": outcome}', broken)
     device = GpuDevice(lab.problem_ref, command=(sys.executable, "-c", worker))
-    (place / "ann").mkdir()
-    (place / "ann" / "sgemm.cu").write_text(STARTER)
     tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
-    return pipeline.grade(place / "ann", tools, progress, gpu=device).result
+    return pipeline.grade(hand_in(place / "ann"), tools, progress, gpu=device).result
 
 
 @pytest.mark.sampled

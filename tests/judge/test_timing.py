@@ -11,10 +11,9 @@ from grader.base.explanation import Piece, Score
 from grader.base.gpus import least_ms
 from grader.base.records import Verdict
 from grader.base.result import CaseResult, Run, Timing
-from grader.judge import launches as times
 from grader.judge import scoring
 from grader.judge import verdicts as judge
-from grader.judge.launches import held_to_the_clock
+from grader.judge.launches import held_to_the_clock, unseen_ms
 from grader.judge.scoring import measures, points_at
 from grader.labs.lab import Case, Lab, find_lab, load_lab
 from grader.labs.scoring_rules import Checkpoint, Milliseconds, Scoring, Start, Stretch
@@ -173,8 +172,8 @@ def test_two_clocks_agree_unless_somebody_forged_an_event() -> None:
     honest = [(clocked(34.0, 34.2 + 5 * (k % 4 == 0)), baseline) for k in range(12)]
     forged = [(clocked(10.0, 34.2), baseline) for _ in range(12)]
     busy = [(clocked(34.0, 37.2), clocked(21.5, 24.7)) for _ in range(12)]
-    assert times.unseen_ms(honest) == times.unseen_ms(busy) == 0
-    assert times.unseen_ms(forged) == pytest.approx(24.0)
+    assert unseen_ms(honest) == unseen_ms(busy) == 0
+    assert unseen_ms(forged) == pytest.approx(24.0)
 
 
 LARGE = Size.of(m=8192, n=8192, k=8192)

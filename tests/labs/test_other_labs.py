@@ -11,9 +11,8 @@ from grader.base import gpus
 from grader.base.explanation import Explanation
 from grader.base.records import Verdict
 from grader.base.result import Result
-from grader.judge import program
 from grader.judge.pipeline import grade
-from grader.judge.program import GradingContext
+from grader.judge.program import GradingContext, prepare
 from grader.labs.lab import Lab, find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.problems.comparison import check
@@ -156,7 +155,7 @@ NEXT = dict(table(__file__, "next.txt"))
 
 
 def explained(folder: Path) -> Explanation:
-    ready = program.prepare(
+    ready = prepare(
         load_submission(folder, "reduction.cu"), [Size.of(n=MOST)], context("reduction"), "sm_90"
     )
     return ready.explain(gpus.find("H200"))

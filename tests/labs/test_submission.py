@@ -17,16 +17,14 @@ from grader.labs.submission import (
     source_texts,
     student_of,
 )
+from tests.support.commands import hand_in
 from tests.support.files import bind, grow
 from tests.support.product import MAIN
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    path = tmp_path / "ada"
-    path.mkdir()
-    (path / "sgemm.cu").write_text("// kernel\n")
-    return path
+    return hand_in(tmp_path / "ada", "// kernel\n")
 
 
 def refused(folder: Path, words: str) -> None:

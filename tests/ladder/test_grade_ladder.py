@@ -37,7 +37,7 @@ from grader.results.ladders import (
     stored_ladders,
 )
 from ptxsim.message import Message
-from tests.support.commands import QUICK
+from tests.support.commands import QUICK, hand_in
 from tests.support.files import beside, values
 from tests.support.pages import (
     H200,
@@ -65,8 +65,7 @@ def shown(ladder: Ladder, width: int = 120) -> str:
 
 
 def test_a_header_is_read_over_its_lines(tmp_path: Path) -> None:
-    (tmp_path / "07_name").mkdir()
-    (tmp_path / "07_name" / "sgemm.cu").write_text(beside(__file__, "header.cu"))
+    hand_in(tmp_path / "07_name", beside(__file__, "header.cu"))
     (tmp_path / "notes").mkdir()
     (rung,) = find_rungs(tmp_path)
     assert (rung.number, rung.name, rung.trap) == (7, "07_name", True)

@@ -8,7 +8,6 @@ from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 
-import msgspec
 import pytest
 from _pytest.mark import ParameterSet
 
@@ -19,7 +18,6 @@ from benchmarks.ladder_shipped import with_table
 from grader.base.explanation import KernelSass, SassLoop
 from grader.base.records import Verdict
 from grader.base.result import Result
-from grader.build.toolchain import find_toolchain
 from grader.explain.main_loop import summarise
 from grader.explain.sass import disassemble
 from grader.judge.pipeline import grade
@@ -54,11 +52,8 @@ HEADER = ("Changed", "Why", "Tile", "Bound", "Command")
 
 def listed(rung: Path) -> ParameterSet:
     """CuTe's headers may be missing; the compiler takes half a minute to read them."""
-    no_headers = pytest.mark.skipif(
-        find_toolchain().cutlass_include is None,
-        reason="needs the CUTLASS headers: pip install nvidia-cutlass",
-    )
-    return pytest.param(rung, id=rung.name, marks=[no_headers] if "_cute" in rung.name else [])
+    marks = [benches.needs_cutlass] if "_cute" in rung.name else []
+    return pytest.param(rung, id=rung.name, marks=marks)
 
 
 def named(*names: str) -> list[ParameterSet]:
@@ -75,8 +70,8 @@ def nightly(*names: str) -> list[ParameterSet]:
 def bench() -> GradingContext:
     shared = benches.bench()
     odd = (Case(id=f"odd-{i}", size=Size.of(m=m, n=n, k=k)) for i, (m, n, k) in enumerate(ODD))
-    lab = msgspec.structs.replace(shared.lab, cpu=(*shared.lab.cpu, *odd))
-    return benches.limited(msgspec.structs.replace(shared, lab=lab), compile_s=120)  # for CuTe
+    larger = benches.of_lab(shared, cpu=(*shared.lab.cpu, *odd))
+    return benches.limited(larger, compile_s=120)  # for CuTe
 
 
 def header(source: Path) -> list[str]:
@@ -118,8 +113,7 @@ def test_the_compiler_unrolls_as_the_pragma_would() -> None:
 def test_rows_that_pass_through_shared_memory_are_stored_whole() -> None:
     """Rung 20's stores at an m that is no multiple of four: fewer sectors than rung 19's."""
     case = Case(id="odd", size=Size.of(m=257, n=129, k=32))
-    shared = benches.bench()
-    tools = msgspec.structs.replace(shared, lab=msgspec.structs.replace(shared.lab, cpu=(case,)))
+    tools = benches.of_lab(benches.bench(), cpu=(case,))
 
     def stored(name: str) -> LineCount:
         lines = grade(REFERENCE / name, tools, quietly).result.lines
@@ -177,11 +171,11 @@ def test_headers_of_one_name_are_one_text_beside_the_rungs_they_name() -> None:
 
 def graded_on(arch: str, rung: Path, cases: Iterable[Case] = ()) -> Result:
     """Accepted at the lab's and further cases, without findings."""
-    lab = bench().lab
-    lab = msgspec.structs.replace(lab, architectures=(arch,), cpu=(*lab.cpu, *cases))
-    result = grade(rung, msgspec.structs.replace(bench(), lab=lab), quietly).result
+    cases = (*bench().lab.cpu, *cases)
+    asked = benches.of_lab(bench(), architectures=(arch,), cpu=cases)
+    result = grade(rung, asked, quietly).result
     assert result.verdict is Verdict.AC, (result.error, result.cases)
-    assert len(result.cases) == len(lab.cpu)
+    assert len(result.cases) == len(cases)
     assert result.findings == ()
     return result
 

@@ -33,7 +33,6 @@ from grader.run.statistics import Clocked
 from ptxsim.findings.finding import Severity
 from ptxsim.message import verbatim
 from ptxsim.records import Memset, Size
-from tests.support import product
 from tests.support.pages import H200, gpu_result, timed
 from tests.support.product import GEMM
 from tests.support.results import RIGHT
@@ -366,7 +365,7 @@ def test_the_report_gives_each_part_and_the_product_without_the_others() -> None
     timing = msgspec.structs.replace(case.timing, parts=parts)
     result = gpu_result(cases=(msgspec.structs.replace(case, timing=timing),))
     (measured,) = measurements(result)
-    words = str(sentence(measured, product.GEMM.info(), result.environment.gpu))
+    words = str(sentence(measured, GEMM.info(), result.environment.gpu))
     assert "one call: pad ×2 0.4067 ms (3.2 %), gemm" in words
     assert "memset 8.134 ms (64.5 %)" in words
     assert "alone: 0.528 TFLOPS; the whole call: 0.4807" in words

@@ -263,7 +263,7 @@ def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build
     greedy = msgspec.structs.replace(
         case, plan=msgspec.structs.replace(case.plan, operations=(launch,))
     )
-    chosen = msgspec.structs.replace(load_lab(), limits=lab(memory_mb=700, simulate_s=60).limits)
+    chosen = lab(memory_mb=700, simulate_s=60)
     with CpuDevice(Sandbox.open(), chosen.limits, chosen.problem_ref) as device:
         (outcome,) = device.run(build, str(source.parent), [greedy], chosen, quietly)
     assert outcome.refused is Verdict.RE

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from grader.base.errors import MachineError, Rejected
@@ -20,15 +19,15 @@ from grader.base.records import Verdict
 from grader.base.result import Build
 from grader.build.toolchain import find_toolchain
 from grader.judge.pipeline import grade
-from grader.judge.program import GradingContext
-from grader.labs.lab import Case, load_lab
+from grader.labs.lab import Case
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from grader.record.recording import record_plans
 from grader.run.protocol import quietly
 from grader.sandbox.running import Completed, ProcessLimits, Sandbox
 from ptxsim.records import Plan, Size
-from tests.support.bench import built, read_declarations
+from tests.support.bench import bench, built, limited, of_lab, read_declarations
+from tests.support.commands import hand_in
 from tests.support.files import beside
 from tests.support.places import HONEST
 from tests.support.product import GEMM, MAIN
@@ -118,10 +117,7 @@ def test_a_compiler_without_time_is_the_machines_fault(
 
 
 def compiled(text: str, place: Path, compile_s: float = 20) -> Build:
-    folder = place / "eve"
-    folder.mkdir(exist_ok=True)
-    (folder / "sgemm.cu").write_text(text)
-    return built(folder, compile_s=compile_s)
+    return built(hand_in(place / "eve", text), compile_s=compile_s)
 
 
 @pytest.mark.sampled
@@ -185,24 +181,16 @@ def test_host_code_without_time_is_the_machines_fault(
 @pytest.mark.slow
 def test_a_busy_machine_costs_nobody_a_verdict(tmp_path: Path, busy_core: None) -> None:
     honest = (HONEST / "sgemm.cu").read_text()
-    lab = load_lab()
-    limits = msgspec.structs.replace(
-        lab.limits, compile_s=8, record_s=0.5, simulate_s=1, memory_mb=2048
-    )
     case = Case(id="cpu-0", size=Size.of(m=9, n=17, k=33))
-    bench = GradingContext(
-        lab=msgspec.structs.replace(lab, cpu=(case,), limits=limits),
-        toolchain=find_toolchain(),
-        sandbox=Sandbox.open(),
-        explain=False,
+    tools = limited(
+        of_lab(bench(), cpu=(case,)), compile_s=8, record_s=0.5, simulate_s=1, memory_mb=2048
     )
     endless = honest.replace("float sum = 0.0f;", "float sum = 0.0f; while (k > 0) sum += A[0];")
     assert endless != honest
     expected = {honest: (Verdict.AC, Verdict.IE), endless: (Verdict.TLE, Verdict.IE)}
     for text, verdicts in expected.items():
-        (tmp_path / "eve").mkdir(exist_ok=True)
-        (tmp_path / "eve" / "sgemm.cu").write_text(f"{text}\n// {time.time_ns()}\n")
-        result = grade(tmp_path / "eve", bench, quietly).result
+        folder = hand_in(tmp_path / "eve", f"{text}\n// {time.time_ns()}\n")
+        result = grade(folder, tools, quietly).result
         assert result.verdict in verdicts, (result.error, result.cases)
 
 

@@ -30,6 +30,7 @@ from ptxsim.message import phrase
 from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.catalogues import assert_chinese
+from tests.support.commands import hand_in
 from tests.support.files import beside, table, values
 from tests.support.pages import drawn
 from tests.support.product import GEMM, MAIN
@@ -39,10 +40,7 @@ SHOWN = render.SweepFacts(student="zoe", problem=GEMM.info(), arch="sm_80", card
 
 
 def submission(folder: Path) -> Submission:
-    own = folder / "zoe"
-    own.mkdir(exist_ok=True)
-    (own / MAIN).write_text(SOURCE)
-    return load_submission(own, MAIN)
+    return load_submission(hand_in(folder / "zoe", SOURCE), MAIN)
 
 
 def swept(

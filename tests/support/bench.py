@@ -73,6 +73,10 @@ needs_bubblewrap = pytest.mark.skipif(
 needs_landlock = pytest.mark.skipif(
     landlock.working() is None, reason="nothing is tried under Landlock: it does not work here"
 )
+needs_cutlass = pytest.mark.skipif(
+    find_toolchain().cutlass_include is None,
+    reason="needs the CUTLASS headers: pip install nvidia-cutlass",
+)
 # Modes of Sandbox.open. The first two show a program nothing but what is named.
 CLOSED = (
     pytest.param("bubblewrap", marks=needs_bubblewrap),

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ptxsim.native import answer_of
+
 NODES = {
     "a100-01": ("a100", 2),
     "a100-02": ("a100", 2),
@@ -83,12 +85,7 @@ class Cluster:
     def boot(self, node: str) -> None:
         """Start a node and wait until Slurm uses it."""
         self._start(node, "slurmd", "-D", "-N", node, "-f", str(self._conf))
-        subprocess.run(
-            ["scontrol", "update", f"nodename={node}", "state=resume"],
-            env=self._clean(),
-            capture_output=True,
-            check=False,
-        )
+        answer_of(["scontrol", "update", f"nodename={node}", "state=resume"], env=self._clean())
         _wait(lambda: self._state(node) in {"idle", "mixed", "allocated"}, f"{node} is not up")
 
     def say_down(self, node: str) -> None:
@@ -129,10 +126,7 @@ class Cluster:
             self.boot(node)
 
     def _ping(self) -> str:
-        done = subprocess.run(
-            ["scontrol", "ping"], env=self._clean(), capture_output=True, check=False, text=True
-        )
-        return done.stdout
+        return answer_of(["scontrol", "ping"], env=self._clean()).stdout
 
     def _write_configuration(self) -> None:
         text = CONFIGURATION.read_text().format(

@@ -10,8 +10,7 @@ from grader.base.result import Build
 from grader.explain.join import count, factors
 from grader.explain.loop_steps import MainLoop, main_loop_steps
 from grader.explain.sass import SassFunction, disassemble
-from grader.judge import program
-from grader.judge.program import GradingContext
+from grader.judge.program import GradingContext, Program, compile_for, prepare
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from ptxsim.findings.finding import LaunchSample
@@ -37,11 +36,11 @@ def roomy() -> GradingContext:
 
 @cache
 def built(folder: Path, arch: str) -> Build:
-    return program.compile_for(load_submission(folder, MAIN), roomy(), arch)
+    return compile_for(load_submission(folder, MAIN), roomy(), arch)
 
 
-def at(folder: Path, arch: str, size: Size) -> program.Program:
-    return program.prepare(load_submission(folder, MAIN), [size], roomy(), arch)
+def at(folder: Path, arch: str, size: Size) -> Program:
+    return prepare(load_submission(folder, MAIN), [size], roomy(), arch)
 
 
 @cache

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import QUICK, STARTER
+from tests.support.commands import QUICK, hand_in
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "lab.yaml").write_text(QUICK)
-    folder = tmp_path / "submissions" / "alice"
-    folder.mkdir(parents=True)
-    (folder / "sgemm.cu").write_text(STARTER)
+    hand_in(tmp_path / "submissions" / "alice")
     return tmp_path

@@ -31,7 +31,7 @@ from ptxsim.records import Size
 from tests.support import bench as benches
 from tests.support import cheat_table
 from tests.support.bench import limited, of_lab
-from tests.support.commands import below, statuses
+from tests.support.commands import below, hand_in, statuses
 from tests.support.corpus import Fixture, cheats, lay_out
 from tests.support.files import bind, grow
 from tests.support.places import HONEST, ROOT
@@ -59,10 +59,8 @@ def bench(request: pytest.FixtureRequest) -> GradingContext:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A classmate with a submission and a result, the instructor's notes, a lab file, a token."""
     monkeypatch.setenv("GRADER_TOKEN", SECRET)
-    classmate = tmp_path / "submissions" / "bob"
-    classmate.mkdir(parents=True)
     text = (HONEST / "sgemm.cu").read_text()
-    (classmate / "sgemm.cu").write_text(f"{text}\n// {SECRET}\n")
+    hand_in(tmp_path / "submissions" / "bob", f"{text}\n// {SECRET}\n")
     (tmp_path / "notes.txt").write_text(f'#error "{SECRET}"\n')
     (tmp_path / "lab.yaml").write_text("id: quick\n")
     store.save(tmp_path / "results", make_result())
@@ -282,9 +280,7 @@ HARMLESS: Folders = {
 def test_folders(
     make: Callable[[Path], object], verdict: Verdict, bench: GradingContext, place: Path
 ) -> None:
-    folder = place / "submissions" / "mallory"
-    folder.mkdir()
-    (folder / "sgemm.cu").write_text((HONEST / "sgemm.cu").read_text())
+    folder = hand_in(place / "submissions" / "mallory", (HONEST / "sgemm.cu").read_text())
     make(folder)
     result = graded_without_harm(folder, bench, place).result
     assert result.verdict is verdict
@@ -296,10 +292,8 @@ def test_folders(
 
 def test_a_kernel_that_changes_while_it_is_graded(bench: GradingContext, place: Path) -> None:
     """What is compiled, hashed and shown is the text that was read first."""
-    folder = place / "submissions" / "mallory"
-    folder.mkdir()
     own = (HONEST / "sgemm.cu").read_text()
-    (folder / "sgemm.cu").write_text(own)
+    folder = hand_in(place / "submissions" / "mallory", own)
 
     def change(_stage: str, _detail: str) -> None:
         """At every stage the classmate's file stands in its place, and another beside it."""

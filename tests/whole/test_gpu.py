@@ -16,8 +16,7 @@ import msgspec
 import pytest
 
 from benchmarks import timeline
-from grader.base import gpus
-from grader.base.gpus import standing_for
+from grader.base.gpus import capability_of, standing_for
 from grader.base.records import Verdict, size_text
 from grader.base.result import Result, Timing
 from grader.judge.pipeline import grade
@@ -32,7 +31,7 @@ from grader.run.probe import first_gpu_arch, gpu_names
 from grader.run.protocol import quietly
 from ptxsim.records import Size
 from tests.support.bench import bench
-from tests.support.commands import STARTER, run
+from tests.support.commands import STARTER, hand_in, run
 from tests.support.commands import grade as command
 from tests.support.corpus import Fixture, cheats, fixtures
 from tests.support.files import beside
@@ -95,7 +94,7 @@ def needs(architecture: str) -> None:
     """Skips what an older GPU than this one is not for."""
     here = first_gpu_arch()
     assert here is not None
-    if gpus.capability_of(here) < gpus.capability_of(architecture):
+    if capability_of(here) < capability_of(architecture):
         pytest.skip(f"needs a GPU of {architecture}")
 
 
@@ -274,14 +273,8 @@ def test_a_crash_at_the_timed_size_leaves_smaller_ones_their_verdicts(tmp_path: 
 
 def test_the_checks_themselves() -> None:
     """In a process of its own: a context here would look like somebody else's to the graders."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.whole.gpu_checks"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=120,
-    )
+    done = run([sys.executable, "-m", "tests.whole.gpu_checks"], ROOT)
+    assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["the same inputs as on the CPU"]
     assert said["changed"] == [True, 0, 0, (1 << 64) - 1]
@@ -371,8 +364,7 @@ def sealed(place: Path, secret: str, kernel: Path | str) -> tuple[Result, Lab, s
     if isinstance(kernel, Path):
         shutil.copytree(kernel, place / "eve")
     else:
-        (place / "eve").mkdir()
-        (place / "eve" / "sgemm.cu").write_text(kernel)
+        hand_in(place / "eve", kernel)
     done = run(command("eve", "--lab", "lab.yaml", "--device", "gpu"), place)
     assert done.returncode in (0, 1), done.stderr
     result = store.load(next(store.stored(place / "results")))

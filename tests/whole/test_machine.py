@@ -32,6 +32,7 @@ from tests.support.commands import (
     Processes,
     environment,
     grade,
+    hand_in,
     nothing_half_written,
     one_line,
     run,
@@ -321,8 +322,7 @@ def test_kills_lose_nothing_and_wrong_nobody(often: int, place: Path) -> None:
     texts = {f"s{i:02d}": (STARTER, WRONG, BROKEN, SLOW)[i % 4] + f"\n// {i}" for i in range(12)}
     truth = dict(zip(texts, (Verdict.AC, Verdict.RE, Verdict.CE, Verdict.AC) * 3, strict=True))
     for student, text in texts.items():
-        (place / "class" / student).mkdir(parents=True)
-        (place / "class" / student / "sgemm.cu").write_text(text)
+        hand_in(place / "class" / student, text)
     (place / "tmp").mkdir()
     cache = warm_cache(place)
     variables = {"SGEMM_GRADER_CACHE": str(cache), "TMPDIR": str(place / "tmp")}

@@ -12,9 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.base import native
 from grader.base.errors import MachineError, StoreError, ToolchainError, UsageError, one_line
-from grader.base.native import cache_folder, lock_folder, locked
+from grader.base.native import CACHE_VARIABLE, cache_folder, lock_folder, locked
 from grader.base.records import Verdict
 from grader.base.result import Result
 from grader.course import board_rendering as render
@@ -267,7 +266,7 @@ def test_locks_of_the_machine_lie_in_a_private_folder(private: None, tmp_path: P
 @pytest.fixture
 def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache and a folder for temporary files of the test's own."""
-    monkeypatch.setenv(native.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 

@@ -5,7 +5,6 @@ Two small sizes, few steps of each launch: what is looked for are faults of our 
 run goes into compiling the engine and the submissions; the cache keeps both.
 """
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from grader.record import recording
 from grader.run.simulator.device import engine_library
 from ptxsim.frontend.interface import Declarations, interface
 from ptxsim.frontend.module import read_module
+from ptxsim.native import answer_of
 from ptxsim.outcome import RefusedProgram
 from ptxsim.records import Launch, Plan, Record, Size
 from tests.fuzz.campaign import sanitised_environment
@@ -125,9 +125,7 @@ def corpus(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def simulate(folder: Path) -> str:
     """What a sanitiser says, after the name of the submission it stopped at; "" for nothing."""
     command = [sys.executable, "-m", "tests.whole.sanitised", str(folder)]
-    done = subprocess.run(
-        command, cwd=ROOT, env=sanitised_environment(), capture_output=True, text=True, check=False
-    )
+    done = answer_of(command, cwd=ROOT, env=sanitised_environment())
     if done.returncode == 0:
         return ""
     start = max(done.stderr.find("ERROR: AddressSanitizer"), 0)

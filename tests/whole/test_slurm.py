@@ -19,8 +19,9 @@ from grader.base.native import cache_folder
 from grader.base.records import Verdict
 from grader.base.result import Result
 from grader.results import store
+from ptxsim.native import answer_of
 from tests.support.cluster import Cluster, missing
-from tests.support.commands import STARTER, Done, environment, run, script
+from tests.support.commands import STARTER, Done, environment, hand_in, run, script
 from tests.support.places import BROKEN, ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -74,8 +75,7 @@ class Site:
 
     def submissions(self, **texts: str) -> list[str]:
         for name, text in texts.items():
-            (self.place / "work" / name).mkdir(parents=True)
-            (self.place / "work" / name / "sgemm.cu").write_text(text)
+            hand_in(self.place / "work" / name, text)
         return [f"work/{name}" for name in texts]
 
     def run(self, *command: str | Path, **changes: str) -> Done:
@@ -179,8 +179,7 @@ def test_names_that_look_like_settings_and_options(site: Site) -> None:
     """As from a bare ``*``: after ``--`` none is taken for anything but a name."""
     names = ("GRADE_BIN=evil", "-x y", "class", "a'$(touch pwned)\nb")
     for name in names:
-        (site.place / name).mkdir()
-        (site.place / name / "sgemm.cu").write_text(STARTER)
+        hand_in(site.place / name)
     site.sbatch(site.script("run.sh"), "--settings", f"GRADE_OUT={site.out}", "--", *names)
     site.wait()
     assert site.verdicts() == dict.fromkeys(names, Verdict.AC), site.logs()
@@ -291,14 +290,9 @@ def test_nothing_of_the_callers_environment(site: Site) -> None:
     settings = {name: site.environment[name] for name in kept}
     file = site.home / "slurm" / "site.env"
     file.write_text("".join(f"{name}='{value}'\n" for name, value in settings.items()))
-    done = subprocess.run(
-        ["sbatch", "--parsable", "--export=NONE", site.script("run.sh"), site.place / alice],
-        cwd="/",
-        env=site.cluster.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    call = ("sbatch", "--parsable", "--export=NONE", site.script("run.sh"), site.place / alice)
+    done = answer_of(call, cwd="/", env=site.cluster.environment)
+    assert done.returncode == 0, done.stderr
     site.wait()
     job = done.stdout.strip()
     assert site.results()["alice"].verdict is Verdict.AC, site.logs()

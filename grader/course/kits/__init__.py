@@ -5,8 +5,6 @@ CSOJ's format: https://github.com/ZJUSCT/CSOJ, docs/configuration/problem-config
 holds the submitted files. The last step reports the score.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import importlib.metadata

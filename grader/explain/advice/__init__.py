@@ -5,8 +5,6 @@ makes. If the idea is about waiting, which counts do not show, the gain comes fr
 without that wait. The gain is None if the idea relieves a resource that is not the bottleneck.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec

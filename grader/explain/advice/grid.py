@@ -1,7 +1,5 @@
 """Advice on how blocks spread over the GPU, on divergence, and on sums that go up a tree."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec

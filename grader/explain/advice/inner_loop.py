@@ -1,7 +1,5 @@
 """Advice on the inner loop: what it executes for each FFMA, its tiles, and what it waits for."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import msgspec

@@ -1,7 +1,5 @@
 """Products on tensor cores: fragments, warp tiles, stages. ``warpgroups.py`` goes on with wgmma."""
 
-from __future__ import annotations
-
 import msgspec
 
 from grader.base import NO_TRAFFIC, PEAK_UNIT, Advice, TensorCount, Traffic, split_arithmetic

@@ -1,7 +1,5 @@
 """Products on tensor cores of a Hopper GPU: wgmma, producer warps, tiles, multicast."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec

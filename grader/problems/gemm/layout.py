@@ -1,7 +1,5 @@
 """How a product's operands lie and what their numbers are; whose kernels a library's are."""
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap

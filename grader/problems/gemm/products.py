@@ -1,7 +1,5 @@
 """Products in FP64: the right ones, and those that mistakes with fragments and swizzles make."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The questions of the product's labs, and their answers from code and counts."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -85,12 +85,8 @@ def uses_shared_memory(evidence: Evidence) -> bool:
 
 
 def resident(evidence: Evidence) -> base.Occupancy | None:
-    counts, info = evidence.counts, kernel_of(evidence)
-    sm = base.multiprocessor_of(evidence.why.arch)
-    if info is None or sm is None:
-        return None
-    shared = info.shared_bytes + counts.shared_bytes
-    return base.occupancy(sm, block=counts.block, registers=info.registers, shared_bytes=shared)
+    info, sm = kernel_of(evidence), base.multiprocessor_of(evidence.why.arch)
+    return base.occupancy(sm, info, evidence.counts) if info and sm else None
 
 
 def card_of(evidence: Evidence) -> base.gpus.Gpu | None:

@@ -5,8 +5,6 @@ are right, of 100; with hidden sizes, each group's share by its weight. A result
 no points: a failure of the grader is never a zero.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -8,8 +8,6 @@ PrairieLearn: its docs/externalGrading.md and its element pl-external-grader-res
 2026-11-22). The file may have 1 MB.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Literal
 

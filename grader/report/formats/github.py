@@ -8,8 +8,6 @@ autograding-grading-reporter did: a notice "Autograding report" with totalPoints
 SARIF is ptxsim/findings/sarif.py's.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ It takes nothing from the GPU but these elements, and it launches nothing there.
 them (``take``); the grader's own process, which no device code can reach, checks them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import secrets
 import time

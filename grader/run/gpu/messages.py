@@ -1,7 +1,5 @@
 """Messages between the grader and its GPU worker, one line of JSON each."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ answer is None where it gives none: ``nvidia-ml-py`` is not installed, the drive
 from this user, or a slice has no such figure. Nothing here changes a setting.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import os

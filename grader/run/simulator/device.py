@@ -293,12 +293,8 @@ def capacities(
     def most(launch: Launch) -> messages.BlockCapacity:
         found = [messages.BlockCapacity(gpu="", blocks=0)]
         if kernel := figures.get(launch.kernel):
-            block, registers = launch.block, kernel.registers
-            shared = kernel.shared_bytes + launch.shared_bytes
             for gpu in cards:
-                fits = base.gpus.occupancy(
-                    gpu.multiprocessor, block=block, registers=registers, shared_bytes=shared
-                )
+                fits = base.occupancy(gpu.multiprocessor, kernel, launch)
                 blocks = fits.blocks * gpu.multiprocessors if fits else 0
                 found.append(messages.BlockCapacity(gpu=gpu.name, blocks=blocks))
         return max(found, key=lambda each: each.blocks)

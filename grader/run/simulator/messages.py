@@ -1,7 +1,5 @@
 """Messages between the grader and the simulator's worker, one line of JSON each."""
 
-from __future__ import annotations
-
 import msgspec
 
 from grader.base import Finding, MachineError, Rejected, Verdict

@@ -6,8 +6,6 @@ then the call that is judged, then the same call once more: it must not depend o
 the first one did.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

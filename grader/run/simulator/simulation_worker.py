@@ -5,8 +5,6 @@ Only this process handles what a student can forge: the PTX and the plans. It ru
 and before it reads the first request it gives up every right that computing does not need.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -4,8 +4,6 @@ The answer goes to stdout, errors as one line to stderr. Exit status: 0 clean, 1
 wrong result, 2 a mistake on the command line, 3 a program that cannot be simulated.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

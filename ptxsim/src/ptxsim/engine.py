@@ -1,7 +1,5 @@
 """The interpreter library through ctypes: its operations, its calls."""
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import POINTER, c_char_p, c_double, c_int, c_uint8, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass

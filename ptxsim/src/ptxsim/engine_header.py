@@ -5,8 +5,6 @@ operation.py's tables. It is checked in, so that whoever reads the engine's C++ 
 an engine compiled with another one is not loaded.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping

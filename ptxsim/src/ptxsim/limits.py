@@ -1,7 +1,5 @@
 """CUDA's limits that are the same on every GPU; C++ gets them under these names."""
 
-from __future__ import annotations
-
 import math
 
 from ptxsim.message import Message, phrase

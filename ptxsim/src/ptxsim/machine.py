@@ -1,7 +1,5 @@
 """The memory of one plan on the engine, and what operations other than launches do to it."""
 
-from __future__ import annotations
-
 import ctypes
 import time
 import zlib

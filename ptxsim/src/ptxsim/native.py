@@ -1,8 +1,6 @@
 """The engine's C++, and how C++ beside this package is compiled; the levels of the CPU that wheels
 are built for."""
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import hashlib

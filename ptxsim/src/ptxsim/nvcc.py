@@ -1,7 +1,5 @@
 """CUDA's own programs, on PATH or in the PyPI wheels, and what nvcc makes of a source."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Runs a launch in several orders of blocks and warps, and says what depends on the order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

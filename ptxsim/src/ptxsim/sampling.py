@@ -1,7 +1,5 @@
 """Counts of each launch of a large plan, from a few of its blocks."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import mmap

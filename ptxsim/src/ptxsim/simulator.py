@@ -1,7 +1,5 @@
 """Runs a launch plan on the engine: programs, launches, findings and counts."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import math

@@ -4,8 +4,6 @@ Callers may have checked the plan before. It is checked again here, because the 
 every address and every length in it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -6,8 +6,6 @@ synchronising accesses of two kernels do to the same word is no race. If one of 
 what the other writes that way, they may order themselves by it, so nothing is said about them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -3,8 +3,6 @@
 NVIDIA documents the bytes of neither, so these are our own.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass

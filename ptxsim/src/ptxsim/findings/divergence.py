@@ -1,7 +1,5 @@
 """Branches that split warps, and the code that runs with some of the lanes off because of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

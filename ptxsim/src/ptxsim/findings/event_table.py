@@ -6,8 +6,6 @@ the scene's names fill. The function of sentences.py with the event's name choos
 or makes the sentence where the table has "". Hints are no events: lowering/notes.py finds them.
 """
 
-from __future__ import annotations
-
 from enum import Enum, auto
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 They are of PTX: ptxas may merge, drop or repeat instructions, and the caches' own counters differ.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

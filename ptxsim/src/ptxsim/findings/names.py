@@ -4,8 +4,6 @@ Students choose names, so a name may be mangled wrongly: ``_Z9999k``. Whatever c
 returned as it is. The recorder's messages hold mangled names; the grader reads those here, too.
 """
 
-from __future__ import annotations
-
 import re
 
 _LENGTH = re.compile(r"[0-9]{1,6}")

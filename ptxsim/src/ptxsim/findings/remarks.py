@@ -1,7 +1,5 @@
 """Findings for people: a sentence, its place, and the lines of the source around it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, TypeVar

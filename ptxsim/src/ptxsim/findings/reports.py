@@ -1,7 +1,5 @@
 """Engine events → findings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

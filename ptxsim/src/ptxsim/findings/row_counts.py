@@ -1,7 +1,5 @@
 """Engine counters → what every source line, and every PTX instruction, did."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/ (read 2026-11-22)
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Findings in words: the names and numbers that an event's sentence asks for."""
 
-from __future__ import annotations
-
 from ptxsim import records
 from ptxsim.findings.finding import Access, Crossing, Finding, Kind
 from ptxsim.findings.names import plain_name

@@ -1,7 +1,5 @@
 """The sentences about events that need more than their scene's names."""
 
-from __future__ import annotations
-
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.scene import EventScene, byte_count
 from ptxsim.message import Message, enumerated, phrase

@@ -1,7 +1,5 @@
 """The body of a function of PTX: declarations, labels and instructions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

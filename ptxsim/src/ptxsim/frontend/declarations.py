@@ -1,7 +1,5 @@
 """Declarations of PTX → ``Variable``, and constants: literals, integer expressions of literals."""
 
-from __future__ import annotations
-
 import operator
 import struct
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The interface of a PTX module for the host: its kernels' parameters, its variables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """PTX text → module, or the reason why it is not read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ptxsim.frontend.reader import parse

@@ -1,7 +1,5 @@
 """Source lines: the ``.file`` table and the ``.loc`` statements of PTX."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from posixpath import normpath

@@ -5,8 +5,6 @@ nvcc never writes and whose meaning is unclear. It decides which tokens belong t
 the lowering decides what the instruction means.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, field

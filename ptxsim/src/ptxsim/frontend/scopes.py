@@ -5,8 +5,6 @@ around its calls. As in ptxas, a name means the innermost declaration before it;
 after its use.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from ptxsim.frontend.records import PtxError

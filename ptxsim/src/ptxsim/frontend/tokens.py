@@ -6,8 +6,6 @@ escapes and may span lines, a number ends where its digits end. Where nvcc never
 would take (control characters, ``# 1 "file"``, a string across lines), the text is refused.
 """
 
-from __future__ import annotations
-
 import re
 
 from ptxsim.frontend.records import PtxError

@@ -5,8 +5,6 @@ to nearest; flush-to-zero, which nvcc does not ask for by default; ``.approx``, 
 exactly here.
 """
 
-from __future__ import annotations
-
 from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import SELECTS, Constant, Operand, Predicate, Register

@@ -1,7 +1,5 @@
 """Lowering rules of bulk copies, mbarriers and clusters."""
 
-from __future__ import annotations
-
 from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import OWN_TAINT, SHARED, Constant, Operand, Register

@@ -1,7 +1,5 @@
 """The operations of a function → basic blocks, with marks on registers that are never set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from ptxsim.lowering import operation as ops

@@ -1,7 +1,5 @@
 """The functions that a kernel may call, by name and through pointers."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

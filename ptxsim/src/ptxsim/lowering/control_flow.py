@@ -1,7 +1,5 @@
 """Control flow of one function: basic blocks, their order, and which registers share a slot."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Instructions → engine operations: what the rules of rules.py have in common."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

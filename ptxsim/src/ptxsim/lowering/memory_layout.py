@@ -1,7 +1,5 @@
 """Variables of a kernel and of the functions it calls: where they lie, and their first values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

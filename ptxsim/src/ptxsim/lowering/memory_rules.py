@@ -1,7 +1,5 @@
 """Lowering rules of instructions that touch memory."""
 
-from __future__ import annotations
-
 from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering import async_rules
 from ptxsim.lowering import operation as ops

@@ -1,7 +1,5 @@
 """Lowering rules of mma, ldmatrix, stmatrix and wgmma."""
 
-from __future__ import annotations
-
 from ptxsim.frontend.records import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_rules import space_of

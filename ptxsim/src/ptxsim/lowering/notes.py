@@ -1,7 +1,5 @@
 """Facts about the text of a kernel: hints why elements may be wrong, tensor cores, foreign code."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """A kernel and the functions it calls → one packed program for the engine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

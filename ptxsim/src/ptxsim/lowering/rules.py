@@ -1,7 +1,5 @@
 """Lowering rules of control flow and hints; the table of all rules."""
 
-from __future__ import annotations
-
 from ptxsim.frontend.module import SIMULATED_CALLS
 from ptxsim.frontend.records import Instruction
 from ptxsim.lowering import (

@@ -4,8 +4,6 @@ Arrays lie where ptxas puts them, one behind the other. So an address past the e
 an address in the next one, and only where it was computed from tells that an access is wrong.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence

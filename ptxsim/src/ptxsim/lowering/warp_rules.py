@@ -1,7 +1,5 @@
 """Lowering rules of what the threads of a warp or block do together."""
 
-from __future__ import annotations
-
 from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import CROSS_LANE, DECIDES, OWN_TAINT, Constant, Operand
