@@ -789,6 +789,31 @@ KERNEL halves_of_a_warp_read_each_other(float* a, float* b) {
   __syncwarp(0xffffu << (t & 16));
   b[t] = s[31 - t];  // BAD
 }
+KERNEL sides_of_a_branch_meet(float* a, float* b) {
+  __shared__ float s[16];
+  const int t = threadIdx.x;
+  if (t >= 16) {
+    s[t - 16] = a[t];
+    __syncwarp();
+  } else {
+    b[t + 32] = a[t];
+    __syncwarp();
+    b[t] = s[t];
+  }
+  __syncwarp();
+  if (t >= 16) b[t] = b[t + 16];
+}
+KERNEL sides_of_a_branch_meet_and_write(float* a, float* b) {
+  __shared__ float s[16];
+  const int t = threadIdx.x;
+  if (t >= 16) {
+    __syncwarp();
+    s[t - 16] = a[t];  // BAD
+  } else {
+    __syncwarp();
+    b[t] = s[t];  // BAD
+  }
+}
 KERNEL pairs_hand_on(float* a, float* b) {
   __shared__ float s[32];
   const int t = threadIdx.x;

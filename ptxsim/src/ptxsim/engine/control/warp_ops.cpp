@@ -33,10 +33,12 @@ void check_masks(Warp& w, i32 slot, bool reads_others) {
 }
 
 // True when the operation may go ahead; a finding is made when lanes that it names cannot come.
-bool assembled(Warp& w, i32 masks, Flow& flow, bool reads_others = false) {
+// elsewhere: lanes that have come to another place.
+bool assembled(Warp& w, i32 masks, Flow& flow, bool reads_others = false, u32 elsewhere = 0) {
   u32 members = 0;
   for (u32 rest = w.exec; rest; rest &= rest - 1)
     members |= lanes<u32>(w, masks)[__builtin_ctz(rest)];
+  members &= ~elsewhere;
   const Assembly assembly = assemble(w, members, Group::warp_sync);
   if (assembly == Assembly::waiting) {
     flow = Flow::yield;
@@ -172,14 +174,28 @@ struct SyncOperands { i32 members; };
 
 Flow sync_warp(Warp& w, const Ins& i) {
   const auto o = operands<SyncOperands>(i);
-  Flow flow = Flow::next;
-  if (!assembled(w, o.members, flow)) return flow;
   const u32* mask = lanes<u32>(w, o.members);
-  for (u32 rest = w.exec; rest;) {
+  // From sm_70 on lanes may meet at different __syncwarp(), as in both sides of a branch.
+  const auto joins = [&](const Group& g) {
+    const Ins& at = w.program->code[g.pc];
+    if (g.wait != Group::warp_sync || g.pc == w.pc || at.run != sync_warp) return false;
+    const u32* theirs = lanes<u32>(w, operands<SyncOperands>(at).members);
+    return theirs[__builtin_ctz(g.mask)] == mask[__builtin_ctz(w.exec)];
+  };
+  u32 elsewhere = 0;
+  for (const Group& g : w.others) elsewhere |= joins(g) ? g.mask : 0;
+  Flow flow = Flow::next;
+  if (!assembled(w, o.members, flow, false, elsewhere)) return flow;
+  for (Group& g : w.others)
+    if (g.mask & elsewhere) g.wait = Group::ready, ++g.pc;
+  const u32 here = w.exec;
+  w.exec |= elsewhere;
+  for (u32 rest = here; rest;) {
     const u32 part = mask[__builtin_ctz(rest)] & w.exec;
     w.live & ~part ? w.meet(part) : w.tick();
     rest &= ~part & (rest - 1);
   }
+  w.exec = here;
   return Flow::next;
 }
 
