@@ -318,7 +318,7 @@ def test_host_loops_agree_and_are_timed() -> None:
 
 
 ESTIMATE = ROOT / "reference" / "sgemm" / "32_dispatch" / "estimate.cuh"
-LOG = ROOT / "docs" / "measurements" / "2026-11-27-h100-sgemm-candidates.txt"
+LOG = ROOT / "docs" / "measurements" / "2026-11-28-h100-sgemm-candidates.txt"
 H100 = "{132, 232448, true, 1693}"
 SHAPE = re.compile(r"(\d+)x(\d+)x(\d+): ")
 # Kernel, slices, whole, sharers: what the log and the program write.
@@ -369,8 +369,8 @@ def test_the_choice_loses_little(tmp_path: Path) -> None:
         assert division in shape.microseconds, f"{shape.size}: {division} was not measured"
         best = min(shape.microseconds.values())
         lost[shape.size] = shape.microseconds[division] / best - 1
-    assert fmean(lost.values()) <= 0.0085
-    assert max(lost.values()) <= 0.095, max(lost, key=lost.__getitem__)
+    assert fmean(lost.values()) <= 0.006
+    assert max(lost.values()) <= 0.092, max(lost, key=lost.__getitem__)
 
 
 @pytest.mark.parametrize(("device", "families"), values(__file__, "devices.txt"))
