@@ -249,12 +249,12 @@ def test_machine_code(rung: Path, arch: str) -> None:
     few waits for register banks."""
     said = re.search(r"TM = (?:TN = )?(\d+)(?:, TN = (\d+))?", " ".join(header(rung / "sgemm.cu")))
     tm, tn = (int(said[1]), int(said[2] or said[1])) if said else (1, 1)
-
+    edges = tile(rung / "sgemm.cu") or (tm, tn)
     for kernel in machine_code(rung, arch):
         loop = kernel.loop
         assert loop is not None
         assert loop.bank_conflicts <= MOST_BANK_WAITS * loop.ffma
-        if tile(rung / "sgemm.cu") == (1, 1) or loop.accumulators != tm * tn or over_tiles(loop):
+        if edges == (1, 1) or loop.accumulators != tm * tn or over_tiles(loop):
             continue  # no tiles to load from; another kernel than the one that the header describes
         loads = {item.kind: item.count for item in loop.mix if item.kind.startswith("LDS")}
         values = sum(int(kind.partition(".")[2]) // 32 * count for kind, count in loads.items())
