@@ -243,12 +243,12 @@ def test_machine_code(rung: Path, arch: str) -> None:
     few waits for register banks."""
     said = re.search(r"TM = (?:TN = )?(\d+)(?:, TN = (\d+))?", " ".join(header(rung / "sgemm.cu")))
     tm, tn = (int(said[1]), int(said[2] or said[1])) if said else (1, 1)
-
+    edges = tile(rung / "sgemm.cu") or (tm, tn)
     for kernel in machine_code(rung, arch):
         loop = kernel.loop
         assert loop is not None
         assert loop.bank_conflicts <= MOST_BANK_WAITS * loop.ffma
-        if tile(rung / "sgemm.cu") == (1, 1) or loop.accumulators != tm * tn or over_tiles(loop):
+        if edges == (1, 1) or loop.accumulators != tm * tn or over_tiles(loop):
             continue  # no tiles to load from; another kernel than the one that the header describes
         loads = {item.kind: item.count for item in loop.mix if item.kind.startswith("LDS")}
         values = sum(int(kind.partition(".")[2]) // 32 * count for kind, count in loads.items())
@@ -312,7 +312,7 @@ def test_host_loops_agree_and_are_timed() -> None:
 
 
 ESTIMATE = ROOT / "reference" / "sgemm" / "32_dispatch" / "estimate.cuh"
-LOG = ROOT / "docs" / "measurements" / "2026-11-27-h100-sgemm-candidates.txt"
+LOG = ROOT / "docs" / "measurements" / "2026-11-28-h100-sgemm-candidates.txt"
 H100 = "{132, 232448, true, 1693}"
 SHAPE = re.compile(r"(\d+)x(\d+)x(\d+): ")
 # Kernel, slices, whole, sharers: what the log and the program write.
@@ -363,8 +363,8 @@ def test_the_choice_loses_little(tmp_path: Path) -> None:
         assert division in shape.microseconds, f"{shape.size}: {division} was not measured"
         best = min(shape.microseconds.values())
         lost[shape.size] = shape.microseconds[division] / best - 1
-    assert fmean(lost.values()) <= 0.0085
-    assert max(lost.values()) <= 0.095, max(lost, key=lost.__getitem__)
+    assert fmean(lost.values()) <= 0.006
+    assert max(lost.values()) <= 0.092, max(lost, key=lost.__getitem__)
 
 
 @pytest.mark.parametrize(("device", "families"), values(__file__, "devices.txt"))

@@ -8,12 +8,15 @@
 
 namespace async {
 
-// Pairs of lanes share their quads of A, others those of B: a load takes two wavefronts, not four.
-// The copies need the others.
+// Of a warp's 4 x 8 or 8 x 4, with pairs or without.
 template <class S>
 struct Lanes {
-  __device__ __forceinline__ static int of_four(int lane) { return lane / 2 % 4; }
-  __device__ __forceinline__ static int of_eight(int lane) { return lane / 8 * 2 + lane % 2; }
+  __device__ __forceinline__ static int of_four(int lane) {
+    return S::PAIRS ? lane / 2 % 4 : lane % 4;
+  }
+  __device__ __forceinline__ static int of_eight(int lane) {
+    return S::PAIRS ? lane / 8 * 2 + lane % 2 : lane / 4 ^ lane % 4;
+  }
   __device__ __forceinline__ static int row(int lane) {
     return S::LANES_M == 4 ? of_four(lane) : of_eight(lane);
   }

@@ -26,6 +26,10 @@ struct Shape {
   static constexpr int A_PITCH = BM + 4, B_PITCH = BN + 4;  // floats
   static constexpr int A_STAGE = BK * A_PITCH, B_STAGE = BK * B_PITCH, STAGE = A_STAGE + B_STAGE;
   static constexpr int AHEAD = STAGES - 2;   // stages on their way: no warp waits for the slowest
+  // Pairs of lanes share their quads, so that loads take two wavefronts, not four: the copies need
+  // the others. With more sums for a load, or copies that take fewer, neighbours differ in both
+  // quads: rung 29 says why.
+  static constexpr bool PAIRS = TM * TN <= (ALONG == 16 ? 64 : 128);
   static constexpr int SUMS = BN * A_PITCH;  // of a group, when they leave the registers
   static constexpr int larger(int x, int y) { return x > y ? x : y; }
   static constexpr int BARRIERS = 4 * larger(STAGES * STAGE, GROUPS * SUMS);  // where they lie
@@ -82,7 +86,7 @@ struct Loader {
       const uint32_t to = of_a ? a_at + 4 * x * S::LINES : b_at + 4 * (x - S::A_COPIES) * S::LINES;
 #pragma unroll
       for (int p = 0; p < S::BK; p += S::ALONG)
-        copy_async<4>(to + 4 * p * (of_a ? S::A_PITCH : S::B_PITCH), from + 4 * p,
+        copy_async<4, 256>(to + 4 * p * (of_a ? S::A_PITCH : S::B_PITCH), from + 4 * p,
                       !CHECKED || k + p >= 0 ? 4 : 0);
     }
   }

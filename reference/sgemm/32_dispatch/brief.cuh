@@ -68,15 +68,18 @@ __global__ __launch_bounds__(S::THREADS, BLOCKS_HERE(S::BLOCKS)) void brief(cons
     for (int x = 0; x < S::COPIES; ++x) {
       const bool of_a = x < S::A_COPIES;
       const uint32_t to = (of_a ? a_to : b_to) + 4 * (of_a ? x : x - S::A_COPIES) * S::LINES;
-      copy_async<4>(to + write, (of_a ? a_from : b_from) + line[x], bytes);
+      copy_async<4, 128>(to + write, (of_a ? a_from : b_from) + line[x], bytes);
     }
     a_from += 4 * S::BK, b_from += 4 * S::BK, at += S::BK;
     write = next(write);
   };
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  // Pairs of lanes share their quads of B, others those of A: a load takes two wavefronts.
-  const int lane_row = lane / 8 * 2 + lane % 2, lane_col = lane / 2 % 4;
+  // Pairs of lanes share their quads of B, others those of A: a load takes two wavefronts. With
+  // many sums neighbours differ in both: rung 29 says why.
+  constexpr bool PAIRS = S::TM * S::TN <= 64;
+  const int lane_row = PAIRS ? lane / 8 * 2 + lane % 2 : lane / 4 ^ lane % 4;
+  const int lane_col = PAIRS ? lane / 2 % 4 : lane % 4;
   const int row = warp % S::WARPS_M * S::WM, col = warp / S::WARPS_M * S::WN + 4 * lane_col;
   const uint32_t as = base + 4 * (row + 4 * lane_row), bs = base + 4 * (S::A_STAGE + col);
   float acc[S::TN][S::TM] = {}, a[2][S::TM], b[2][S::TN];

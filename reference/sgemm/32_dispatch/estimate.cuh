@@ -5,17 +5,20 @@
 #include <algorithm>
 #include <cmath>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 2336 shapes
-// (docs/measurements/2026-11-27-h100-sgemm-candidates.txt), more to the choices than to the times.
-constexpr double LAUNCH = 1194;   // of a launch; the rest of it is in the kernels' tiles
-constexpr double BLOCK = 3.174;   // to start a block of the families SMALL and BRIEF
-constexpr double DRAM = 0.7808;   // of what the data sheet says: operands and product
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 2000 shapes
+// (docs/measurements/2026-11-28-h100-sgemm-candidates.txt), more to the choices than to the times.
+constexpr double LAUNCH = 1165;   // of a launch; the rest of it is in the kernels' tiles
+constexpr double BLOCK = 3.966;   // to start a block of the families SMALL and BRIEF
+// Of what the data sheet says: operands, and the product, much of which stays in the L2.
+constexpr double DRAM = 0.787, WRITE = 7.606;
+// The part of product or memory, the shorter, that the longer does not hide; SMALL hides it.
+constexpr double EXPOSED = 0.3508;
 // To sum slices: the kernel, for each slice, bytes per clock.
-constexpr double ADD_KERNEL = 6154, ADD_SLICE = 177.6, ADD_BYTES = 2050;
+constexpr double ADD_KERNEL = 5718, ADD_SLICE = 164.9, ADD_BYTES = 1692;
 constexpr double PACK_KERNEL = 1524, PACK_BYTES = 960.4;  // to pack; bytes per clock
-constexpr double TURN = 2.687;  // of one sum in C (rung 31), per element of a tile
+constexpr double TURN = 2.334;  // of one sum in C (rung 31), per element of a tile
 // Of a value of k, where k % 4 is not 0; of SMALL where k is odd.
-constexpr double UNALIGNED_SMALL = 1.092, UNALIGNED_DIRECT = 1.102, UNALIGNED_THIN = 1.912;
+constexpr double UNALIGNED_SMALL = 1.13, UNALIGNED_DIRECT = 1.094, UNALIGNED_THIN = 1.841;
 // Where m % 4 is not 0, DIRECT and parts of PACKED are stored in single values: bytes in a clock.
 constexpr double SCALAR_STORES = 184.5;
 
@@ -44,48 +47,48 @@ enum Name {
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 0.3774, 20.66, 3609},
-    {SMALL, 64, 24, 64, 2, 73728, 20.41, 24.97, 5279},
-    {SMALL, 24, 64, 64, 2, 73728, 20.41, 24.97, 5279},
-    {SMALL, 32, 64, 64, 2, 78336, 23.45, 26.07, 7862},
-    {DIRECT, 128, 256, 16, 1, 125520, 257.9, 231.9, 28900},
-    {ASYNC, 32, 64, 32, 2, 73808, 0.6712, 30.85, 6882},
-    {ASYNC, 64, 32, 32, 2, 66640, 0.4538, 29.72, 6483},
-    {ASYNC, 48, 64, 32, 1, 106576, 34.94, 32.12, 8547},
-    {ASYNC, 64, 48, 32, 1, 104528, 32.63, 30.19, 9207},
-    {ASYNC, 64, 64, 32, 2, 87120, 0.6236, 47.23, 8908},
-    {ASYNC, 32, 96, 32, 1, 110672, 37.41, 37.41, 9401},
-    {ASYNC, 48, 96, 32, 1, 159824, 42.43, 42.43, 12470},
-    {ASYNC, 96, 48, 32, 1, 153680, 43.21, 43.21, 12750},
-    {ASYNC, 96, 64, 32, 1, 107600, 55.56, 55.62, 12810},
-    {ASYNC, 64, 96, 32, 1, 107600, 48.11, 59.55, 11930},
-    {ASYNC, 96, 96, 32, 1, 153664, 75.28, 75.28, 12920},
-    {ASYNC, 80, 64, 32, 1, 172112, 47.89, 47.89, 11990},
-    {ASYNC, 64, 80, 32, 1, 174160, 46.4, 46.4, 12900},
-    {ASYNC, 160, 64, 32, 1, 168000, 86.34, 86.34, 16570},
-    {ASYNC, 64, 160, 32, 1, 174144, 83.85, 83.85, 16460},
-    {ASYNC, 48, 128, 32, 1, 117840, 56.91, 56.91, 12510},
-    {ASYNC, 128, 48, 32, 1, 117840, 55.32, 55.32, 14340},
-    {ASYNC, 128, 64, 32, 1, 135248, 76.45, 61.38, 13040},
-    {ASYNC, 64, 128, 32, 1, 139344, 73.48, 70.26, 13540},
-    {ASYNC, 128, 128, 16, 2, 67648, 2.363, 165.7, 15450},
-    {ASYNC, 256, 64, 16, 1, 210048, 143.3, 143.3, 16850},
-    {PACKED, 128, 128, 24, 2, 98368, 262.6, 14.71, 27970},
-    {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 5.547},
-    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 4930},
-    {THIN, 16, 32, 256, 8, 16384, 11.41, 10.83, 8328},
-    {BRIEF, 32, 32, 8, 12, 9216, 79.32, 19.75, 0.1565, 2},
-    {BRIEF, 64, 32, 8, 10, 13312, 75.31, 36.28, 1.574, 2},
-    {BRIEF, 32, 64, 8, 10, 13312, 69.22, 31.91, 1557, 2},
-    {BRIEF, 96, 32, 8, 8, 17408, 3.21, 47.96, 4003, 2},
-    {BRIEF, 32, 96, 8, 8, 17408, 4.055, 47.27, 4962, 2},
-    {BRIEF, 64, 64, 8, 8, 17408, 70.47, 47.64, 8214, 2},
-    {BRIEF, 64, 64, 8, 5, 17408, 86.79, 53.33, 3214},
-    {BRIEF, 64, 64, 16, 5, 26112, 49.98, 51.97, 6733},
-    {BRIEF, 128, 64, 16, 4, 38400, 140.8, 89.67, 8989},
-    {BRIEF, 64, 128, 16, 4, 38400, 129.3, 88.47, 10360},
-    {BRIEF, 128, 96, 8, 3, 29696, 85.9, 135.7, 14130},
-    {BRIEF, 96, 128, 8, 3, 29696, 223.5, 119.9, 13350},
+    {SMALL, 32, 32, 64, 2, 69632, 0.3774, 19.63, 4826},
+    {SMALL, 64, 24, 64, 2, 73728, 20.19, 28.33, 5118},
+    {SMALL, 24, 64, 64, 2, 73728, 9.762, 28.85, 6379},
+    {SMALL, 32, 64, 64, 2, 78336, 21.96, 29.96, 8801},
+    {DIRECT, 128, 256, 16, 1, 125520, 247.3, 237.3, 44080},
+    {ASYNC, 32, 64, 32, 2, 73808, 0.6712, 28.31, 7552},
+    {ASYNC, 64, 32, 32, 2, 66640, 0.4537, 27.63, 7032},
+    {ASYNC, 48, 64, 32, 1, 106576, 34.14, 30.35, 8855},
+    {ASYNC, 64, 48, 32, 1, 104528, 31.38, 28.11, 8777},
+    {ASYNC, 64, 64, 32, 2, 69696, 0.6236, 45.24, 8515},
+    {ASYNC, 32, 96, 32, 1, 110672, 29.52, 29.52, 12700},
+    {ASYNC, 48, 96, 32, 1, 159824, 39.38, 39.38, 13710},
+    {ASYNC, 96, 48, 32, 1, 153680, 42.47, 42.47, 11190},
+    {ASYNC, 96, 64, 32, 1, 102464, 52.85, 52.91, 12520},
+    {ASYNC, 64, 96, 32, 1, 104512, 47.12, 56.86, 10060},
+    {ASYNC, 96, 96, 32, 1, 153664, 70.73, 70.73, 13170},
+    {ASYNC, 80, 64, 32, 1, 172112, 46.51, 46.51, 11660},
+    {ASYNC, 64, 80, 32, 1, 174160, 44.58, 44.58, 11100},
+    {ASYNC, 160, 64, 32, 1, 168000, 81.64, 81.64, 15680},
+    {ASYNC, 64, 160, 32, 1, 174144, 78.77, 78.77, 15000},
+    {ASYNC, 48, 128, 32, 1, 106560, 53.58, 53.58, 12130},
+    {ASYNC, 128, 48, 32, 1, 101440, 51.71, 51.71, 13190},
+    {ASYNC, 128, 64, 32, 1, 135232, 67.64, 63.01, 14090},
+    {ASYNC, 64, 128, 32, 1, 139328, 69.43, 67.02, 13410},
+    {ASYNC, 128, 128, 16, 2, 67648, 2.363, 159.6, 13820},
+    {ASYNC, 256, 64, 16, 1, 210048, 135.3, 135.3, 16390},
+    {PACKED, 128, 128, 24, 2, 98368, 264.7, 70.5, 23450},
+    {THIN, 1, 8, 1024, 8, 4096, 0.09, 0.09005, 5.546},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09004, 6704},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 12.32, 18630},
+    {BRIEF, 32, 32, 8, 12, 9216, 68.93, 17.27, 0.1569, 2},
+    {BRIEF, 64, 32, 8, 10, 9984, 125.3, 28.57, 1.504, 2},
+    {BRIEF, 32, 64, 8, 10, 13312, 45.1, 26.6, 6249, 2},
+    {BRIEF, 96, 32, 8, 8, 17408, 3.206, 41.47, 5633, 2},
+    {BRIEF, 32, 96, 8, 8, 17408, 4.06, 39.92, 6057, 2},
+    {BRIEF, 64, 64, 8, 8, 17408, 67.35, 44.53, 8419, 2},
+    {BRIEF, 64, 64, 8, 5, 17408, 96.34, 52.4, 2167},
+    {BRIEF, 64, 64, 16, 5, 26112, 47.42, 48.92, 6860},
+    {BRIEF, 128, 64, 16, 4, 38400, 139.2, 84, 8433},
+    {BRIEF, 64, 128, 16, 4, 38400, 142.6, 82.97, 8776},
+    {BRIEF, 128, 96, 8, 3, 29696, 56.93, 125, 15420},
+    {BRIEF, 96, 128, 8, 3, 29696, 209.1, 115.1, 11910},
 };
 
 struct Device {
@@ -114,7 +117,11 @@ struct Estimate {
   int tiles(const Kernel& x) const { return ceil_div(m, x.bm) * ceil_div(n, x.bn); }
   int padded(const Kernel& x, int depth) const { return ceil_div(depth, x.bk) * x.bk; }
   double traffic() const {
-    return 4.0 * (double(m) * k + double(n) * k + double(m) * n) / (DRAM * device.dram);
+    return 4.0 * ((double(m) * k + double(n) * k) / DRAM + double(m) * n / WRITE) / device.dram;
+  }
+  double beside_traffic(const Kernel& x, double product) const {
+    const double both = x.family == SMALL ? 0 : EXPOSED * std::min(product, traffic());
+    return std::max(product, traffic()) + both;
   }
 
   double slow(const Kernel& x) const {
@@ -149,7 +156,7 @@ struct Estimate {
     const double product = ceil_div(count, x.blocks) * x.tile +
                            padded(x, ceil_div(k, slices)) * per_k(x, count) * slow(x);
     return LAUNCH + (x.family == SMALL || x.family == BRIEF ? BLOCK * blocks : 0) +
-           std::max(product, traffic()) + stores(x) + added(slices);
+           beside_traffic(x, product) + stores(x) + added(slices);
   }
 
   // Where some tiles, or all, are shared.
@@ -160,7 +167,7 @@ struct Estimate {
     const double product = waves * (x.tile + depth * per_k(x, x.blocks) * slow(x)) +
                            run * per_k(x, ceil_div(sharers, device.sms)) * slow(x) +
                            ceil_div(left, sharers) * x.tile + turns * TURN * x.bm * x.bn;
-    return LAUNCH + std::max(product, traffic()) + stores(x);
+    return LAUNCH + beside_traffic(x, product) + stores(x);
   }
 
   double packed(const Kernel& x) const {

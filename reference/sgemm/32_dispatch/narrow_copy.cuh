@@ -3,16 +3,22 @@
 
 #include "async_copy.cuh"
 
-// BYTES from global to shared memory; where `bytes` is 0 they are not read, but zero.
-template <int BYTES>
+// BYTES from global to shared memory; where `bytes` is 0 they are not read, but zero. What is not
+// in the L2 comes there with the FETCHED bytes around it, so with the line's next K blocks: one by
+// one they would take the memory longer.
+template <int BYTES, int FETCHED>
 __device__ __forceinline__ void copy_async(uint32_t to, const char* from, int bytes) {
 #if __CUDA_ARCH__ >= 800
+  static_assert(FETCHED == 256 || (FETCHED == 128 && BYTES < 16), "");
   if (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(bytes) : "memory");
+  else if (FETCHED == 256)
+    asm volatile("cp.async.ca.shared.global.L2::256B [%0], [%1], %3, %2;" ::"r"(to), "l"(from),
+                 "r"(bytes), "n"(BYTES) : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(bytes),
-                 "n"(BYTES) : "memory");
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %3, %2;" ::"r"(to), "l"(from),
+                 "r"(bytes), "n"(BYTES) : "memory");
 #else
 #pragma unroll
   for (int x = 0; x < BYTES; x += 4) {

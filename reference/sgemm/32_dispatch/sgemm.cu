@@ -8,7 +8,7 @@
 //           with K blocks of eight or sixteen values, of which a multiprocessor holds three to
 //           twelve (brief.cuh); 21 tiles of which cp.async brings every value to its transposed
 //           place (async_tile.cuh), sliced, or shared in turns as in rung 31; rung 31's largest
-//           tile and rung 30's; for up to 16 lines of A or B one warp for two or four lines of the
+//           tile and rung 30's; for up to 16 lines of A or B one warp for one to four lines of the
 //           other. Where m % 4 is not 0, rung 30's sums reach C by way of shared memory. A kernel
 //           that uses what the one before it has written begins while that one ends (overlap.cuh).
 // Why:      packing pays where it is a small part: from about 1000 on, for squares. 256 x 256 x
@@ -16,10 +16,11 @@
 //           125 tiles of 24 x 64, of which a tile of 128 lines would waste four fifths. 142 lines
 //           are three tiles of 48; two of 128 would be nearly half empty. Slices also fill a last
 //           wave: 210 tiles on 132 multiprocessors take two, in five slices eight fifths. cp.async
-//           of four bytes needs no alignment and no registers: three K blocks are on their way, and
-//           lines at any k come as fast as aligned ones. Its five wavefronts for 32 values leave
-//           room beside loads of fragments that take two each. Light blocks waste nothing of a
-//           short K, and multiply while others begin and end.
+//           of four bytes needs no alignment and no registers: two or three K blocks are on their
+//           way, the L2 fetches the next ones of a line too (narrow_copy.cuh), and lines at any k
+//           come as fast as aligned ones. Its five wavefronts for 32 values leave room beside loads
+//           of fragments that take two each. Light blocks waste nothing of a short K, and multiply
+//           while others begin and end.
 // Tile:     from 24 x 64 to 128 x 256.
 // Bound:    latency of launch and first tile for small products, the memory for thin ones, else
 //           instruction issue.
@@ -61,21 +62,21 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
     case ASYNC_64x32: return launch_async<8, 4, 2, 1, 4, 32, 5, 16>(A, B, C, m, n, k, c);
     case ASYNC_48x64: return launch_async<12, 8, 1, 1, 8, 32, 5, 16>(A, B, C, m, n, k, c);
     case ASYNC_64x48: return launch_async<8, 12, 1, 1, 8, 32, 5, 16, 8>(A, B, C, m, n, k, c);
-    case ASYNC_64x64: return launch_async<8, 8, 2, 1, 4, 32, 5, 16>(A, B, C, m, n, k, c);
+    case ASYNC_64x64: return launch_async<8, 8, 2, 1, 4, 32, 4, 16>(A, B, C, m, n, k, c);
     case ASYNC_32x96: return launch_async<8, 12, 1, 1, 8, 32, 5, 16>(A, B, C, m, n, k, c);
     case ASYNC_48x96: return launch_async<12, 12, 1, 1, 8, 32, 5, 16>(A, B, C, m, n, k, c);
     case ASYNC_96x48: return launch_async<12, 12, 1, 1, 8, 32, 5, 16, 8>(A, B, C, m, n, k, c);
-    case ASYNC_96x64: return launch_async<12, 8, 2, 1, 4, 32, 5>(A, B, C, m, n, k, c);
-    case ASYNC_64x96: return launch_async<8, 12, 2, 1, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_96x64: return launch_async<12, 8, 2, 1, 4, 32, 4>(A, B, C, m, n, k, c);
+    case ASYNC_64x96: return launch_async<8, 12, 2, 1, 4, 32, 4>(A, B, C, m, n, k, c);
     case ASYNC_96x96: return launch_async<12, 12, 2, 1, 4, 32, 4>(A, B, C, m, n, k, c);
     case ASYNC_80x64: return launch_async<20, 8, 1, 1, 8, 32, 5, 16>(A, B, C, m, n, k, c);
     case ASYNC_64x80: return launch_async<8, 20, 1, 1, 8, 32, 5, 16, 8>(A, B, C, m, n, k, c);
     case ASYNC_160x64: return launch_async<20, 8, 2, 1, 4, 32, 4>(A, B, C, m, n, k, c);
     case ASYNC_64x160: return launch_async<8, 20, 2, 1, 4, 32, 4>(A, B, C, m, n, k, c);
-    case ASYNC_48x128: return launch_async<12, 8, 1, 2, 4, 32, 5, 16>(A, B, C, m, n, k, c);
-    case ASYNC_128x48: return launch_async<8, 12, 2, 1, 4, 32, 5, 16, 8>(A, B, C, m, n, k, c);
-    case ASYNC_128x64: return launch_async<16, 8, 2, 1, 4, 32, 5>(A, B, C, m, n, k, c);
-    case ASYNC_64x128: return launch_async<16, 8, 1, 2, 4, 32, 5>(A, B, C, m, n, k, c);
+    case ASYNC_48x128: return launch_async<12, 8, 1, 2, 4, 32, 4, 16>(A, B, C, m, n, k, c);
+    case ASYNC_128x48: return launch_async<8, 12, 2, 1, 4, 32, 4, 16, 8>(A, B, C, m, n, k, c);
+    case ASYNC_128x64: return launch_async<16, 8, 2, 1, 4, 32, 4>(A, B, C, m, n, k, c);
+    case ASYNC_64x128: return launch_async<16, 8, 1, 2, 4, 32, 4>(A, B, C, m, n, k, c);
     case ASYNC_128x128: return launch_async<8, 8, 4, 2, 1, 16, 4>(A, B, C, m, n, k, c);
     case ASYNC_256x64: return launch_async<16, 8, 4, 1, 2, 16, 8>(A, B, C, m, n, k, c);
     case PACKED_128x128: return launch_large<Shape<128, 24, 12, 4>>(A, B, C, m, n, k, device.sms);
@@ -83,7 +84,7 @@ void launch(const Choice& c, const float* A, const float* B, float* C, int m, in
     case THIN_4: return launch_thin<4>(A, B, C, m, n, k);
     case THIN_16: return launch_thin<16>(A, B, C, m, n, k);
     case BRIEF_32x32: return launch_brief<4, 4, 1, 2, 8, 4, 12>(A, B, C, m, n, k, c.slices);
-    case BRIEF_64x32: return launch_brief<4, 8, 2, 1, 8, 4, 10>(A, B, C, m, n, k, c.slices);
+    case BRIEF_64x32: return launch_brief<4, 8, 2, 1, 8, 3, 10>(A, B, C, m, n, k, c.slices);
     case BRIEF_32x64: return launch_brief<4, 8, 1, 2, 8, 4, 10>(A, B, C, m, n, k, c.slices);
     case BRIEF_96x32: return launch_brief<12, 4, 1, 2, 8, 4, 8>(A, B, C, m, n, k, c.slices);
     case BRIEF_32x96: return launch_brief<4, 12, 1, 2, 8, 4, 8>(A, B, C, m, n, k, c.slices);

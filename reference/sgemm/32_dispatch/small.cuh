@@ -142,14 +142,14 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
       if (is_wide(x)) {
         constexpr int BYTES = 4 * WIDTH;
         const int bytes = (whole || WIDTH * q < left) && is_there ? BYTES : 0;
-        copy_async<BYTES>(line_to + BYTES * q, bytes ? place : a, bytes);
+        copy_async<BYTES, 256>(line_to + BYTES * q, bytes ? place : a, bytes);
       } else {
         const bool swapped = !is_a(x) && S::is_swapped(line_at(x) - BM);
         const uint32_t value_to = line_to + 4 * (q ^ int(swapped));
 #pragma unroll
         for (int p = 0; p < BK; p += COLUMNS) {
           const int bytes = (whole || p + q < left) && is_there ? 4 : 0;
-          copy_async<4>(value_to + 4 * p, bytes ? place + 4 * p : a, bytes);
+          copy_async<4, 256>(value_to + 4 * p, bytes ? place + 4 * p : a, bytes);
         }
       }
     }

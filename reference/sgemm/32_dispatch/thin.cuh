@@ -4,7 +4,7 @@
 // T lines of `few` at most; WIDTH values of p in one load, as lines are aligned.
 template <int T, int WIDTH>
 struct Thin {
-  static constexpr int THREADS = 256, LINES = T > 4 ? 4 : 2;  // of `many`, for a warp
+  static constexpr int THREADS = 256, LINES = T > 4 ? 4 : T > 1 ? 2 : 1;  // of `many`, for a warp
   static constexpr int BLOCK_LINES = THREADS / 32 * LINES;
   static constexpr int STEP = 32 * WIDTH, STEPS = 32 / LINES / WIDTH;  // 128 bytes a lane
   static constexpr int CHUNK = STEP * STEPS;                           // values of p
