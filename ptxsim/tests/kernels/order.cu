@@ -814,6 +814,17 @@ KERNEL sides_of_a_branch_meet_and_write(float* a, float* b) {
     b[t] = s[t];  // BAD
   }
 }
+KERNEL halves_of_warps_arrive(float* a, float* b) {
+  __shared__ float s[64];
+  __shared__ unsigned long long b1;
+  const int t = threadIdx.x;
+  const unsigned at = mbarrier(&b1, 4);
+  s[t] = a[t];
+  __syncwarp(0xffffu << (t & 16));
+  if (t % 16 == 0) arrive(at);
+  wait_first(at);
+  b[t] = s[63 - t];
+}
 KERNEL pairs_hand_on(float* a, float* b) {
   __shared__ float s[32];
   const int t = threadIdx.x;

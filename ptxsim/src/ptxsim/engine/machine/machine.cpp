@@ -69,7 +69,10 @@ void Warp::tell() {
   if (alone.size() == MOST_ALONE) alone.erase(alone.begin(), alone.end() - MOST_ALONE / 2);
   const u32 since = std::max(known.warps[index], told_time);
   const bool more = !alone.empty() && alone.back().since == since;
-  alone.push_back({time++, since, exec | (more ? alone.back().lanes : 0)});
+  u32 of = exec | (more ? alone.back().lanes : 0);
+  for (const Meeting& met : meetings)
+    if (met.to & exec) of |= met.of;
+  alone.push_back({time++, since, of});
   if (!some_alone)
     for (Warp& each : home->warps) each.some_alone = true;
 }
