@@ -757,6 +757,33 @@ KERNEL one_lane_waits_for_a_flag(float* a, float* b) { ONE_LANE_WAITS_FOR_A_FLAG
 KERNEL one_lane_waits_for_a_flag_of_all(float* a, float* b) {
   ONE_LANE_WAITS_FOR_A_FLAG()  // BAD
 }
+#define RESETS_ITS_FLAG(THREAD)              \
+  const int t = threadIdx.x;                \
+  if (blockIdx.x == 0) {                    \
+    a[t] += 1;                              \
+    __syncthreads();                        \
+    if (t == 0) {                           \
+      __threadfence();                      \
+      atomicAdd(&flags[1], 1);              \
+    }                                       \
+  } else {                                  \
+    if (t == 0) {                           \
+      while (*(volatile int*)&flags[1] == 0) {} \
+      __threadfence();                      \
+    }                                       \
+    __syncthreads();                        \
+    b[t] = a[63 - t];                       \
+    if (THREAD) flags[1] = 0;               \
+  }
+KERNEL resets_its_flag(float* a, float* b) { RESETS_ITS_FLAG(t == 0) }
+KERNEL resets_a_flag_unseen(float* a, float* b) {
+  const int t = threadIdx.x;
+  if (blockIdx.x == 0) {
+    if (t == 0) atomicAdd(&flags[1], 1);  // BAD
+  } else {
+    if (t == 0) flags[1] = 0;  // BAD
+  }
+}
 KERNEL polls_behind_an_old_fence(float* a, float* b) {
   const int t = threadIdx.x;
   if (blockIdx.x == 0) {

@@ -42,6 +42,20 @@ bool Warp::ordered_for(u32 who, int lane) const {
   });
 }
 
+void Warp::find(u64 place, const Region::Stamp& write, int lane) {
+  Found* const end = found + std::size(found);
+  Found* at = std::find_if(found, end, [&](const Found& each) { return each.place == place; });
+  if (at == end) at = &found[next_found++ % std::size(found)];
+  if (at->place != place || !(at->write == write)) *at = {place, write, 0};
+  at->by |= 1u << lane;
+}
+
+bool Warp::has_found(u64 place, const Region::Stamp& write, int lane) const {
+  return std::any_of(std::begin(found), std::end(found), [&](const Found& each) {
+    return each.place == place && each.write == write && each.by >> lane & 1;
+  });
+}
+
 void Warp::meet() {
   const u32 own = known.warps[index];
   known.join(some);

@@ -11,10 +11,13 @@ namespace sim {
 struct Region {
   u64 base, size;
   u8* data;
-  bool all_defined;                      // no byte was ever left unwritten
-  std::vector<u8> defined;               // per cell, when not all_defined
-  struct Stamp { u32 block, who, pc; };  // block + 1; thread | clock << 10
-  std::vector<Stamp> stamps;             // per cell, last write in this launch; empty until written
+  bool all_defined;         // no byte was ever left unwritten
+  std::vector<u8> defined;  // per cell, when not all_defined
+  struct Stamp {
+    u32 block, who, pc;  // block + 1; thread | clock << 10
+    bool operator==(const Stamp&) const = default;
+  };
+  std::vector<Stamp> stamps;  // per cell, last write in this launch; empty until written
   std::vector<Stamp> hidden;  // the plain write that atomics followed; empty until there is one
   // Reads of LINE cells in a row by one warp at one time; bit k of `cells` stands for the k-th.
   struct Reads { u32 block, who, pc, cells; };  // block + 1; 0: none

@@ -10,6 +10,7 @@
 
 #include "async_access.hpp"
 #include "clocks.hpp"
+#include "region.hpp"
 
 namespace sim {
 
@@ -70,6 +71,14 @@ struct Warp {
   // By a __syncwarp of some lanes: what lanes did up to a time, and who is in order with that.
   struct Meeting { u32 time, of, to; };
   std::vector<Meeting> meetings;
+  // Flags that lanes looked at, and whose write they found: theirs to the same word come after it.
+  struct Found {
+    u64 place;
+    Region::Stamp write;
+    u32 by;
+  };
+  Found found[8];
+  u32 next_found;  // is overwritten
   Moments
       locked;  // what locks have told that it took: in order behind its next fence, for nobody now
   u32 past_wait;  // lanes in order with the kernels that a programmatic launch follows
@@ -102,6 +111,8 @@ struct Warp {
     known.warps[index] = time++;
     if (__builtin_expect(some_lanes || !meetings.empty(), 0) && whole()) meet();
   }
+  void find(u64 place, const Region::Stamp& write, int lane);
+  bool has_found(u64 place, const Region::Stamp& write, int lane) const;
   void meet();                     // all lanes come together
   void meet(u32 part);             // and these alone
   void tell();                     // what the executing lanes did is told to others
