@@ -122,8 +122,8 @@ def _macro(asked: str, submission: Submission) -> tuple[str, tuple[str, ...]]:
             "--define {name}: no source file mentions {name}; write in {main}: {lines}"
         )
         raise UsageError(unknown.given(name=name, main=submission.main, lines=lines))
-    asks = re.search(rb"#[ \t]*(ifn?def|if|elif)\b[^\n]*\b%s\b" % encoded, texts)
-    sets = rb"#[ \t]*define[ \t]+%s\b|\bconst\w*\s[^;{}]*\b%s\s*=" % (encoded, encoded)
+    asks = re.search(rb"#[ \t]*(ifn?def|if|elif)\b[^\n]{0,400}\b%s\b" % encoded, texts)
+    sets = rb"#[ \t]*define[ \t]+%s\b|\bconst\w*\s[^;{}]{0,400}\b%s\s*=" % (encoded, encoded)
     if not asks and re.search(sets, texts):
         fixed = phrase(
             "--define {name}: the source sets {name} itself, so that -D cannot; write: {lines}"

@@ -34,6 +34,7 @@ from ptxsim.message import Message, phrase
 from ptxsim.records import Launch, Plan
 
 _OLDEST = 70  # before Volta, machine code had another form
+_MOST_WORK = 4_000_000  # squares of the basic blocks of all launches: some ten seconds
 _CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed
 
 
@@ -76,6 +77,8 @@ def explain_speed(
                     lacks = phrase("the machine code lacks {kernel}", kernel=each.kernel)
                     raise base.MachineError(lacks)
                 launches.append((named[each.kernel], each))
+            if sum(len(function.blocks) ** 2 for function, _ in launches) > _MOST_WORK:
+                raise base.MachineError(phrase("its kernels have too many branches to be followed"))
             samples = [each for _, each in launches]
             by = factors(samples, work)
             missing = unfounded(samples, by, work)

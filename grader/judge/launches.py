@@ -18,6 +18,7 @@ from ptxsim.message import Message, listed, phrase, verbatim
 from ptxsim.records import Launch, Plan, RefusedCall, Size
 
 _NAMES, _LONGEST = 5, 80  # kernels that the message names, and characters of each
+_READ = 4096  # characters of a name in which a library's are looked for
 
 
 def too_many_kernels(plan: Plan, rules: Rules) -> Rejected | None:
@@ -86,7 +87,7 @@ def library_kernels(
     found = []
     for kernel in sorted(launched):
         origins = declared.origins.get(kernel, ())
-        if (evidence := problem.from_a_library(identifiers(kernel), origins)) is not None:
+        if (evidence := problem.from_a_library(identifiers(kernel[:_READ]), origins)) is not None:
             words = phrase("{kernel} is a library's kernel: {evidence}", evidence=evidence)
             words = words.given(kernel=kernel_name(kernel))
             found.append(Finding(kind=Kind.LIBRARY, severity=Severity.NOTE, message=words))

@@ -18,7 +18,7 @@ from ptxsim.findings.names import kernel_name
 from ptxsim.message import Message, phrase
 from ptxsim.records import Record
 
-_LINES = 20_000  # of both versions; a diff of more takes too long
+_LINES = 2_000  # of both versions; a diff of more may take minutes
 
 
 class VersionSpeed(Record):
@@ -146,9 +146,10 @@ def _diff(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> 
     added = removed = 0
     exact = True
     files = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    lines = 0
     for name in files:
         old, new = before.get(name, "").splitlines(), after.get(name, "").splitlines()
-        if len(old) + len(new) > _LINES:
+        if (lines := lines + len(old) + len(new)) > _LINES:
             exact = False
             added += sum((Counter(new) - Counter(old)).values())
             removed += sum((Counter(old) - Counter(new)).values())

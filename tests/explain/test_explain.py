@@ -225,6 +225,15 @@ def test_without_a_disassembler_a_result_says_so() -> None:
     assert result.explanation.missing and "no nvdisasm" in str(result.explanation.missing)
 
 
+def test_kernels_of_too_many_branches_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program.explain, "recall", lambda _key: None)
+    monkeypatch.setattr("grader.explain.explanation._MOST_WORK", 1)
+    result = grade(ALICE, msgspec.structs.replace(bench(), explain=True), quietly).result
+
+    assert result.verdict is Verdict.AC and result.explanation is not None
+    assert "too many branches" in str(result.explanation.missing)
+
+
 @pytest.mark.sampled
 def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
     monkeypatch: pytest.MonkeyPatch,

@@ -27,7 +27,7 @@ from grader.run.gpu.messages import Watching
 from grader.study.history import make_history
 from grader.study.history_render import climb, html, markdown, notes
 from grader.study.profiling import WatchedKernel, figures, make_document
-from grader.study.versions import read_versions
+from grader.study.versions import _diff, read_versions
 from ptxsim.frontend.interface import Declarations
 from ptxsim.records import Launch, Plan, Size
 from tests.support.bench import bench
@@ -294,3 +294,12 @@ def test_a_stored_profile_reaches_the_questions_and_the_page(tmp_path: Path) -> 
     naive = said["Is the naive kernel's global traffic redundant, once caches are counted?"]
     assert naive.startswith("At 1024×1024×1024: 01_naive asks for") and "This kernel asks" in naive
     assert "01_naive asks for 19.33 GB" in report.render(result, {}, profile=found)
+
+
+def test_long_versions_are_compared_by_counting_their_lines() -> None:
+    """A diff of lines that hardly ever have a neighbour in common takes minutes."""
+    old = {f"{name}.cuh": "\n".join(f"//{i % 60}" for i in range(700)) for name in "abc"}
+    new = {name: text.replace("\n", "\n//\n") for name, text in old.items()}
+    found = _diff(old, new)
+    assert found is not None and not found.exact
+    assert (found.added, found.removed) == (3 * 699, 0)
