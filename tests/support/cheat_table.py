@@ -12,7 +12,7 @@ from tests.support.places import ROOT
 
 PAGE = ROOT / "docs" / "cheats.md"
 LOGS = ROOT / "docs" / "measurements"
-_UNSEEN = "No log yet shows a GPU's verdict for "
+_UNSEEN = "Without a GPU's verdict in a log: "
 
 
 def page() -> str:
@@ -39,7 +39,7 @@ def page() -> str:
     named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\|[^|]+\|([^|]+)\|$", record, re.M)))
     if missing := set(named) - known:
         raise KeyError(f"no cheat: {', '.join(missing)}")
-    head = re.sub(f"{_UNSEEN}.*", f"{_UNSEEN}{unseen}.", head)
+    head = re.sub(f"{_UNSEEN}.*", f"{_UNSEEN}{unseen or 'none'}.", head)
     return head + rule + "\n".join(rows) + gap + record
 
 
