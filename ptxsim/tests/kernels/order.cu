@@ -860,36 +860,6 @@ KERNEL pairs_hand_on(float* a, float* b) {
   __syncwarp(15u << (t & 28));
   b[t] = s[t ^ 3];
 }
-KERNEL lanes_wait_for_each_other(float* a, float* b) {
-  __shared__ float s[16];
-  __shared__ int set[16];
-  const int t = threadIdx.x;
-  if (t < 16) set[t] = 0;
-  __syncwarp();
-  if (t >= 16) {
-    s[t - 16] = a[t];
-    __threadfence_block();
-    atomicExch(&set[t - 16], 1);
-  } else {
-    while (atomicAdd(&set[t], 0) == 0) {}
-    __threadfence_block();
-    b[t] = s[t];
-  }
-}
-KERNEL lanes_take_a_lock_in_turn(float* a, float* b) {
-  __shared__ int lock;
-  __shared__ float total;
-  const int t = threadIdx.x;
-  if (t == 0) lock = 0, total = 0;
-  __syncwarp();
-  while (atomicCAS(&lock, 0, 1) != 0) {}
-  __threadfence_block();
-  *(volatile float*)&total = *(volatile float*)&total + a[t];
-  __threadfence_block();
-  atomicExch(&lock, 0);
-  __syncwarp();
-  if (t == 0) b[0] = total;
-}
 KERNEL writes_over_its_mbarrier(float* a, float* b) {
   __shared__ __align__(8) float s[64];
   const int t = threadIdx.x;

@@ -70,6 +70,7 @@ void give_way(Warp& w) {
   w.now.pc = w.pc;
   w.others.push_back(w.now);
   w.now.mask = 0;
+  std::rotate(w.others.begin(), w.others.begin() + 1, w.others.end());
   for (size_t k = 0; k < w.others.size(); ++k)
     if (w.others[k].wait == Group::ready) return take(w, k);
 }
