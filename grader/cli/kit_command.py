@@ -13,6 +13,7 @@ from grader.cli.defaults import chosen_lab, lab_file
 from grader.cli.export_command import shown
 from grader.cli.new_command import find_starter
 from grader.course import kits
+from grader.labs import load_lab
 from grader.results import store
 
 
@@ -27,9 +28,15 @@ def _container(chosen: argparse.Namespace) -> kits.Container:
     )
 
 
+def _lab(chosen: argparse.Namespace) -> Path:
+    """The lab's file, which a kit carries. Raises LabError, also where nobody vouches for it."""
+    chosen_lab(chosen)
+    return lab_file(chosen.lab)[0]
+
+
 def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
-    lab, _ = lab_file(chosen.lab)
-    starter = find_starter(Path.cwd(), chosen_lab(chosen))
+    lab = _lab(chosen)
+    starter = find_starter(Path.cwd(), load_lab(lab))
     kit = kits.gradescope_kit(lab, chosen.hidden, starter, shown(chosen), _container(chosen))
     store.write(chosen.to, kits.zipped(kit))
     answer(console, f"autograder: {chosen.to}")
@@ -42,7 +49,7 @@ def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
 
 def _github(chosen: argparse.Namespace, console: Console) -> None:
     kit = kits.github_kit(
-        lab_file(chosen.lab)[0],
+        _lab(chosen),
         folder=chosen.folder,
         requirement=chosen.grader,
         minutes=chosen.minutes,
@@ -54,7 +61,7 @@ def _github(chosen: argparse.Namespace, console: Console) -> None:
 
 
 def _csoj(chosen: argparse.Namespace, console: Console) -> None:
-    kit = kits.csoj_kit(lab_file(chosen.lab)[0], chosen.hidden, chosen.image, _container(chosen))
+    kit = kits.csoj_kit(_lab(chosen), chosen.hidden, chosen.image, _container(chosen))
     kits.write_folder(kit, chosen.to)
     answer(console, f"kit: {chosen.to}/")
     answer(console, f"docker build -t {chosen.image} {chosen.to}, then create problem.json in CSOJ")

@@ -193,7 +193,7 @@ void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 byte
     const bool below = both_atomic && scopes_meet(w, s);
     const Region::Stamp before = !below ? s : r.hidden.empty() ? Region::Stamp{} : r.hidden[place];
     if (checked && before.block && !(same && (again || before.block == me)) &&
-        !in_order(w, lane, before) && !w.has_found(r.base + at, before, lane))
+        !in_order(w, lane, before) && !w.has_observed(r.base + at, before, lane))
       global_race(w, lane, r, index, at, bytes, true, true, same, before,
                   !same && before.pc & ATOMIC_BIT);
     else if (!r.lines.empty() && checked && !atomic && !same)

@@ -7,7 +7,7 @@ namespace sim {
 
 // Whether something that a lane reads is undefined. checked: it may race.
 bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool checked);
-// The same of a bulk copy, which plain writes need a fence.proxy.async for.
+// The same for a bulk copy, which sees plain writes only behind a fence.proxy.async.
 bool global_read_by_proxy(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes);
 void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool same,
                   bool atomic, bool checked);

@@ -122,7 +122,7 @@ void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
     // The same value written twice is how every thread initialises one flag: harmless.
     if (c.writer && c.writer != BY_PEER && !same && !(atomic && c.writer_pc & ATOMIC_BIT) &&
         !w.ordered(c.writer, lane) &&
-        !w.has_found(shared_place(*w.block, at), {home, c.writer, c.writer_pc}, lane))
+        !w.has_observed(shared_place(*w.block, at), {home, c.writer, c.writer_pc}, lane))
       race(w, lane, RACE, at, bytes, true, {home, c.writer, c.writer_pc}, true,
            c.writer_pc & ATOMIC_BIT);
     const auto before = [&](u32 who, u32 pc) {

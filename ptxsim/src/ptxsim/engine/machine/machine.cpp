@@ -42,18 +42,21 @@ bool Warp::ordered_for(u32 who, int lane) const {
   });
 }
 
-void Warp::find(u64 place, const Region::Stamp& write, int lane) {
-  Found* const end = found + std::size(found);
-  Found* at = std::find_if(found, end, [&](const Found& each) { return each.place == place; });
-  if (at == end) at = &found[next_found++ % std::size(found)];
+void Warp::observe(u64 place, const Region::Stamp& write, int lane) {
+  if (!(program->code[write.pc & PC_MASK].flags & SYNCHRONISES)) return;  // no flag's
+  Observation* const end = std::end(observations);
+  Observation* at = std::find_if(std::begin(observations), end,
+                                 [&](const Observation& each) { return each.place == place; });
+  if (at == end) at = &observations[observed++ % std::size(observations)];
   if (at->place != place || !(at->write == write)) *at = {place, write, 0};
-  at->by |= 1u << lane;
+  at->lanes |= 1u << lane;
 }
 
-bool Warp::has_found(u64 place, const Region::Stamp& write, int lane) const {
-  return std::any_of(std::begin(found), std::end(found), [&](const Found& each) {
-    return each.place == place && each.write == write && each.by >> lane & 1;
-  });
+bool Warp::has_observed(u64 place, const Region::Stamp& write, int lane) const {
+  return std::any_of(std::begin(observations), std::end(observations),
+                     [&](const Observation& each) {
+                       return each.place == place && each.write == write && each.lanes >> lane & 1;
+                     });
 }
 
 void Warp::meet() {

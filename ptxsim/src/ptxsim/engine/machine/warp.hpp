@@ -66,19 +66,20 @@ struct Warp {
   Clocks known;  // what it has seen of every warp's clock; own entry: in order for all its lanes
   Clocks some;   // what some lanes alone know besides
   u32 some_lanes;
-  u32 heard_time;  // of its own clock: what all lanes learned at an mbarrier
+  u32 heard_time;  // up to when, by its own clock, an mbarrier has put all lanes in order
   u32 told_time;   // when all lanes last told others
   // By a __syncwarp of some lanes: what lanes did up to a time, and who is in order with that.
   struct Meeting { u32 time, of, to; };
   std::vector<Meeting> meetings;
-  // Flags that lanes looked at, and whose write they found: theirs to the same word come after it.
-  struct Found {
+  // The flags that lanes waited for last, and whose write ended the wait: what these lanes write
+  // there comes after it.
+  struct Observation {
     u64 place;
     Region::Stamp write;
-    u32 by;
+    u32 lanes;
   };
-  Found found[8];
-  u32 next_found;  // is overwritten
+  Observation observations[8];
+  u32 observed;  // how many there were
   Moments
       locked;  // what locks have told that it took: in order behind its next fence, for nobody now
   u32 past_wait;  // lanes in order with the kernels that a programmatic launch follows
@@ -111,8 +112,8 @@ struct Warp {
     known.warps[index] = time++;
     if (__builtin_expect(some_lanes || !meetings.empty(), 0) && whole()) meet();
   }
-  void find(u64 place, const Region::Stamp& write, int lane);
-  bool has_found(u64 place, const Region::Stamp& write, int lane) const;
+  void observe(u64 place, const Region::Stamp& write, int lane);
+  bool has_observed(u64 place, const Region::Stamp& write, int lane) const;
   void meet();                     // all lanes come together
   void meet(u32 part);             // and these alone
   void tell();                     // what the executing lanes did is told to others

@@ -109,7 +109,8 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
       signal.ask(a.at[l]);
       const u64 place = shared_place(*w.block, u32(a.at[l]));
       await(w, place, a.bytes, 1u << w.program->shared_shift);
-      w.find(place, last_writer(*w.block, u32(a.at[l]) >> w.program->shared_shift), l);
+      if (i.order() & AWAITED)
+        w.observe(place, last_writer(*w.block, u32(a.at[l]) >> w.program->shared_shift), l);
     }
     // Two lanes that read an address have said all there is to say about a third.
     const bool third =
@@ -155,8 +156,8 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
     if (__builtin_expect(asks, 0)) {
       signal.ask(a.at[l]);
       await(w, a.at[l], a.bytes, 1u << w.program->global_shift);
-      if (const u64 cell = (a.at[l] - r.base) >> w.program->global_shift; !r.stamps.empty())
-        w.find(a.at[l], r.stamps[cell], l);
+      if (i.order() & AWAITED && !r.stamps.empty())
+        w.observe(a.at[l], r.stamps[(a.at[l] - r.base) >> w.program->global_shift], l);
     }
     if (r.all_defined && r.stamps.empty()) continue;
     if (i.order() & READ_ONLY) check_read_only(w, l, r, index, a.at[l], a.bytes);

@@ -134,8 +134,8 @@ void begin(Block& b, u32 linear) {
     w.known = w.some = {};
     w.some_lanes = w.heard_time = w.told_time = 0;
     w.meetings.clear();
-    std::fill(std::begin(w.found), std::end(w.found), Warp::Found{});
-    w.next_found = 0;
+    std::fill(std::begin(w.observations), std::end(w.observations), Warp::Observation{});
+    w.observed = 0;
     w.locked = {};
     special(w, CTAID_X, b.id.x);
     special(w, CTAID_Y, b.id.y);
