@@ -776,6 +776,16 @@ KERNEL one_lane_waits_for_a_flag_of_all(float* a, float* b) {
     if (THREAD) flags[1] = 0;               \
   }
 KERNEL resets_its_flag(float* a, float* b) { RESETS_ITS_FLAG(t == 0) }
+KERNEL resets_what_it_acquired(float* a, float* b) {
+  const int t = threadIdx.x;
+  if (blockIdx.x == 0) {
+    if (t == 0) atomicAdd(&flags[1], 1);
+  } else if (t == 0) {
+    int set = 0;
+    while (!set) asm volatile("ld.acquire.gpu.b32 %0, [%1];" : "=r"(set) : "l"(&flags[1]) : "memory");
+    flags[1] = 0;
+  }
+}
 KERNEL changes_what_it_has_read(float* a, float* b) {
   const int t = threadIdx.x;
   if (blockIdx.x == 0) {

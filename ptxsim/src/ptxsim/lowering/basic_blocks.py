@@ -100,9 +100,9 @@ def mark_questions(
     *,
     entry: bool,
 ) -> None:
-    """Note in the order of volatile loads and atomic operations what hangs on their values: whether
-    a loop around them goes on (AWAITED), or what a function stores for its callers or for those
-    that it calls, which may decide anything (PASSED_ON).
+    """Note in the order of synchronising loads and atomic operations what hangs on their values:
+    whether a loop around them goes on (AWAITED), or what a function stores for its callers or for
+    those that it calls, which may decide anything (PASSED_ON).
     """
     asking = [each for each in code if _may_ask(each)]
     if not asking:
@@ -127,7 +127,7 @@ def mark_questions(
 
 def _may_ask(operation: ops.Operation) -> bool:
     if operation.name == "ld":
-        return bool(_order(operation) & ops.VOLATILE)
+        return bool(operation.flags & ops.SYNCHRONISES)
     return operation.name.startswith("atom.") and operation.operands[0] is not None
 
 
