@@ -902,6 +902,37 @@ KERNEL copies_arrive(float* a, float* b) { COPIES_ARRIVE(wait_first(at)); }
 KERNEL copies_arrive_and_nobody_waits(float* a, float* b) {
   COPIES_ARRIVE(__syncthreads());  // BAD
 }
+#define COPIES_ONE                                                                            \
+  __shared__ float s[64];                                                                     \
+  const int t = threadIdx.x;                                                                  \
+  const unsigned to = unsigned(__cvta_generic_to_shared(&s[t]));                              \
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(a + t) : "memory")
+#define WAIT_FOR_COPIES asm volatile("cp.async.wait_all;" ::: "memory")
+KERNEL overwrites_what_it_has_copied(float* a, float* b) {
+  COPIES_ONE;
+  WAIT_FOR_COPIES;
+  a[t] = 0;
+  b[t] = s[t];
+}
+KERNEL overwrites_what_it_copies(float* a, float* b) {
+  COPIES_ONE;
+  a[t] = 0;  // BAD
+  WAIT_FOR_COPIES;
+  b[t] = s[t];
+}
+KERNEL overwrites_what_others_copy(float* a, float* b) {
+  COPIES_ONE;
+  __syncthreads();
+  a[63 - t] = 0;  // BAD
+  WAIT_FOR_COPIES;
+  b[t] = s[t];
+}
+KERNEL overwrites_what_copies_have_read(float* a, float* b) {
+  COPIES_ARRIVE(wait_first(at); a[63 - t] = 0);
+}
+KERNEL overwrites_before_the_copies_arrive(float* a, float* b) {
+  COPIES_ARRIVE(a[t] = 0; wait_first(at));  // BAD
+}
 
 // --- values
 

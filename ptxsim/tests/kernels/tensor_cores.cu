@@ -55,6 +55,7 @@ using Map = CUtensorMap;
       : "memory")
 #define BULK_COMMIT asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define BULK_WAIT asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory")
+#define BULK_WAIT_WRITTEN(n) asm volatile("cp.async.bulk.wait_group " #n ";" ::: "memory")
 #define CLUSTER_SYNC                                           \
   asm volatile("barrier.cluster.arrive.release.aligned;\n"     \
                "barrier.cluster.wait.acquire.aligned;" ::: "memory")
@@ -837,6 +838,121 @@ KERNEL stored_tile_overwritten(const __grid_constant__ Map C, const half* A) {
   }
   __syncthreads();
   s[t] = A[0];  // BAD
+}
+
+// --- what copies may still write or read in global memory
+
+#define BULK(operation, to, from)                                                               \
+  asm volatile(operation " [%0], [%1], 64;" ::"l"(to), "r"(AT(from)) : "memory")
+#define STORE "cp.async.bulk.global.shared::cta.bulk_group"
+#define ADD "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16"
+#define STORED(operation, WAITS)     \
+  __shared__ alignas(128) half s[32]; \
+  const int t = threadIdx.x;          \
+  s[t] = A[t];                        \
+  FENCE_PROXY;                        \
+  __syncthreads();                    \
+  if (t == 0) {                       \
+    BULK(operation, C, s);            \
+    BULK_COMMIT;                      \
+    WAITS;                            \
+  }                                   \
+  __syncthreads()
+KERNEL reads_what_was_stored(const half* A, half* C) {
+  STORED(STORE, BULK_WAIT_WRITTEN(0));
+  C[32 + t] = C[t];
+}
+KERNEL reads_what_may_not_be_stored(const half* A, half* C) {
+  STORED(STORE, );
+  C[32 + t] = C[t];  // BAD
+  if (t == 0) BULK_WAIT;
+}
+KERNEL reads_once_the_source_is_free(const half* A, half* C) {
+  STORED(STORE, BULK_WAIT);
+  C[32 + t] = C[t];  // BAD
+}
+KERNEL reads_in_the_thread_that_stores(const half* A, half* C) {
+  STORED(STORE, BULK_WAIT; C[64] = C[0]);  // BAD
+}
+KERNEL overwrites_what_is_being_stored(const half* A, half* C) {
+  STORED(STORE, BULK_WAIT);
+  C[31 - t] = A[32 + t];  // BAD
+}
+KERNEL stores_where_it_is_storing(const half* A, half* C) {
+  STORED(STORE, BULK(STORE, C + 8, s); BULK_COMMIT; BULK_WAIT);  // BAD
+}
+KERNEL reads_what_was_added(const half* A, half* C) {
+  STORED(ADD, BULK_WAIT_WRITTEN(0));
+  C[32 + t] = C[t];
+}
+KERNEL reads_what_is_being_added(const half* A, half* C) {
+  STORED(ADD, BULK_WAIT);
+  C[32 + t] = C[t];  // BAD
+}
+KERNEL adds_twice(const half* A, half* C) {
+  STORED(ADD, BULK(ADD, C + 32, s); BULK(ADD, C + 64, s); BULK(ADD, C + 64, s); BULK_COMMIT; BULK_WAIT);
+}
+KERNEL reads_the_older_group(const half* A, half* C) {
+  STORED(STORE, BULK(STORE, C + 64, s); BULK_COMMIT; BULK_WAIT_WRITTEN(1));
+  C[32 + t] = C[t];
+  if (t == 0) BULK_WAIT;
+}
+KERNEL reads_the_newer_group(const half* A, half* C) {
+  STORED(STORE, BULK(STORE, C + 64, s); BULK_COMMIT; BULK_WAIT_WRITTEN(1));
+  C[32 + t] = C[64 + t];  // BAD
+  if (t == 0) BULK_WAIT;
+}
+#define TILE_STORED_AND_LOADED(WAITS, LOADS)                  \
+  __shared__ alignas(128) half s[32 * 32];                    \
+  __shared__ alignas(8) u64 full;                             \
+  const int t = threadIdx.x;                                  \
+  if (t == 0) INIT(&full, 1);                                 \
+  for (int e = t; e < 1024; e += 128) s[e] = half(float(e)); \
+  FENCE_PROXY;                                                \
+  __syncthreads();                                            \
+  if (t == 0) {                                               \
+    STORE_TILE(&C, 32, 0, s);                                 \
+    BULK_COMMIT;                                              \
+    WAITS;                                                    \
+    EXPECT(&full, 2048);                                      \
+    LOADS;                                                    \
+  }                                                           \
+  WAIT_FOR(&full, 0);                                         \
+  for (int e = t; e < 1024; e += 128) A[e] = s[e]
+KERNEL loads_the_tile_that_it_stored(const __grid_constant__ Map C, half* A) {
+  TILE_STORED_AND_LOADED(BULK_WAIT_WRITTEN(0), LOAD_TILE(s, &C, 32, 0, &full));
+}
+KERNEL loads_a_tile_that_is_being_stored(const __grid_constant__ Map C, half* A) {
+  TILE_STORED_AND_LOADED(BULK_WAIT, LOAD_TILE(s, &C, 32, 0, &full));  // BAD
+}
+#define LOADED(AT_ONCE, LATER)                                                                 \
+  __shared__ alignas(128) half s[32];                                                          \
+  __shared__ alignas(8) u64 full;                                                              \
+  const int t = threadIdx.x;                                                                   \
+  if (t == 0) INIT(&full, 1);                                                                  \
+  C[t] = A[t];                                                                                 \
+  FENCE_PROXY;                                                                                 \
+  __syncthreads();                                                                             \
+  if (t == 0) {                                                                                \
+    EXPECT(&full, 64);                                                                         \
+    asm volatile(                                                                              \
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 64, "   \
+        "[%2];" ::"r"(AT(s)),                                                                  \
+        "l"(C), "r"(AT(&full))                                                                 \
+        : "memory");                                                                           \
+    AT_ONCE;                                                                                   \
+  }                                                                                            \
+  __syncthreads();                                                                             \
+  LATER;                                                                                       \
+  C[32 + t] = s[t]
+KERNEL overwrites_what_has_been_loaded(const half* A, half* C) {
+  LOADED(, WAIT_FOR(&full, 0); C[t] = 0);
+}
+KERNEL overwrites_what_it_loads(const half* A, half* C) {
+  LOADED(C[5] = 9, WAIT_FOR(&full, 0));  // BAD
+}
+KERNEL overwrites_what_another_loads(const half* A, half* C) {
+  LOADED(, C[31 - t] = 9; WAIT_FOR(&full, 0));  // BAD
 }
 
 // --- clusters

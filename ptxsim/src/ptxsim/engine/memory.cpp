@@ -1,6 +1,7 @@
 // One translation unit for checks/, memory/.
 #include "checks/async_proxy.cpp"
 #include "checks/conflicts.cpp"
+#include "checks/copies_under_way.cpp"
 #include "checks/dependency.cpp"
 #include "checks/global_races.cpp"
 #include "checks/knowledge.cpp"

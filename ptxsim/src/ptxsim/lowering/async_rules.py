@@ -16,7 +16,8 @@ def bulk(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if kind == "commit_group":
         low.emit_guarded("cp.async.bulk.commit_group", [])
     elif kind == "wait_group":
-        low.emit_guarded("cp.async.bulk.wait_group", [], imm=int(item.operands[0], 0))
+        name = f"cp.async.{'.'.join(mods)}"
+        low.emit_guarded(name, [], imm=int(item.operands[0], 0))
     elif kind == "prefetch":
         return
     elif kind == "tensor":

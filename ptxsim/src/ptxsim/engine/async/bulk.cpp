@@ -3,6 +3,7 @@
 
 #include "../limits.hpp"
 #include "../checks/async_proxy.hpp"
+#include "../checks/copies_under_way.hpp"
 #include "../memory/cluster_addresses.hpp"
 #include "../program/kinds.hpp"
 #include "../program/operations.hpp"
@@ -48,8 +49,7 @@ Flow copy_in(Warp& w, const Ins& i) {
   each_copy(w, i, [&](int l, u64 to, u64 from, u32 bytes) {
     if (!whole_pieces(w, l, from, to, bytes) || bytes > MAX_SHARED_BYTES) return;
     Tile tile(bytes);
-    if (!fetch(w, l, from, bytes, tile.data.data()))
-      std::fill(tile.undefined.begin(), tile.undefined.end(), 1);
+    fetch(w, l, from, bytes, tile, 0);
     count_global_side(w, bytes, sectors(from, bytes));
     deliver_to(w, l, tile, to, barrier_of(w, i, l), ranks < 0 ? nullptr : lanes<u32>(w, ranks) + l);
   });
@@ -92,7 +92,8 @@ Flow commit_bulk(Warp& w, const Ins&) {
   return Flow::next;
 }
 
-Flow wait_bulk(Warp& w, const Ins& i) {
+// of_sources: until the copies have read them
+template <bool of_sources> Flow wait_bulk(Warp& w, const Ins& i) {
   auto& reading = w.block->reading;
   const auto over = [&](const AsyncReads& reads) {
     const u32 thread = reads.thread & 1023, lane = thread % LANES;
@@ -101,8 +102,8 @@ Flow wait_bulk(Warp& w, const Ins& i) {
     finish_async_reads(w, reads);
     return true;
   };
-  reading.erase(std::remove_if(reading.begin(), reading.end(), over), reading.end());
-  w.tick();
+  std::erase_if(reading, over);
+  if (!of_sources) finish_stores(w, i.groups());
   return Flow::next;
 }
 
@@ -128,8 +129,11 @@ void add_bulk(Table& t) {
       add(t, "cp.reduce.async.bulk.across." + name, copy_across<true>, ">wnniai");
   }
   add(t, "cp.async.bulk.commit_group", commit_bulk, ">");
-  add(t, "cp.async.bulk.wait_group", wait_bulk, ">",
-      [](const Program&, const Ins& i) { return i.groups() >= 0 && i.groups() <= ALL; });
+  const auto counts = [](const Program&, const Ins& i) {
+    return i.groups() >= 0 && i.groups() <= ALL;
+  };
+  add(t, "cp.async.bulk.wait_group", wait_bulk<false>, ">", counts);
+  add(t, "cp.async.bulk.wait_group.read", wait_bulk<true>, ">", counts);
 }
 
 }  // namespace sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../checks/async_proxy.hpp"
+#include "../checks/copies_under_way.hpp"
 #include "../checks/global_races.hpp"
 #include "../checks/shared_races.hpp"
 #include "../checks/undefined.hpp"
@@ -72,9 +73,11 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier, const Red
         c.pending_pc = w.pc;
       }
     }
-    if (b) b->landing.push_back({to, tile.room()});
+    if (b) b->landing.push_back({.to = {to, tile.room()}});
   }
   if (!b) return;
+  for (const Extent& from : tile.sources)
+    b->landing.push_back({.from = from, .reader = {w.home->linear + 1, w.stamp(lane), w.pc}});
   publish_copy(w, *b);
   b->transactions -= tile.bytes();
   complete_if_due(w, *b);
@@ -94,14 +97,16 @@ void check_reduced(Warp& w, int lane, const Region& r, i64 index, u64 address, u
 
 }  // namespace
 
-bool fetch(Warp& w, int lane, u64 address, u32 bytes, u8* to) {
+void fetch(Warp& w, int lane, u64 address, u32 bytes, Tile& tile, u32 to) {
   i64 index = -1;
   Region* r = region_of(w, lane, address, bytes, false, index);
-  if (!r) return true;
-  std::memcpy(to, r->data + (address - r->base), bytes);
-  bool undefined = false;
-  if (!r->all_defined || !r->stamps.empty())
-    undefined = global_read_by_proxy(w, lane, *r, index, address, bytes);
+  if (!r) return;
+  std::memcpy(tile.data.data() + to, r->data + (address - r->base), bytes);
+  if ((!r->all_defined || !r->stamps.empty()) &&
+      global_read_by_proxy(w, lane, *r, index, address, bytes))
+    for (u32 at = to; at < to + bytes; ++at) tile.undefined[at / PIECE] = 1;
+  tile.sources.push_back({address, bytes});
+  r->copied = true;
   Access part;
   part.mask = 1u << lane;
   for (u32 at = 0; at < bytes; at += PIECE) {
@@ -110,7 +115,6 @@ bool fetch(Warp& w, int lane, u64 address, u32 bytes, u8* to) {
     remember_reads(w, r, part);
     trace(w, part, READ);
   }
-  return !undefined;
 }
 
 void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from,
@@ -125,6 +129,7 @@ void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from,
   for (u32 at = 0; reduction && at < bytes; at += reduction->bytes)
     reduction->apply(to + at, from + at);
   global_write(w, lane, *r, index, address, bytes, same, reduction, true);
+  hold_back(w, lane, *r, address, bytes);
   w.block->machine->changes += !same;
   Access part;
   part.mask = 1u << lane;

@@ -2,7 +2,8 @@
 //
 // What a copy brings to shared memory is there at once, but counts as under way until somebody has
 // waited for the mbarrier that it completes on. What a copy takes from shared memory counts as
-// being read until its thread has waited for its group.
+// being read until its thread has waited for its group. checks/copies_under_way.hpp has the same of
+// global memory.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,9 @@ void report_misaligned(Warp& w, int lane, u64 address, u32 size, u8 space);
 
 // --- global memory
 
-// Reads global memory into `to`; whether all of it had been written.
-bool fetch(Warp& w, int lane, u64 address, u32 bytes, u8* to);
+struct Tile;
+// Reads global memory into the tile, from its byte `at` on.
+void fetch(Warp& w, int lane, u64 address, u32 bytes, Tile& tile, u32 at);
 void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from,
               const Reduction* reduction = nullptr);
 void count_global_side(Warp& w, u32 bytes, u64 sectors);
@@ -35,7 +37,8 @@ struct Tile {
   std::vector<u8> data;
   std::vector<u8> undefined;  // per piece
   std::vector<u8> stored;     // per piece taken from shared memory: how many bytes go on from there
-  u32 row, pitch;             // bytes of a row, and from one to the next in shared memory
+  std::vector<Extent> sources;  // what was read for it
+  u32 row, pitch;               // bytes of a row, and from one to the next in shared memory
   u32 swizzle;
 
   explicit Tile(u32 bytes) : Tile(bytes, std::max(bytes, 1u), std::max(bytes, 1u), 0) {}

@@ -54,6 +54,7 @@ Flow copy(Warp& w, const Ins& i) {
     std::memset(c.data[l], 0, sizeof c.data[l]);
     c.target[l] = u32(target.at[l]);
     c.group[l] = w.async_group[l];
+    c.source[l] = {};
     bool undefined = false;
     if (source.mask >> l & 1) {
       i64 index = -1;
@@ -72,6 +73,8 @@ Flow copy(Warp& w, const Ins& i) {
         continue;
       }
       std::memcpy(c.data[l], r->data + (source.at[l] - r->base), sizes[l]);
+      c.source[l] = {source.at[l], sizes[l]};
+      r->copied = true;
       if (!r->all_defined || !r->stamps.empty())
         undefined = global_read(w, l, *r, index, source.at[l], sizes[l], true);
       Access read = source;
@@ -149,7 +152,9 @@ void land_at_mbarrier(Warp& w, int lane, MBarrier& b) {
       shadow.pending = w.index * LANES + u32(lane) + 1;
       shadow.pending_pc = w.pc;
     }
-    b.landing.push_back({c.target[lane], c.bytes});
+    b.landing.push_back({.to = {c.target[lane], c.bytes},
+                         .from = c.source[lane],
+                         .reader = {w.home->linear + 1, w.stamp(lane), c.pc}});
   }
   forget_landed(w);
 }

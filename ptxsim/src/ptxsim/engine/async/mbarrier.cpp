@@ -96,8 +96,8 @@ template <bool expects> Flow transactions(Warp& w, const Ins& i) {
 
 // What bulk copies wrote is there for those who waited.
 void land(Block& block, u32 shift, MBarrier& b) {
-  for (const SharedArray& range : b.landed)
-    for (u32 at = range.start; at < range.start + range.size; at += 1u << shift)
+  for (const Landing& each : b.landed)
+    for (u32 at = each.to.start; at < each.to.start + each.to.size; at += 1u << shift)
       block.cells[at >> shift].pending = 0;
   b.landed.clear();
 }

@@ -66,7 +66,7 @@ template <bool reduces> Flow store_async(Warp& w, const Ins& i) {
       MBarrier* const b = barrier_there(w, l, lanes<u32>(w, o.barrier)[l] + u32(o.barrier_offset));
       write(w, i, l, to, reduction);
       if (!b) continue;
-      b->landing.push_back({to, a.bytes});
+      b->landing.push_back({.to = {to, a.bytes}});
       publish_copy(w, *b);
       b->transactions -= a.bytes;
       complete_if_due(w, *b);

@@ -158,9 +158,7 @@ Flow load_tile(Warp& w, const Ins& i) {
     each_row(map, at, [&](u64 address, u32 offset, u32 first, u32 last) {
       if (first == last) return;
       const u32 from = first * map.element(), bytes = (last - first) * map.element();
-      if (!fetch(w, l, address + from, bytes, tile.data.data() + offset + from))
-        for (u32 byte = offset + from; byte < offset + from + bytes; ++byte)
-          tile.undefined[byte / PIECE] = 1;
+      fetch(w, l, address + from, bytes, tile, offset + from);
       if (is_tf32(map.type)) round_to_tf32(tile.data.data() + offset + from, bytes);
     });
     deliver_to(w, l, tile, shared, lanes<u32>(w, o.barrier)[l],

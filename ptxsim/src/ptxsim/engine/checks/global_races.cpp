@@ -4,6 +4,7 @@
 
 #include "../program/kinds.hpp"
 #include "conflicts.hpp"
+#include "copies_under_way.hpp"
 #include "dependency.hpp"
 #include "knowledge.hpp"
 #include "peers.hpp"
@@ -32,7 +33,9 @@ void global_race(Warp& w, int lane, const Region& r, i64 index, u64 at, u32 byte
   e.write = write;
   e.other_write = other_write;
   e.same_value = same;
-  conflict(w, e, other, e.address, first);
+  if (!may_be_missing(other)) return conflict(w, e, other, e.address, first);
+  e.kind = BULK_COPY_RACE;
+  w.block->machine->report(e);
 }
 
 bool of_own_warp(const Warp& w, const Region::Reads& read) {
@@ -137,7 +140,7 @@ bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes
     if (r.stamps.empty()) continue;
     const Region::Stamp& s = r.stamps[at >> w.program->global_shift];
     if (!s.block || !checked || in_order(w, lane, s)) continue;
-    if (s.pc & ATOMIC_BIT)
+    if (s.pc & ATOMIC_BIT && !may_be_missing(s))
       look_at_atomic(w, event_between(w, LOOKS_AT_ATOMIC, lane, r, index, at, bytes, s));
     else global_race(w, lane, r, index, at, bytes, false, true, false, s);
   }
@@ -179,6 +182,13 @@ void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 byte
   if (r.stamps.empty()) r.stamps.resize((r.size + cell - 1) / cell);
   // What is there already does no harm again: within a block, and where somebody may look for it.
   const bool again = same && is_volatile(w, w.pc);
+  if (r.copied && checked && !same)
+    if (const Region::Stamp copy = still_reads(w, address, bytes); copy.block) {
+      Event e =
+          event_between(w, OPERAND_OVERWRITTEN, lane, r, index, address - r.base, bytes, copy);
+      e.write = true;
+      w.block->machine->report(e);
+    }
   for (u64 at = address - r.base; at < address - r.base + bytes; at += cell) {
     const u64 place = at >> w.program->global_shift;
     const bool first = !r.all_defined && !r.defined[place];

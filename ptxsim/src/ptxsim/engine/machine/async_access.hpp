@@ -3,13 +3,14 @@
 
 #include <vector>
 
-#include "../types.hpp"
+#include "region.hpp"
 
 namespace sim {
 
 struct AsyncCopy {
   u32 pc, mask, bytes;
   u32 target[LANES], group[LANES];
+  Extent source[LANES];
   u8 data[LANES][16];
 };
 

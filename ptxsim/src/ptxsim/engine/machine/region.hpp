@@ -7,6 +7,12 @@
 
 namespace sim {
 
+// Bytes of global memory.
+struct Extent {
+  u64 address;
+  u32 bytes;
+};
+
 // A device allocation, or a __device__/__constant__ variable.
 struct Region {
   u64 base, size;
@@ -28,6 +34,7 @@ struct Region {
   // reads, if their pc has TOLD_APART.
   struct Lanes { u8 first, second; };
   std::vector<Lanes> readers;
+  bool copied = false;   // asynchronously to shared memory, by this launch
   std::vector<u8> uses;  // per cell, Use of this launch; empty unless traced and used
   // Of malloc in a kernel: its memory, the bytes asked for, and who freed it; pc: ~0 in an earlier
   // launch; block: 0 while it is not freed. What is freed has no bytes.

@@ -89,7 +89,12 @@ struct Warp {
   std::vector<u64> undefined_bits;  // of a slot in each lane where `undefined` says that there are
   std::vector<AsyncCopy> async;
   u32 async_group[LANES];
-  u32 bulk_group[LANES];            // bulk copies to global memory that the lanes have committed
+  u32 bulk_group[LANES];  // bulk copies to global memory that the lanes have committed
+  struct Store {
+    u32 lane, group;
+    Extent to;
+  };
+  std::vector<Store> storing;       // what they may still write
   u32 wgmma_group;                  // groups of wgmma committed
   Clocks warpgroup;                 // what its warps knew at their last wgmma.fence
   std::unordered_set<u64> settled;  // digests of the registers that wgmma.fence found
@@ -150,7 +155,7 @@ struct Warp {
   // True when the access stamped `who` (thread | clock << 10) is ordered before this warp's now.
   bool ordered(u32 who, int lane) const {
     u32 thread = who & 1023;
-    if (thread == index * LANES + u32(lane)) return true;
+    if (thread == index * LANES + u32(lane)) return (who >> 10) <= time;
     const bool told = (who >> 10) <= known.warps[thread >> 5];
     return (told && !some_alone) || covers(known.warps[thread >> 5], who) || ordered_for(who, lane);
   }

@@ -120,6 +120,7 @@ void begin(Block& b, u32 linear) {
     u32* const unwritten = reinterpret_cast<u32*>(w.local.data());
     std::fill(unwritten, unwritten + w.local.size() / 4, m.filler);
     w.async.clear();
+    w.storing.clear();
     for (auto& frames : w.saved) frames.clear();
     std::fill(w.async_group, w.async_group + LANES, 0);
     std::fill(w.bulk_group, w.bulk_group + LANES, 0);

@@ -184,6 +184,7 @@ void Machine::launch() {
     r->stamps.clear();
     r->hidden.clear();
     r->lines.clear();
+    r->copied = false;
     r->uses.clear();
     r->freed.pc = ~0u;
   }
