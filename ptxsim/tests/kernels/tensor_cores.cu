@@ -1294,3 +1294,30 @@ KERNEL __cluster_dims__(2, 1, 1) stores_what_a_peer_wrote_unfenced(const half* A
     BULK_WAIT;
   }
 }
+#define COPIED_TO_THE_PEER(AT_ONCE)                                                             \
+  __shared__ alignas(128) int tile[32], inbox[32];                                              \
+  __shared__ alignas(8) u64 full;                                                               \
+  const int t = threadIdx.x, rank = rank_in_cluster();                                          \
+  if (t == 0) {                                                                                 \
+    INIT(&full, 1);                                                                             \
+    EXPECT(&full, 128);                                                                         \
+  }                                                                                             \
+  tile[t] = rank * 100 + t;                                                                     \
+  FENCE_PROXY;                                                                                  \
+  CLUSTER_SYNC;                                                                                 \
+  if (t == 0)                                                                                   \
+    asm volatile(                                                                               \
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], "   \
+        "128, [%2];" ::"r"(of_block(inbox, rank ^ 1)),                                          \
+        "r"(AT(tile)), "r"(of_block(&full, rank ^ 1))                                           \
+        : "memory");                                                                            \
+  __syncthreads();                                                                              \
+  AT_ONCE;                                                                                      \
+  WAIT_FOR(&full, 0);                                                                           \
+  PUT_IN_BLOCK(inbox[t]);                                                                       \
+  CLUSTER_SYNC;                                                                                 \
+  tile[t] = t
+KERNEL __cluster_dims__(2, 1, 1) copies_to_its_peer(const half* A, half* C) { COPIED_TO_THE_PEER(); }
+KERNEL __cluster_dims__(2, 1, 1) overwrites_what_goes_to_its_peer(const half* A, half* C) {
+  COPIED_TO_THE_PEER(tile[t] = 7);  // BAD
+}

@@ -65,7 +65,7 @@ template <bool reduces> Flow copy_across(Warp& w, const Ins& i) {
     if (!whole_pieces(w, l, 0, from | to, bytes)) return;
     if (!in_shared(w, l, u32(from & WITHIN_BLOCK), bytes, false)) return;
     Tile tile(bytes);
-    take(w, l, tile, u32(from & WITHIN_BLOCK));
+    take(w, l, tile, u32(from & WITHIN_BLOCK), NO_GROUP);
     deliver_to(w, l, tile, to, barrier_of(w, i, l), nullptr, reduction);
   });
   w.tell();
@@ -78,7 +78,7 @@ template <bool reduces> Flow copy_out(Warp& w, const Ins& i) {
   each_copy(w, i, [&](int l, u64 place, u64 to, u32 bytes) {
     if (!whole_pieces(w, l, to, place, bytes) || !in_shared(w, l, u32(place), bytes, false)) return;
     Tile tile(bytes);
-    take(w, l, tile, u32(place));
+    take(w, l, tile, u32(place), w.bulk_group[l]);
     put_back(w, l, to, bytes, tile.data.data(), reduction);
     count_global_side(w, bytes, sectors(to, bytes));
   });
@@ -99,7 +99,7 @@ template <bool of_sources> Flow wait_bulk(Warp& w, const Ins& i) {
     const u32 thread = reads.thread & 1023, lane = thread % LANES;
     if (reads.wgmma || thread / LANES != w.index || !(w.exec >> lane & 1)) return false;
     if (i64(reads.group) >= i64(w.bulk_group[lane]) - i.groups()) return false;
-    finish_async_reads(w, reads);
+    finish_async_reads(*w.block, reads, w.stamp(int(lane)));
     return true;
   };
   std::erase_if(reading, over);

@@ -54,6 +54,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier, const Red
   drop_misaligned(w, one, SHARED, true);
   if (one.mask) settle_shared(w, one, true);
   MBarrier* const b = one.mask ? barrier_at(w, lane, barrier) : nullptr;
+  const Region::Stamp copy{w.home->linear + 1, w.stamp(lane), w.pc};
   count_shared_side(w, tile.bytes());
   if (in_shared(w, lane, to, tile.room(), true)) {
     const u32 shift = w.program->shared_shift;
@@ -73,11 +74,10 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier, const Red
         c.pending_pc = w.pc;
       }
     }
-    if (b) b->landing.push_back({.to = {to, tile.room()}});
+    if (b) b->landing.push_back({.to = {to, tile.room()}, .copy = copy});
   }
   if (!b) return;
-  for (const Extent& from : tile.sources)
-    b->landing.push_back({.from = from, .reader = {w.home->linear + 1, w.stamp(lane), w.pc}});
+  for (const Extent& from : tile.sources) b->landing.push_back({.from = from, .copy = copy});
   publish_copy(w, *b);
   b->transactions -= tile.bytes();
   complete_if_due(w, *b);
@@ -169,7 +169,7 @@ void deliver_to(Warp& w, int lane, const Tile& tile, u64 to, u64 barrier, const 
     at(u64(__builtin_ctz(rest) + 1) << RANK_SHIFT);
 }
 
-void take(Warp& w, int lane, Tile& tile, u32 from) {
+void take(Warp& w, int lane, Tile& tile, u32 from, u32 group) {
   count_shared_side(w, tile.bytes());
   AsyncReader reader(w, lane);
   for (u32 at = 0; at < tile.bytes(); at += PIECE) {
@@ -177,7 +177,7 @@ void take(Warp& w, int lane, Tile& tile, u32 from) {
     reader.read(place, tile.stored[at / PIECE]);
     std::memcpy(tile.data.data() + at, w.block->shared.data() + place, PIECE);
   }
-  reader.keep(w.bulk_group[lane], false);
+  reader.keep(group, false);
   if (!reader.undefined()) return;
   Event e = event_at(w, UNDEFINED_STORE, lane);
   e.other_pc = reader.origin();

@@ -2,8 +2,8 @@
 //
 // What a copy brings to shared memory is there at once, but counts as under way until somebody has
 // waited for the mbarrier that it completes on. What a copy takes from shared memory counts as
-// being read until its thread has waited for its group. checks/copies_under_way.hpp has the same of
-// global memory.
+// being read until its thread has waited for its group, or somebody for its mbarrier.
+// checks/copies_under_way.hpp has the same of global memory.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,9 @@ bool in_shared(Warp& w, int lane, u32 address, u32 bytes, bool write);
 // reduction: what is there is reduced with the tile; null: it is overwritten.
 void deliver_to(Warp& w, int lane, const Tile& tile, u64 to, u64 barrier, const u32* ranks,
                 const Reduction* reduction = nullptr);
+constexpr u32 NO_GROUP = ~0u;  // of a copy that completes at an mbarrier
 // Takes the tile from the warp's own shared memory.
-void take(Warp& w, int lane, Tile& tile, u32 from);
+void take(Warp& w, int lane, Tile& tile, u32 from, u32 group);
 
 bool is_load_tile(const Ins& i);  // by a tensor map
 bool is_store_tile(const Ins& i);

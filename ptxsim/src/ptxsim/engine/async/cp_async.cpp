@@ -154,7 +154,7 @@ void land_at_mbarrier(Warp& w, int lane, MBarrier& b) {
     }
     b.landing.push_back({.to = {c.target[lane], c.bytes},
                          .from = c.source[lane],
-                         .reader = {w.home->linear + 1, w.stamp(lane), c.pc}});
+                         .copy = {w.home->linear + 1, w.stamp(lane), c.pc}});
   }
   forget_landed(w);
 }

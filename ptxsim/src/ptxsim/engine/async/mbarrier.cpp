@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../checks/async_proxy.hpp"
 #include "../checks/knowledge.hpp"
 #include "../checks/peers.hpp"
 #include "../checks/shared_races.hpp"
@@ -94,11 +95,15 @@ template <bool expects> Flow transactions(Warp& w, const Ins& i) {
   return Flow::next;
 }
 
-// What bulk copies wrote is there for those who waited.
+// What copies wrote is there for those who waited, and their sources have been read.
 void land(Block& block, u32 shift, MBarrier& b) {
-  for (const Landing& each : b.landed)
+  for (const Landing& each : b.landed) {
     for (u32 at = each.to.start; at < each.to.start + each.to.size; at += 1u << shift)
       block.cells[at >> shift].pending = 0;
+    if (!block.cluster || !each.copy.block || !each.to.size) continue;
+    for (Block* from : block.cluster->blocks)
+      if (from->linear + 1 == each.copy.block) finish_copy(*from, each.copy);
+  }
   b.landed.clear();
 }
 

@@ -177,7 +177,7 @@ Flow store_tile(Warp& w, const Ins& i) {
             first == last ? 0 : u8(std::clamp<i64>(inside, 0, PIECE));
       }
     });
-    take(w, l, tile, shared);
+    take(w, l, tile, shared, w.bulk_group[l]);
     each_row(map, at, [&](u64 address, u32 offset, u32 first, u32 last) {
       if (first == last) return;
       const u32 from = first * map.element();

@@ -88,24 +88,31 @@ void AsyncReader::keep(u32 group, bool wgmma) {
   w_.block->reading.push_back(std::move(reads));
 }
 
-void finish_async_reads(Warp& w, const AsyncReads& reads) {
-  const u32 shift = w.program->shared_shift, cell = 1u << shift;
-  const u32 me = reads.wgmma ? reads.stamp() : w.stamp(int(reads.thread & 31));
+void finish_async_reads(Block& b, const AsyncReads& reads, u32 who) {
+  const u32 shift = b.program->shared_shift, cell = 1u << shift;
   const u32 pc = reads.pc | (reads.wgmma ? BY_WGMMA : 0);
   // One warp stands for its warpgroup, whose wgmma end together.
   const u32 apart = reads.wgmma ? 1023 & ~(WARPS_OF_A_GROUP * LANES - 1) : 1023;
   for (u32 piece = reads.first; piece <= reads.last; ++piece) {
     if (!(reads.pieces[(piece - reads.first) / 64] >> (piece - reads.first) % 64 & 1)) continue;
     for (u32 at = piece * 16; at < piece * 16 + 16; at += cell) {
-      Cell& c = w.block->cells[at >> shift];
-      if ((c.reader ^ me) & apart || (c.reader_pc ^ pc) & BY_WGMMA) {
+      Cell& c = b.cells[at >> shift];
+      if ((c.reader ^ who) & apart || (c.reader_pc ^ pc) & BY_WGMMA) {
         c.reader2 = c.reader;
         c.reader2_pc = c.reader_pc;
       }
-      c.reader = me;
+      c.reader = who;
       c.reader_pc = pc;
     }
   }
+}
+
+void finish_copy(Block& b, const Region::Stamp& copy) {
+  std::erase_if(b.reading, [&](const AsyncReads& reads) {
+    const bool over = reads.thread == copy.who && reads.pc == copy.pc;
+    if (over) finish_async_reads(b, reads, copy.who);
+    return over;
+  });
 }
 
 void check_bulk_stores(const Block& b) {

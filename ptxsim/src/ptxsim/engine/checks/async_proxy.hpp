@@ -29,8 +29,10 @@ class AsyncReader {
   u32 origin_ = 0;
   Region::Stamp seen_{};  // the last writer of another block that was in order
 };
-// Nobody overwrote what these read; from now on they are reads of their thread.
-void finish_async_reads(Warp& w, const AsyncReads& reads);
+// Nobody overwrote what these read; from now on they are reads stamped `who`.
+void finish_async_reads(Block& b, const AsyncReads& reads, u32 who);
+// The same of a copy to another block, which has landed there.
+void finish_copy(Block& b, const Region::Stamp& copy);
 // The block is at its end: no copy to global memory may still read its shared memory.
 void check_bulk_stores(const Block& b);
 

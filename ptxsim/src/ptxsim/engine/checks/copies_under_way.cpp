@@ -25,7 +25,7 @@ Region::Stamp reader_in(const Block& b, u64 address, u32 bytes) {
   for (const auto& [at, barrier] : b.mbarriers)
     for (const auto* copies : {&barrier.landing, &barrier.landed})
       for (const Landing& each : *copies)
-        if (meets(address, bytes, each.from)) return each.reader;
+        if (meets(address, bytes, each.from)) return each.copy;
   return {};
 }
 

@@ -21,7 +21,7 @@ constexpr u32 BARRIERS = 16;  // of a block
 struct Landing {
   SharedArray to{};
   Extent from{};
-  Region::Stamp reader{};
+  Region::Stamp copy{};
 };
 
 // An mbarrier object in shared memory.

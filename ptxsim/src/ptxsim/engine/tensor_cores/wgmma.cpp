@@ -169,7 +169,7 @@ Flow wait_products(Warp& w, const Ins& i) {
     const u32 warp = (reads.thread & 1023) / LANES;
     if (!reads.wgmma || warp / WARPS_OF_A_GROUP != group || reads.group >= ended_for_all)
       return false;
-    finish_async_reads(w, reads);
+    finish_async_reads(*w.block, reads, reads.stamp());
     return true;
   };
   reading.erase(std::remove_if(reading.begin(), reading.end(), finished), reading.end());
