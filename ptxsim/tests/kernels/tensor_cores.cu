@@ -1321,3 +1321,16 @@ KERNEL __cluster_dims__(2, 1, 1) copies_to_its_peer(const half* A, half* C) { CO
 KERNEL __cluster_dims__(2, 1, 1) overwrites_what_goes_to_its_peer(const half* A, half* C) {
   COPIED_TO_THE_PEER(tile[t] = 7);  // BAD
 }
+#define ONE_LANE_WRITES(ORDER)              \
+  __shared__ half s[32];                    \
+  const int t = threadIdx.x;                \
+  if (t == 0) {                             \
+    for (int k = 0; k < 32; ++k) s[k] = A[k]; \
+    FENCE_PROXY;                            \
+  }                                         \
+  ORDER;                                    \
+  C[32 + t] = s[t]
+KERNEL one_lane_fences_and_all_meet(const half* A, half* C) { ONE_LANE_WRITES(__syncwarp()); }
+KERNEL one_lane_fences_for_all(const half* A, half* C) {
+  ONE_LANE_WRITES();  // BAD
+}
