@@ -176,7 +176,11 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
         rubric=file.rubric,
     )
     for case in (*lab.correctness, *lab.performance):
-        if objection := loaded.objection(case.size):
+        try:
+            objection = loaded.objection(case.size)
+        except Exception as error:  # in a course's own file
+            raise LabError(at("problem", catalogue.mistake(Path(source), error).message)) from None
+        if objection:
             raise LabError(objection)
     return lab, file
 

@@ -204,7 +204,7 @@ ENDLESS = "for (volatile int forever = 1; forever;) {}"
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "term"]
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Path) -> None:
     submission(place, "eve", starter_with("float sum = 0.0f;", f"float sum = 0.0f; {ENDLESS}"))
