@@ -82,7 +82,7 @@ def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     if chosen.marks is None:
         return _Work(board, rows, parties, rubric, {})
     if weights is None:
-        raise UsageError("what counts how much? say it with --weights measured=60,report=40")
+        raise UsageError("no weights: give them with --weights measured=60,report=40")
     marked = marking.read_sheet(chosen.marks, rubric, {row.student for row in rows})
     grades = {
         row.student: marking.grade_rubric(row, marked.get(row.student), rubric) for row in rows
@@ -184,7 +184,7 @@ def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.csv:
         boards.write(course.regrade.table_csv(found), chosen.csv, console)
     for side in (before, after):
-        words = f"lab file {side.sha256[:12]}: {len(side.entries)} results, to {side.newest}"
+        words = f"lab file {side.sha256[:12]}: {len(side.entries)} results, the last {side.newest}"
         answer(console, words)
     console.print(course.regrade.terminal(found))
     answer(console, f"{len(found.changes)} changed, {found.same} did not")

@@ -117,8 +117,8 @@ def _checks() -> Iterator[MachineCheck]:
         lambda: (verbatim(str(base.find_host_compiler())),),
         phrase("{command} (as root)", command="apt-get install g++"),
     )
-    yield _attempt(verbatim("nvcc"), _nvcc, phrase("{command} (installs nvcc)", command=install()))
-    yield _attempt(phrase("cache folder"), _cache, phrase("set SGEMM_GRADER_CACHE"))
+    yield _attempt(verbatim("nvcc"), _nvcc)
+    yield _attempt(phrase("cache folder"), _cache)
     yield _attempt(
         phrase("recorder"), lambda: _made(recorder_program(find_toolchain()).compiled()), _AGAIN
     )
@@ -204,8 +204,9 @@ def _version(package: str) -> str | None:
 
 
 def _attempt(
-    name: Message, look: Callable[[], tuple[Message, ...]], remedy: Message
+    name: Message, look: Callable[[], tuple[Message, ...]], remedy: Message = NOTHING
 ) -> MachineCheck:
+    """remedy: more than the error says."""
     try:
         return MachineCheck(name=name, needed=True, found=look())
     except base.GraderError as error:

@@ -35,7 +35,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if found:
         console.print(render.terminal(found, roster, language))
     else:
-        say(console, phrase("no results in {folder}", folder=one_line(chosen.out)))
+        say(console, phrase("no such results in {folder}", folder=one_line(chosen.out)))
     return DONE
 
 

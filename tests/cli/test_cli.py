@@ -265,8 +265,8 @@ def test_the_folder_of_all_is_no_submission(words: Sequence[str], place: Path) -
     done = run(*words, "submissions", "--lab", "lab.yaml", cwd=place)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(
-        "grade: submissions: holds submissions (alice, bob) and is none; grade one of them, or all "
-        "with: grade class submissions\n"
+        "grade: submissions: a folder of submissions (alice, bob), not one itself; grade one of "
+        "them, or all with: grade class submissions\n"
     )
     assert not (place / "results").exists()
 
