@@ -131,8 +131,7 @@ def _write_sheet(path: Path, work: _Work, console: Console) -> None:
             "it, or name another folder with --to"
         )
     sheet = marking.write_sheet(work.rows, work.parties.roster, work.rubric)
-    mark = "\ufeff"  # by which spreadsheets know UTF-8
-    store.write(path, (mark + sheet).encode(), mode=_PRIVATE)
+    store.write(path, sheet.encode("utf-8-sig"), mode=_PRIVATE)
     answer(console, f"sheet: {path}")
 
 
@@ -140,7 +139,7 @@ def _export(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
     grades = work.grades.values()
     if chosen.csv:
         text = marking.grades_csv(list(grades), work.parties, chosen.points)
-        boards.write(text, chosen.csv, console)
+        boards.write(text, chosen.csv, console, sheet=True)
     if chosen.canvas:
         shares = {each.student: each.total / 100 for each in grades if each.total is not None}
         text = course.board_rendering.canvas(shares, work.parties, chosen.assignment, chosen.points)
@@ -182,7 +181,7 @@ def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     found = course.regrade.compare(before, after, parties.roster if parties else None)
     console = boards.beside(console, chosen.csv)
     if chosen.csv:
-        boards.write(course.regrade.table_csv(found), chosen.csv, console)
+        boards.write(course.regrade.table_csv(found), chosen.csv, console, sheet=True)
     for side in (before, after):
         words = f"lab file {side.sha256[:12]}: {len(side.entries)} results, the last {side.newest}"
         answer(console, words)

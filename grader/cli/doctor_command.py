@@ -20,7 +20,7 @@ from rich.text import Text
 
 from grader import base
 from grader.build import find_toolchain
-from grader.cli.console import DONE, FAULT, spoken
+from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
 from grader.cli.new_command import find_starter
@@ -68,6 +68,7 @@ class MachineCheck(Record):
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
+    say(console, phrase("the first time on a machine, this compiles for about a minute"))
     if chosen.prepare is not None:
         _prepare(chosen.prepare)
     checks = tuple(_checks())
