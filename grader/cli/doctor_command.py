@@ -207,7 +207,6 @@ def _version(package: str) -> str | None:
 def _attempt(
     name: Message, look: Callable[[], tuple[Message, ...]], remedy: Message = NOTHING
 ) -> MachineCheck:
-    """remedy: more than the error says."""
     try:
         return MachineCheck(name=name, needed=True, found=look())
     except base.GraderError as error:

@@ -128,10 +128,7 @@ def beside(console: Console, *targets: Path | None) -> Console:
 
 
 def write(text: str, target: Path, console: Console, *, sheet: bool = False) -> None:
-    """Write to a file, or to stdout for ``-``. Raises StoreError.
-
-    sheet: with the mark by which spreadsheets know UTF-8.
-    """
+    """Write to a file, or to stdout for ``-``; a sheet with UTF-8's mark. Raises StoreError."""
     if str(target) == "-":
         to_stdout(text)
         return

@@ -175,13 +175,12 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
         language=file.language,
         rubric=file.rubric,
     )
-    for case in (*lab.correctness, *lab.performance):
-        try:
-            objection = loaded.objection(case.size)
-        except Exception as error:  # in a course's own file
-            raise LabError(at("problem", catalogue.mistake(Path(source), error).message)) from None
-        if objection:
-            raise LabError(objection)
+    try:
+        objections = [loaded.objection(case.size) for case in (*lab.correctness, *lab.performance)]
+    except Exception as error:  # in a course's own file
+        raise LabError(at("problem", catalogue.mistake(Path(source), error).message)) from None
+    if objection := next(filter(None, objections), None):
+        raise LabError(objection)
     return lab, file
 
 

@@ -93,19 +93,13 @@ def mistake(path: Path, error: BaseException) -> LabError:
 def _only(module: ModuleType, source: str) -> type[Problem]:
     kinds = (each for each in vars(module).values() if isinstance(each, type))
     kinds = (each for each in kinds if each.__module__ == module.__name__)
-    own = {each: _lacking(each) for each in kinds if issubclass(each, Problem)}
-    found = [each for each, lacking in own.items() if not lacking]
-    if len(found) == 1:
-        return found[0]
-    if own and not found:
-        name, lacking = next((each.__name__, lacking) for each, lacking in own.items())
-        words = phrase("{file}: {name} lacks {methods}", file=source, name=name)
-        raise LabError(words.given(methods=", ".join(lacking)))
-    one = phrase("{file}: expected one class that derives from Problem, got {count}", file=source)
-    raise LabError(one.given(count=len(found)))
-
-
-def _lacking(kind: type[Problem]) -> list[str]:
-    """The methods and attributes that a problem must have, and this one has not."""
-    absent = (name for name in Problem.__annotations__ if not hasattr(kind, name))
-    return sorted({*kind.__abstractmethods__, *absent})
+    own = [each for each in kinds if issubclass(each, Problem)]
+    found = [each for each in own if not each.__abstractmethods__] or own
+    if len(found) != 1:
+        one = phrase("{file}: expected one class that derives from Problem, got {count}")
+        raise LabError(one.given(file=source, count=len(found)))
+    absent = (name for name in Problem.__annotations__ if not hasattr(found[0], name))
+    if lacks := ", ".join(sorted({*found[0].__abstractmethods__, *absent})):
+        words = phrase("{file}: {name} lacks {methods}", file=source, methods=lacks)
+        raise LabError(words.given(name=found[0].__name__))
+    return found[0]
