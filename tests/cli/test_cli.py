@@ -496,6 +496,14 @@ def test_doctor_lists_what_it_looked_at_and_names_remedies(place: Path) -> None:
     assert "apt-get install g++" in done.stdout and "compiles for about" in done.stderr
 
 
+def test_a_fault_of_the_grader_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("grader.cli.labs_command.run", lambda *_: 1 // 0)
+    assert main(["labs"]) == 3
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
 def test_labs_are_known_by_name(place: Path) -> None:
     done = run("labs", cwd=place)
     assert done.returncode == 0

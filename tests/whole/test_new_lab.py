@@ -60,6 +60,7 @@ def test_a_mistake_in_the_problem_is_one_line_with_its_place(tmp_path: Path) -> 
         (good.replace("dims =", "dim ="), "batched.py: Batched lacks dims"),
         (good.replace("batch * n, n", "batch * m, n"), "batched.py:38: NameError: name 'm' is not"),
         ("raise SystemExit", "batched.py:1: SystemExit"),
+        (good.replace("no-tile", "no-tle"), "Batched.advice: there is no advice 'no-tle'; did you"),
         (good.replace("class Batched(Problem)", "class Batched"), "expected one class that"),
         ("x = (", "batched.py:1: SyntaxError"),
         (good.replace("recomputed", "computed"), "100×128 has 3276800 inputs, and the host"),
