@@ -64,7 +64,7 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
     assert work.rubric.weights
     console.print(marking.terminal(list(work.grades.values()), work.rubric.weights))
     lacking = sum(grade.total is None for grade in work.grades.values())
-    answer(console, f"{len(work.grades) - lacking} grades, {lacking} without one")
+    answer(console, f"graded: {len(work.grades) - lacking}, not graded: {lacking}")
     answer(console, f"pages: {folder} ({len(work.rows)})")
     _export(work, chosen, console)
     return DONE
@@ -183,9 +183,10 @@ def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.csv:
         boards.write(course.regrade.table_csv(found), chosen.csv, console, sheet=True)
     for side in (before, after):
-        words = f"lab file {side.sha256[:12]}: {len(side.entries)} results, the last {side.newest}"
+        words = f"lab file {side.sha256[:12]}: {len(side.entries)} graded, the last {side.newest}"
         answer(console, words)
-    console.print(course.regrade.terminal(found))
+    if found.changes:
+        console.print(course.regrade.terminal(found))
     answer(console, f"{len(found.changes)} changed, {found.same} did not")
     return DONE
 
@@ -195,8 +196,8 @@ def _entries(chosen: argparse.Namespace, lab: str | None, console: Console) -> l
     current, complaints = read_entries(chosen.out)
     ids = sorted({entry.lab.id for entry in current if lab in (None, entry.lab.id)})
     if len(ids) != 1:
-        what = f"several labs ({', '.join(ids)}); choose one" if ids else "no results"
-        raise UsageError(f"{one_line(chosen.out)}: {what}: --lab, --out")
+        what = f"several labs ({', '.join(ids)}); choose one: --lab" if ids else "no such results"
+        raise UsageError(f"{one_line(chosen.out)}: {what}")
     found = [entry for entry in current if entry.lab.id == ids[0]]
     for replaced in map(entry_or_complaint, store.former(chosen.out, ids[0])):
         if isinstance(replaced, str):
