@@ -186,7 +186,7 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
 
 def _extended(path: Path) -> tuple[bytes, dict[str, Any]]:
     """The file and its fields, those included that it takes from the lab that it extends."""
-    missing = phrase("{file}: no such lab file; check the path given to --lab", file=str(path))
+    missing = phrase("{file}: no such lab file; check --lab or GRADE_LAB", file=str(path))
     data = read_file(path, missing)
     document = parse(path, data, DEFAULT_LAB)
     if "extends" not in document:
