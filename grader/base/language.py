@@ -67,7 +67,7 @@ def choose_language(
     if option is not None:
         if code := named(option):
             return language(code)
-        unknown = phrase("--language {option}: no such language; known are {known}", option=option)
+        unknown = phrase("{option}: no such language; known are {known}", option=option)
         raise UsageError(unknown.given(known=", ".join(known_languages())))
     names = (environment[each] for each in _LOCALES if environment.get(each))
     locale, wanted = next(names, ""), [lab or ""]

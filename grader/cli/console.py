@@ -22,7 +22,6 @@ WRONG_USAGE = 2
 FAULT = 3  # of the grader or the machine; no score is recorded
 INTERRUPTED = 130  # Ctrl-C
 UNREAD = 141  # SIGPIPE: nobody reads the answer to its end
-TERMINATED = 143  # SIGTERM
 
 
 def status_of(result: base.Result) -> int:

@@ -64,7 +64,7 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
     assert work.rubric.weights
     console.print(marking.terminal(list(work.grades.values()), work.rubric.weights))
     lacking = sum(grade.total is None for grade in work.grades.values())
-    answer(console, f"{len(work.grades) - lacking} grades, {lacking} without one")
+    answer(console, f"graded: {len(work.grades) - lacking}, not graded: {lacking}")
     answer(console, f"pages: {folder} ({len(work.rows)})")
     _export(work, chosen, console)
     return DONE
@@ -82,7 +82,7 @@ def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     if chosen.marks is None:
         return _Work(board, rows, parties, rubric, {})
     if weights is None:
-        raise UsageError("what counts how much? say it with --weights measured=60,report=40")
+        raise UsageError("no weights: give them with --weights measured=60,report=40")
     marked = marking.read_sheet(chosen.marks, rubric, {row.student for row in rows})
     grades = {
         row.student: marking.grade_rubric(row, marked.get(row.student), rubric) for row in rows
@@ -131,8 +131,7 @@ def _write_sheet(path: Path, work: _Work, console: Console) -> None:
             "it, or name another folder with --to"
         )
     sheet = marking.write_sheet(work.rows, work.parties.roster, work.rubric)
-    mark = "\ufeff"  # by which spreadsheets know UTF-8
-    store.write(path, (mark + sheet).encode(), mode=_PRIVATE)
+    store.write(path, sheet.encode("utf-8-sig"), mode=_PRIVATE)
     answer(console, f"sheet: {path}")
 
 
@@ -140,7 +139,7 @@ def _export(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
     grades = work.grades.values()
     if chosen.csv:
         text = marking.grades_csv(list(grades), work.parties, chosen.points)
-        boards.write(text, chosen.csv, console)
+        boards.write(text, chosen.csv, console, sheet=True)
     if chosen.canvas:
         shares = {each.student: each.total / 100 for each in grades if each.total is not None}
         text = course.board_rendering.canvas(shares, work.parties, chosen.assignment, chosen.points)
@@ -182,11 +181,12 @@ def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     found = course.regrade.compare(before, after, parties.roster if parties else None)
     console = boards.beside(console, chosen.csv)
     if chosen.csv:
-        boards.write(course.regrade.table_csv(found), chosen.csv, console)
+        boards.write(course.regrade.table_csv(found), chosen.csv, console, sheet=True)
     for side in (before, after):
-        words = f"lab file {side.sha256[:12]}: {len(side.entries)} results, to {side.newest}"
+        words = f"lab file {side.sha256[:12]}: {len(side.entries)} graded, the last {side.newest}"
         answer(console, words)
-    console.print(course.regrade.terminal(found))
+    if found.changes:
+        console.print(course.regrade.terminal(found))
     answer(console, f"{len(found.changes)} changed, {found.same} did not")
     return DONE
 
@@ -196,8 +196,8 @@ def _entries(chosen: argparse.Namespace, lab: str | None, console: Console) -> l
     current, complaints = read_entries(chosen.out)
     ids = sorted({entry.lab.id for entry in current if lab in (None, entry.lab.id)})
     if len(ids) != 1:
-        what = f"several labs ({', '.join(ids)}); choose one" if ids else "no results"
-        raise UsageError(f"{one_line(chosen.out)}: {what}: --lab, --out")
+        what = f"several labs ({', '.join(ids)}); choose one: --lab" if ids else "no such results"
+        raise UsageError(f"{one_line(chosen.out)}: {what}")
     found = [entry for entry in current if entry.lab.id == ids[0]]
     for replaced in map(entry_or_complaint, store.former(chosen.out, ids[0])):
         if isinstance(replaced, str):

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from grader import base
 from grader.build import find_toolchain
-from grader.cli.console import DONE, FAULT, spoken
+from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
 from grader.cli.new_command import find_starter
@@ -68,6 +68,7 @@ class MachineCheck(Record):
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
+    say(console, phrase("the first time on a machine, this compiles for about a minute"))
     if chosen.prepare is not None:
         _prepare(chosen.prepare)
     checks = tuple(_checks())
@@ -117,8 +118,8 @@ def _checks() -> Iterator[MachineCheck]:
         lambda: (verbatim(str(base.find_host_compiler())),),
         phrase("{command} (as root)", command="apt-get install g++"),
     )
-    yield _attempt(verbatim("nvcc"), _nvcc, phrase("{command} (installs nvcc)", command=install()))
-    yield _attempt(phrase("cache folder"), _cache, phrase("set SGEMM_GRADER_CACHE"))
+    yield _attempt(verbatim("nvcc"), _nvcc)
+    yield _attempt(phrase("cache folder"), _cache)
     yield _attempt(
         phrase("recorder"), lambda: _made(recorder_program(find_toolchain()).compiled()), _AGAIN
     )
@@ -204,7 +205,7 @@ def _version(package: str) -> str | None:
 
 
 def _attempt(
-    name: Message, look: Callable[[], tuple[Message, ...]], remedy: Message
+    name: Message, look: Callable[[], tuple[Message, ...]], remedy: Message = NOTHING
 ) -> MachineCheck:
     try:
         return MachineCheck(name=name, needed=True, found=look())

@@ -15,6 +15,7 @@ import os
 import platform
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
@@ -61,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.complain(error, terminal.Terminal(None))
         return error.exit_status
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, _terminate)
     signal.signal(signal.SIGUSR1, _out_of_time)
     try:
         try:
@@ -81,6 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.complain(failure, console)
         _drop_output()
         return failure.exit_status
+    except Exception:  # a mistake of the grader's: it says nothing about the submission
+        traceback.print_exc()
+        return terminal.FAULT
     return status
 
 
@@ -173,9 +179,9 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    """On SIGTERM, clean up as after Ctrl-C: kill children, remove temporary files."""
-    raise SystemExit(terminal.TERMINATED)
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    """Clean up as after Ctrl-C: kill children, remove temporary files."""
+    raise SystemExit(128 + number)
 
 
 def _out_of_time(_signal: int, _frame: FrameType | None) -> None:

@@ -30,7 +30,8 @@ def shown(chosen: argparse.Namespace) -> Shown:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    boards.write(_OF_BOARDS.get(chosen.format, _one)(chosen, console), chosen.to, console)
+    text = _OF_BOARDS.get(chosen.format, _one)(chosen, console)
+    boards.write(text, chosen.to, console, sheet=chosen.format == "csv")
     return DONE
 
 

@@ -23,7 +23,7 @@ from grader.labs import Lab, student_of, submissions_in
 from grader.results import Ladder
 from grader.run import GpuDevice, gpu_names
 from grader.sandbox import SYSTEM, Mode, Sandbox
-from ptxsim.message import phrase
+from ptxsim.message import listed, phrase, verbatim
 
 _FOLLOWING = "explain.explanation", "run.gpu.host_check", "cli.presenting", "report.environments"
 
@@ -132,11 +132,12 @@ def check_place(path: Path, lab: Lab, out: Path | None) -> None:
     others = submissions_in(path, lab.problem.interface.main)
     if others:
         several = phrase(
-            "{folder}: holds submissions ({names}) and is none; grade one of them, or all with: "
-            "grade class {folder}"
+            "{folder}: a folder of submissions ({names}), not one itself; grade one of them, or "
+            "all with: grade class {folder}"
         )
-        names = ", ".join([*map(one_line, others[:3]), *(["…"] if others[3:] else [])])
-        raise SubmissionError(several.given(folder=one_line(path), names=names))
+        names = [*map(one_line, others[:3]), *["…"][: len(others[3:])]]
+        several = several.given(names=listed(map(verbatim, names)))
+        raise SubmissionError(several.given(folder=one_line(path)))
     folder = Path(os.path.realpath(path))
     if out and (target := Path(os.path.realpath(out))).is_relative_to(folder):
         inside = target.relative_to(folder).parts

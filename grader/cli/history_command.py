@@ -58,9 +58,8 @@ def write_pictures(chosen: argparse.Namespace, picture: Markup, console: Console
 
 def _wanted(entry: ResultEntry, chosen: argparse.Namespace) -> bool:
     lab, device, gpu = board_of(entry)
-    if chosen.gpu and device == "gpu" and chosen.gpu.lower() not in (gpu or "").lower():
-        return False
-    return chosen.lab in (None, lab) and chosen.device in (None, device)
+    on_it = device != "gpu" or (chosen.gpu or "").lower() in (gpu or "").lower()
+    return on_it and chosen.lab in (None, lab) and chosen.device in (None, device)
 
 
 def _nothing(student: str, stored: Sequence[Stored], chosen: argparse.Namespace) -> Message:

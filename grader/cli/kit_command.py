@@ -43,7 +43,7 @@ def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
     answer(
         console,
         "upload it under Configure Autograder; in the assignment's settings give the container "
-        f"{chosen.memory_mb} MB and {chosen.minutes} minutes",
+        f"{chosen.memory_mb} MB and {chosen.minutes} min",
     )
 
 

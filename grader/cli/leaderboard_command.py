@@ -31,11 +31,11 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.html:
         write(render.html(found, roster, language), chosen.html, console)
     if chosen.csv:
-        write(render.table_csv(found, roster), chosen.csv, console)
+        write(render.table_csv(found, roster), chosen.csv, console, sheet=True)
     if found:
         console.print(render.terminal(found, roster, language))
     else:
-        say(console, phrase("no results in {folder}", folder=one_line(chosen.out)))
+        say(console, phrase("no such results in {folder}", folder=one_line(chosen.out)))
     return DONE
 
 
@@ -127,13 +127,13 @@ def beside(console: Console, *targets: Path | None) -> Console:
     return aside(console) if any(str(target) == "-" for target in targets) else console
 
 
-def write(text: str, target: Path, console: Console) -> None:
-    """Write to a file, or to stdout for ``-``. Raises StoreError."""
+def write(text: str, target: Path, console: Console, *, sheet: bool = False) -> None:
+    """Write to a file, or to stdout for ``-``; a sheet with UTF-8's mark. Raises StoreError."""
     if str(target) == "-":
         to_stdout(text)
         return
     try:
-        with target.open("w", encoding="utf-8", newline="") as file:
+        with target.open("w", encoding="utf-8-sig" if sheet else "utf-8", newline="") as file:
             file.write(text)
     except OSError as error:
         words = phrase("{target}: cannot be written: {why}")

@@ -64,7 +64,7 @@ def new_submission(
     if not _allowed(name) or len(name) > _LONGEST:
         refused = phrase(
             "{name} is not allowed as a name: use letters, digits, '.', '_' and '-', starting "
-            "with a letter or digit, at most {most}"
+            "with a letter or digit, at most {most} characters"
         )
         raise UsageError(refused.given(name=repr(name), most=_LONGEST))
     starter = find_starter(base, lab)

@@ -263,20 +263,10 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _extent(value: str) -> int:
-    if not value.isascii() or not value.isdecimal() or not 1 <= int(value[:12]) <= 1 << 28:
-        raise UsageError.saying("--size {value}: expected a number ≥ 1", value=value)
-    return int(value)
-
-
 def _percent(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= 100:
+    if not re.fullmatch(r"\d{1,3}(\.\d+)?", text) or not 0 < float(text) <= 100:
         raise argparse.ArgumentTypeError(f"expected a number over 0 and up to 100, got {text!r}")
-    return value
+    return float(text)
 
 
 def _architecture(pattern: str, example: str, text: str) -> str:
@@ -303,7 +293,6 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     ),
     "number": float,
     "positive": _positive,
-    "extent": _extent,
     "percent": _percent,
     "architecture": partial(_architecture, r"sm_\d{2,3}[af]?", "sm_90"),
     "plain-architecture": partial(_architecture, r"sm_\d{2,3}", "sm_80"),

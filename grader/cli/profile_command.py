@@ -20,6 +20,7 @@ from grader.build import find_toolchain
 from grader.cli.console import DONE, say, spoken
 from grader.cli.defaults import chosen_lab
 from grader.cli.grading import check_place, ready
+from grader.cli.sweep_command import make_size
 from grader.explain import compare, find_ncu, profile_into, total
 from grader.judge import GradingContext, prepare
 from grader.labs import Lab, load_submission
@@ -46,7 +47,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     arch = lab.arch_on(here)
     context = GradingContext(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
     ready(context, "auto")
-    sizes = [_size(lab, extent) for extent in sorted(set(chosen.size or lab.problem.profiled))]
+    extents = sorted(set(chosen.size or lab.problem.profiled))
+    sizes = [make_size([each] * len(lab.problem.dims), f"--size {each}", lab) for each in extents]
     own = load_submission(chosen.submission, lab.problem.interface.main)
     watched = [
         WatchedKernel(ready=prepare(own, sizes, context, arch), name=own.student, first=False),
@@ -120,13 +122,3 @@ def _beside_the_model(why: Explanation, document: ProfileDocument, console: Cons
             rows.append((language(each.quantity), f"{each.ours:,.0f}", theirs, apart))
         header = (NOTHING, phrase("model"), verbatim("ncu"), phrase("difference"))
         console.print(table(map(language, header), rows, words=(0,), whole=range(4)))
-
-
-def _size(lab: Lab, extent: int) -> Size:
-    for dim in lab.problem.dims:
-        if extent > dim.most:
-            raise UsageError.saying("--size {value}: at most {most}", value=extent, most=dim.most)
-    if extent % lab.multiple_of:
-        uneven = phrase("--size {value}: no multiple of {step}, as the lab asks")
-        raise UsageError(uneven.given(value=extent, step=lab.multiple_of))
-    return Size(dims={dim.name: extent for dim in lab.problem.dims})

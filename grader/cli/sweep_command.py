@@ -156,6 +156,7 @@ def _some_sizes(part: str, lab: Lab) -> list[Size]:
         )
         raise UsageError(odd.given(asked=one_line(part), shape=shape))
     values = [int(each) for each in numbers]
+    found = [values * len(dims) if len(values) == 1 else values]
     if many:
         first, last, *step = values
         by = step[0] if step else first
@@ -165,17 +166,18 @@ def _some_sizes(part: str, lab: Lab) -> list[Size]:
                 "sizes"
             )
             raise UsageError(wrong.given(asked=part, most=_MOST_POINTS))
-        return [_size([n] * len(dims), part, lab) for n in range(first, last + 1, by)]
-    return [_size(values * len(dims) if len(values) == 1 else values, part, lab)]
+        found = [[n] * len(dims) for n in range(first, last + 1, by)]
+    return [make_size(extents, f"--sizes {part}", lab) for extents in found]
 
 
-def _size(extents: Sequence[int], part: str, lab: Lab) -> Size:
+def make_size(extents: Sequence[int], option: str, lab: Lab) -> Size:
+    """Raises UsageError that begins with the option for a size that the lab does not admit."""
     dims = lab.problem.dims
     for dim, extent in zip(dims, extents, strict=True):
         if not 1 <= extent <= dim.most:
-            outside = phrase("--sizes {asked}: {extent} is not between 1 and {most}")
-            raise UsageError(outside.given(asked=part, extent=extent, most=dim.most))
+            outside = phrase("{option}: {extent} is not between 1 and {most}", option=option)
+            raise UsageError(outside.given(extent=extent, most=dim.most))
         if extent % lab.multiple_of:
-            uneven = phrase("--sizes {asked}: {extent} is no multiple of {step}, as the lab asks")
-            raise UsageError(uneven.given(asked=part, extent=extent, step=lab.multiple_of))
+            uneven = phrase("{option}: {extent} is no multiple of {step}, as the lab asks")
+            raise UsageError(uneven.given(option=option, extent=extent, step=lab.multiple_of))
     return Size(dims={dim.name: n for dim, n in zip(dims, extents, strict=True)})

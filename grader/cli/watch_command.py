@@ -47,11 +47,11 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         found = grade(folder, context, quietly)
         shown = terminal.render(found.result, found.sources, spoken(console), chosen.detail)
         console.print(shown)
+        if chosen.once:
+            return status_of(found.result)
         waiting = phrase("{seconds:.1f} s; waiting for {folder} to be saved", folder=str(folder))
         say(console, waiting.given(seconds=time.monotonic() - started))
         graded = sources, found.result
-        if chosen.once:
-            return status_of(found.result)
     return DONE
 
 

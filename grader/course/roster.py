@@ -83,7 +83,7 @@ def _read(path: Path, reader: csv.DictReader[str]) -> dict[str, Person]:
         wanted = " or ".join(map(repr, _KEYS))
         if len(columns) == 1 and any(key in re.split("[;\t]", columns[0]) for key in _KEYS):
             raise UsageError(f"{path}:1: no commas between the columns; save it with commas")
-        raise UsageError(f"{path}:1: no column {wanted}: which holds the submissions' folder names")
+        raise UsageError(f"{path}:1: no column {wanted} with the submissions' folder names")
     name = next((column for column in _NAMES if column in columns), None)
     roster: dict[str, Person] = {}
     for row in reader:

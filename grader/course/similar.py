@@ -201,7 +201,7 @@ _LINE = 60  # bytes that the page adds to a line
 def terminal(pairs: Sequence[SimilarPair], count: int) -> RenderableType:
     """count: how many submissions were compared."""
     if not pairs:
-        return Text(f"{count} submissions: no suspiciously similar pairs")
+        return Text(f"no suspiciously similar pairs among {count}")
     rows = (
         [
             cell

@@ -175,15 +175,18 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
         language=file.language,
         rubric=file.rubric,
     )
-    for case in (*lab.correctness, *lab.performance):
-        if objection := loaded.objection(case.size):
-            raise LabError(objection)
+    try:
+        objections = [loaded.objection(case.size) for case in (*lab.correctness, *lab.performance)]
+    except Exception as error:  # in a course's own file
+        raise LabError(at("problem", catalogue.mistake(Path(source), error).message)) from None
+    if objection := next(filter(None, objections), None):
+        raise LabError(objection)
     return lab, file
 
 
 def _extended(path: Path) -> tuple[bytes, dict[str, Any]]:
     """The file and its fields, those included that it takes from the lab that it extends."""
-    missing = phrase("{file}: no such lab file; check the path given to --lab", file=str(path))
+    missing = phrase("{file}: no such lab file; check --lab or GRADE_LAB", file=str(path))
     data = read_file(path, missing)
     document = parse(path, data, DEFAULT_LAB)
     if "extends" not in document:

@@ -57,6 +57,8 @@ class LabFile(Record):
     """The part of the file that all problems share, before the checks across fields."""
 
     id: Identifier
+    extends: None = None  # taken out before, as is the problem
+    problem: None = None
     multiple_of: Annotated[int, Meta(ge=1, le=1024)] = 1
     architectures: Annotated[tuple[Architecture, ...], Meta(min_length=1)] = (80,)
     scoring: Scoring = Scoring()

@@ -38,7 +38,7 @@ def load_submission(path: Path, main: str) -> Submission:
         if path.is_symlink():
             link = phrase("a link; name the folder that it leads to")
             raise _refuse(link, path.name) from None
-        why: Message | str = str(error.strerror)
+        why = error.why
         if path.name == main:
             why = phrase("{what}: name the folder, {folder}", what=why, folder=str(path.parent))
         raise SubmissionError.saying("{place}: {what}", place=one_line(path), what=why) from None

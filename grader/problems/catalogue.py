@@ -7,7 +7,6 @@ it, or read it, as you would the grader's source. It is the instructor's, never 
 import hashlib
 import importlib
 import importlib.util
-import inspect
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -73,33 +72,34 @@ def _loaded(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise LabError(f"{_where(path, error)}: {type(error).__name__}: {error}") from None
+        raise mistake(path, error) from None
     return module
 
 
-def _where(path: Path, error: BaseException) -> str:
-    """The file, and the last of its lines that the error passed through."""
+def mistake(path: Path, error: BaseException) -> LabError:
+    """Name the file, and the last of its lines that the error passed through."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(path):
             line = trace.tb_lineno
         trace = trace.tb_next
-    return f"{path}:{line}" if line else str(path)
+    place = f"{path}:{line}" if line else str(path)
+    return LabError(f"{place}: {type(error).__name__}: {error}")
 
 
 def _only(module: ModuleType, source: str) -> type[Problem]:
     kinds = (each for each in vars(module).values() if isinstance(each, type))
-    own = [each for each in kinds if each.__module__ == module.__name__]
-    unfinished = [each for each in own if inspect.isabstract(each)]
-    found = [each for each in own if issubclass(each, Problem) and each not in unfinished]
-    if len(found) == 1:
-        return found[0]
-    if unfinished and not found:
-        lacks = ", ".join(sorted(getattr(unfinished[0], "__abstractmethods__", ())))
+    kinds = (each for each in kinds if each.__module__ == module.__name__)
+    own = [each for each in kinds if issubclass(each, Problem)]
+    found = [each for each in own if not each.__abstractmethods__] or own
+    if len(found) != 1:
+        one = phrase("{file}: expected one class that derives from Problem, got {count}")
+        raise LabError(one.given(file=source, count=len(found)))
+    absent = (name for name in Problem.__annotations__ if not hasattr(found[0], name))
+    if lacks := ", ".join(sorted({*found[0].__abstractmethods__, *absent})):
         words = phrase("{file}: {name} lacks {methods}", file=source, methods=lacks)
-        raise LabError(words.given(name=unfinished[0].__name__))
-    one = phrase("{file}: expected one class that derives from Problem, got {count}", file=source)
-    raise LabError(one.given(count=len(found)))
+        raise LabError(words.given(name=found[0].__name__))
+    return found[0]

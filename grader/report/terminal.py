@@ -251,9 +251,10 @@ def _next_step(result: base.Result, language: base.Language) -> Iterator[Rendera
 
 def _advised(advice: base.Advice, words: str, language: base.Language) -> Iterator[RenderableType]:
     """One idea; its command has a line of its own, where no terminal breaks it."""
-    place = f"{text.source_line(advice.file, advice.line)}: " if advice.file else ""
-    head = (language(phrase("next: ")), "bold cyan")
-    yield Text.assemble(head, text.clean(place), text.clean(words))
+    if advice.file:
+        what = phrase("{place}: {what}", what=words)
+        words = language(what.given(place=text.source_line(advice.file, advice.line)))
+    yield Text.assemble((language(phrase("next: ")), "bold cyan"), text.clean(words))
     if shown := advice_shown(advice):
         yield _indented(Text(language(shown)))
 

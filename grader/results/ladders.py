@@ -59,7 +59,8 @@ def find_rung(named: str) -> tuple[Path, ...]:
                     known[word] = known[word] or files
     if named not in known:
         unknown = phrase("{name}: no such rung; {remedy}", name=base.one_line(named))
-        raise base.UsageError(unknown.given(remedy=instead_of(named, tuple(known))))
+        remedy = instead_of(named, [each for each in known if "/" in each])
+        raise base.UsageError(unknown.given(remedy=remedy))
     return tuple(known[named])
 
 

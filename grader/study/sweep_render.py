@@ -56,8 +56,7 @@ def best(points: Sequence[Point], shown: SweepFacts) -> tuple[Point, ...]:
 
 def headings(points: Sequence[Point], shown: SweepFacts) -> tuple[Message, ...]:
     named = (phrase("variant"),) if _named(points) else ()
-    expected = phrase("expected on {gpu}", gpu=shown.card or "")
-    speeds = (expected, phrase("at most"), phrase("limit"))
+    speeds = (_what(shown), phrase("at most"), phrase("limit"))
     if any(point.measured for point in points):
         unit, baseline = verbatim(shown.problem.unit), verbatim(shown.problem.baseline)
         speeds = (unit, baseline, phrase("ratio"))

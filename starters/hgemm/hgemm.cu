@@ -1,7 +1,7 @@
 // Your kernel and the code that launches it. This one is right and slow: every thread computes one
 // element of C on CUDA cores and reads a whole row of A and a whole column of B from global memory.
 //
-//   grade . --lab hgemm            compile it, run it in the simulator, check it
+//   grade submissions/NAME --lab hgemm        compile it, run it in the simulator, check it
 #include "gemm.cuh"
 
 static constexpr int TILE = 16;  // threads along each side of a block

@@ -1,7 +1,7 @@
 // Your kernel and the code that launches it. This one is right and slow: a single block adds up all
 // elements, and one of its threads adds up the others' sums.
 //
-//   grade . --lab reduction       compile it, run it in the simulator, check it
+//   grade submissions/NAME --lab reduction        compile it, run it in the simulator, check it
 #include "reduction.cuh"
 
 static constexpr int THREADS = 256;

@@ -2,7 +2,7 @@
 // slow: every thread computes one element of C and reads a whole row of A and a whole column of B
 // from global memory.
 //
-//   grade . --lab sgemm-row        compile it, run it in the simulator, check it
+//   grade submissions/NAME --lab sgemm-row        compile it, run it in the simulator, check it
 #include "gemm.cuh"
 
 static constexpr int TILE = 16;  // threads along each side of a block

@@ -204,7 +204,7 @@ ENDLESS = "for (volatile int forever = 1; forever;) {}"
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "term"]
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Path) -> None:
     submission(place, "eve", starter_with("float sum = 0.0f;", f"float sum = 0.0f; {ENDLESS}"))
@@ -265,8 +265,8 @@ def test_the_folder_of_all_is_no_submission(words: Sequence[str], place: Path) -
     done = run(*words, "submissions", "--lab", "lab.yaml", cwd=place)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(
-        "grade: submissions: holds submissions (alice, bob) and is none; grade one of them, or all "
-        "with: grade class submissions\n"
+        "grade: submissions: a folder of submissions (alice, bob), not one itself; grade one of "
+        "them, or all with: grade class submissions\n"
     )
     assert not (place / "results").exists()
 
@@ -493,7 +493,15 @@ def test_doctor_lists_what_it_looked_at_and_names_remedies(place: Path) -> None:
         assert word in done.stdout
     done = run("doctor", cwd=place, NVCC_CCBIN="/nowhere/g++")
     assert done.returncode == 3
-    assert "apt-get install g++" in done.stdout
+    assert "apt-get install g++" in done.stdout and "compiles for about" in done.stderr
+
+
+def test_a_fault_of_the_grader_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("grader.cli.labs_command.run", lambda *_: 1 // 0)
+    assert main(["labs"]) == 3
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_labs_are_known_by_name(place: Path) -> None:

@@ -139,8 +139,8 @@ def test_from_sheet_to_grades(place: Path) -> None:
     exports = ("--csv", "grades.csv", "--gradescope", "scope")
     done = grade(*OPTIONS, "--marks", made, *exports, "--points", "20", cwd=place)
     assert done.returncode == 0, done.stderr
-    assert "60 % measured, 40 % report" in done.stdout and "2 grades, 2 without one" in done.stdout
-    rows = rows_of((place / "grades.csv").read_text("utf-8"))
+    assert "60 % measured, 40 % report" in done.stdout and "graded: 2, not graded: 2" in done.stdout
+    rows = rows_of((place / "grades.csv").read_text("utf-8").split("\ufeff")[1])
     grades = {row["student"]: (row["grade"], row["missing"]) for row in rows}
     team = 60 * 0.7 + 40 * 20.5 / 40
     assert grades == {
@@ -158,7 +158,7 @@ def test_from_sheet_to_grades(place: Path) -> None:
     page = (place / "made" / "team.html").read_text()
     assert "15.5 of 30 points" in page and "&lt;b&gt;no&lt;/b&gt;, why?" in page
     done = grade(*OPTIONS, "--marks", made, "--weights", "measured=1,report=0", cwd=place)
-    assert "3 grades, 1 without one" in done.stdout  # what counts nothing may be missing
+    assert "graded: 3, not graded: 1" in done.stdout  # what counts nothing may be missing
 
 
 def test_grades_for_canvas(place: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_regrade_keeps_what_it_replaces_and_says_why(tmp_path: Path) -> None:
     assert "timed again at 8192×8192×8192: 80.0 % → 60.0 % of cuBLAS" in rows["slower"]["reasons"]
     assert rows["waiting"]["reasons"] == "no result with the new lab file yet"
     shown = grade("course", "regrade", cwd=tmp_path).stdout
-    assert "5 changed, 1 did not" in shown and "lab file ffffffffffff: 5 results" in shown
+    assert "5 changed, 1 did not" in shown and "lab file ffffffffffff: 5 graded" in shown
     back = grade("course", "regrade", "--before", "fff", "--after", SHA[:8], cwd=tmp_path)
     assert "scoring linear → oj" in " ".join(back.stdout.split())
     wrong = grade("course", "regrade", "--before", "abc", cwd=tmp_path)

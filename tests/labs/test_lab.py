@@ -92,20 +92,6 @@ def refused(file: Path, words: str, untranslated: str = "(?!)") -> None:
         assert_chinese(language("zh_CN")(caught.value.message))
 
 
-def test_unknown_advice_is_found_when_the_lab_is_loaded(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "from grader.problems.gemm import gemm\n"
-        "class Mine(gemm.Gemm):\n    advice = ('no-tile', 'bank-conflict')\n"
-    )
-    (tmp_path / "lab.yaml").write_text(f"problem: mine.py\n{SMALL}")
-    with pytest.raises(LabError) as caught:
-        load_lab(tmp_path / "lab.yaml")
-    assert str(caught.value) == (
-        f"{tmp_path}/lab.yaml: Mine.advice: there is no advice 'bank-conflict'; "
-        "did you mean 'bank-conflicts'?"
-    )
-
-
 def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"none\.yaml: no such lab file"):
         load_lab(tmp_path / "none.yaml")

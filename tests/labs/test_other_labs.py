@@ -212,9 +212,7 @@ def test_sums_in_fp16_are_right_where_the_lab_says_so(tmp_path: Path) -> None:
     assert graded(FIXTURES / "hgemm" / "sums_in_fp16", "hgemm", lab=lab).verdict is Verdict.AC
     dropped = graded(FIXTURES / "hgemm" / "dropped_terms", "hgemm", lab=lab)
     assert dropped.verdict is Verdict.WA
-    assert any(
-        "the last 1 of K = 33 terms are missing" in str(each.message) for each in dropped.cases
-    )
+    assert any("the last of K = 33 terms is missing" in str(each.message) for each in dropped.cases)
 
 
 @pytest.mark.sampled

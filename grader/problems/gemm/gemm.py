@@ -204,7 +204,7 @@ class Gemm(Problem):
                 yield Cause(words=cause, outputs=(found,), tolerance=self.tolerance(size))
         wide_a, wide_b = a.wide(inputs[0]), b.wide(inputs[1])
         for kept in sorted({k // step * step for step in _STEPS} - {k}, reverse=True):
-            missing = say("missing.terms", missing=k - kept, k=k)
+            missing = say("missing.terms", count=k - kept, k=k)
             yield Cause(
                 words=missing if kept else say("missing.all"),
                 outputs=(self._product(wide_a[:, :kept], wide_b[:kept, :]),),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.problems.operands import FLOAT, OnGpu, Operand, Steps, Tools
 from grader.problems.problem import GB_S, Cause, Dim, Expected, Interface, Problem, Recomputed
-from ptxsim.message import Message, phrase
+from ptxsim.message import Message, counted, phrase
 from ptxsim.records import Size
 
 if TYPE_CHECKING:
@@ -107,8 +107,12 @@ class Reduction(Problem):
             return Cause(words=words, outputs=outputs, tolerance=tolerance(n))
 
         for kept in sorted({n // block * block for block in _BLOCKS} - {n}, reverse=True):
-            missing = phrase("the last {missing} of n = {n} elements are missing", n=n)
-            missing = missing.given(missing=n - kept)
+            missing = counted(
+                "the last of n = {n} elements is missing",
+                "the last {count} of n = {n} elements are missing",
+                n - kept,
+                n=n,
+            )
             yield cause(missing if kept else phrase("nothing was added up"), kept)
         for first in sorted({block for block in _BLOCKS if block < n}):
             words = phrase("only the first {first} of n = {n} elements were added up", n=n)
