@@ -1,5 +1,5 @@
 // What each kernel should take, in clocks, and with which clusters. The figures are fitted to
-// 140 shapes on an H100 (docs/measurements/2026-11-26-h100-hgemm-narrow.txt).
+// 1399 shapes on an H100 (docs/measurements/2026-11-28-h100-hgemm-fit.txt).
 #pragma once
 
 #include <algorithm>
@@ -22,39 +22,57 @@ constexpr Cluster PAIR = {1, 2};
 constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4}, {4, 1},
                                 {2, 4}, {4, 2}, {1, 8}, {8, 1}};
 
-// Of a launch, of a launch on all multiprocessors besides, and of clusters.
-constexpr int LAUNCH_CLOCKS = 3450, FULL_CLOCKS = 200, CLUSTER_CLOCKS = 50;
+// Of a launch, and of each block of a cluster besides the first.
+constexpr int LAUNCH_CLOCKS = 3480, CLUSTER_CLOCKS = 11;
+
+// The first tile arrives so many steps along K late.
+constexpr double FILL_STEPS = 1.72;
 
 // Of a tile besides its steps along K: to come to it and to store it, at once or piece by piece.
 template <class S>
 double tile_clocks() {
   const bool at_once = S::OUT * S::PIECE == S::BM;
-  return 500 + (at_once ? 0.11 : 0.153) * S::BM * S::BN;
+  return 665 + (at_once ? 0.049 : 0.0655) * S::BM * S::BN;
 }
 
 // To exchange the sums of parts, and to add them.
 template <class S>
 double parts_clocks(const Cluster& c) {
-  return c.parts > 1 ? 1.18 * S::BM * S::BN / c.parts : 0;
+  return c.parts > 1 ? 0.5 * S::BM * S::BN / c.parts : 0;
 }
 
-// The L2 has more to do where lines lie across its own, and across its sectors.
-inline double across(int k) { return (k % BK ? 1.1 : 1.0) * (k % 16 ? 1.4 : 1.0); }
+// How many blocks run at once.
+inline int busy_blocks(const Work& w) {
+  return std::min(w.tiles_m * w.tiles_n, clusters_at_once(w.cluster)) * w.cluster.blocks();
+}
 
-// A step of 64 along K: the tensor cores, what all blocks together wait for the L2 and, as long as
-// nothing has been read, for the memory, and what a step takes at least. They overlap in part. With
-// many waves clusters wait for each other.
+// A step of 64 along K: the tensor cores, what all blocks together wait for the L2, for lines that
+// it does not have yet, and what a step takes at least. They overlap in part. With many waves
+// clusters wait for each other. The L2 has more to do where lines lie across its sectors.
 template <class S>
-double step_clocks(const Work& w, int k, int blocks, bool one_wave) {
-  constexpr double LEAST = 245, LINE = BK * sizeof(Element), MEMORY_RATE = 2620;
+double step_clocks(const Work& w, int k) {
+  constexpr double LEAST = 158, LINE = BK * sizeof(Element), NEW_RATE = 3170;  // bytes in a clock
+  constexpr double L2_RATES[] = {7270, 6815, 8540, 8100};  // for teams of 1, 2, 4 and 8
+  constexpr double DRIFTS[] = {1.0, 1.0, 1.068, 1.089};
   const Cluster& c = w.cluster;
-  const double l2_rate = c.team() == 1 ? 6890 : c.team() == 2 ? 6310 : 7080;  // bytes in a clock
+  const int team = (c.team() > 1) + (c.team() > 2) + (c.team() > 4), times = waves(w);
+  const double across = k % 16 ? 1.385 : 1.0;
   const double lines = double(std::min(w.m, S::BM)) / c.n + double(std::min(w.n, S::BN)) / c.m;
   const double tensor_cores = S::BM * S::BN / 32;
-  const double l2 = lines * LINE * blocks * across(k) / l2_rate;
-  const double memory = one_wave ? (w.m + w.n) * LINE * c.parts * across(k) / MEMORY_RATE : 0;
-  const double drift = one_wave || c.team() <= 2 ? 1.0 : c.team() == 4 ? 1.05 : 1.1;
-  return drift * std::sqrt(tensor_cores * tensor_cores + l2 * l2 + memory * memory + LEAST * LEAST);
+  const double l2 = lines * LINE * busy_blocks(w) * across / L2_RATES[team];
+  const double first = double(w.m + w.n) * c.parts * LINE * across / NEW_RATE / times;
+  const double drift = times > 1 ? DRIFTS[team] : 1.0;
+  return drift * std::sqrt(tensor_cores * tensor_cores + l2 * l2 + first * first + LEAST * LEAST);
+}
+
+// Where A, B and C are more than the L2 keeps, the memory is asked for all of them. That overlaps
+// with `clocks` but for the beginning and the end.
+inline double with_memory(double clocks, const Work& w, int k) {
+  constexpr double L2_KEEPS = 41e6, READ_RATE = 1424, WRITE_RATE = 1305;  // bytes; in a clock
+  const double read = (double(w.m) + w.n) * k * sizeof(Element);
+  const double written = double(w.m) * w.n * sizeof(Element);
+  const double memory = read + written > L2_KEEPS ? read / READ_RATE + written / WRITE_RATE : 0;
+  return std::sqrt(std::hypot(clocks * clocks, memory * memory));
 }
 
 // Parts need a wave with all tiles, and some steps each.
@@ -67,12 +85,9 @@ inline bool parts_fit(const Work& w) {
 template <class S>
 double clocks(const Work& w, int k) {
   if (!parts_fit(w)) return HUGE_VAL;
-  const int all = w.tiles_m * w.tiles_n, blocks = w.cluster.blocks(), times = waves(w);
-  const int busy = std::min(all, clusters_at_once(w.cluster)) * blocks;
-  const double full = double(busy) / multiprocessors() * FULL_CLOCKS;
-  const double begin = LAUNCH_CLOCKS + full + (blocks > 1 ? CLUSTER_CLOCKS : 0);
-  const double tile = w.steps * step_clocks<S>(w, k, busy, times == 1) + tile_clocks<S>();
-  return begin + times * tile + parts_clocks<S>(w.cluster);
+  const double step = step_clocks<S>(w, k), tile = w.steps * step + tile_clocks<S>();
+  const double ends = LAUNCH_CLOCKS + (w.cluster.blocks() - 1) * CLUSTER_CLOCKS + FILL_STEPS * step;
+  return with_memory(ends + waves(w) * tile + parts_clocks<S>(w.cluster), w, k);
 }
 
 // Whole groups of eight lines go to each block: so the swizzle asks.
@@ -95,23 +110,22 @@ Way way(int m, int n, int k) {
 }
 
 // In turns only the end of the last tile counts.
-constexpr double TURNS_END_CLOCKS = 3700, TURNS_LEAST = 11500;  // to store a tile
+constexpr double TURNS_END_CLOCKS = 5360, TURNS_LEAST = 9000;  // to store a tile
 
 inline Way way_in_turns(int m, int n, int k) {
   const Work w = work<Turns>(m, n, k, PAIR);
-  const double steps = w.steps * step_clocks<Turns>(w, k, multiprocessors(), false);
-  const double tiles = waves(w) * std::max(steps, TURNS_LEAST);
-  const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + tiles + TURNS_END_CLOCKS;
+  const double tiles = waves(w) * std::max(w.steps * step_clocks<Turns>(w, k), TURNS_LEAST);
+  const double clocks = with_memory(LAUNCH_CLOCKS + tiles + TURNS_END_CLOCKS, w, k);
   return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_in_turns};  // C is stored by TMA
 }
 
 // The largest tile moves the least, which counts where clusters read lines from memory again.
 template <class S>
 double power(int k) {
-  return S::HALVES == 1 || k > 8192 ? 1.0 : 1.1;
+  return S::HALVES == 1 || k > 8192 ? 1.0 : 1.067;
 }
 
-constexpr int SUMS_CLOCKS = 25000;  // to leave and to add sums
+constexpr int SUMS_CLOCKS = 27600;  // to leave and to add sums
 
 template <class S>
 Way way_shared(int m, int n, int k) {
@@ -120,10 +134,10 @@ Way way_shared(int m, int n, int k) {
   const int all = w.tiles_m * w.tiles_n, at_once = clusters_at_once(PAIR);
   const int whole = tiles(all - shared.tiles, at_once);
   const double steps = double(whole) * w.steps + shared.steps;
-  // All clusters are at one of two places along K, and lines across those of the L2 cost little.
-  const double each = step_clocks<S>(w, w.steps * BK, multiprocessors(), false) * power<S>(k);
+  // All clusters are at one of two places along K, and lines across sectors cost little.
+  const double each = step_clocks<S>(w, w.steps * BK) * power<S>(k);
   const double sums = shared.tiles ? SUMS_CLOCKS : 0;
   const double stores = (all / at_once + 1) * tile_clocks<S>();
-  const double clocks = LAUNCH_CLOCKS + FULL_CLOCKS + steps * each + stores + sums;
+  const double clocks = with_memory(LAUNCH_CLOCKS + steps * each + stores + sums, w, k);
   return {m % 8 || all < at_once ? HUGE_VAL : clocks, PAIR, false, launch_shared<S>};
 }

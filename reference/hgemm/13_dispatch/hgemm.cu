@@ -1,6 +1,6 @@
 // Rung 13: for every shape the tile that should be fastest, and no shape that TMA cannot take.
 //
-// Changed:  fifteen tiles of the same kernel, from 256 x 128 to 16 x 64, one whose consumers take
+// Changed:  21 tiles of the same kernel, from 256 x 128 to 16 x 64, one whose consumers take
 //           turns, each with a tile of its own, and one of 192 x 256. A tile may be turned: A and B
 //           change places, and C is stored transposed, so that either side can be short. A cluster
 //           is up to eight blocks, its lines, columns and parts chosen at the launch: a line shares

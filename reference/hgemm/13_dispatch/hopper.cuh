@@ -221,7 +221,7 @@ inline CUtensorMap tensor_map(const Element* matrix, int lines, int length, int 
   CUtensorMap map;
   const CUresult failed =
       encode(&map, MAP_TYPE, 2, const_cast<Element*>(matrix), extents, strides, tile, steps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (failed) {
     std::fprintf(stderr, "cuTensorMapEncodeTiled: error %d\n", int(failed));

@@ -10,7 +10,7 @@ constexpr int ROOM_BYTES = 226 * 1024;
 
 // Columns of C^T that are stored at once: 64 if that divides the tile.
 constexpr int piece(int bm) {
-  for (const int width : {64, 48, 80, 112})
+  for (const int width : {64, 48, 80, 112, 88})
     if (bm % width == 0) return width;
   return bm;
 }

@@ -14,15 +14,17 @@ template <int PIECE>
 __device__ void put_piece(Element* piece, const float* sums, bool turned, int warp, int lane) {
   const int row = warp * 16 + lane % 16, turned_unit = warp * 2 + lane / 8 % 2;
 #pragma unroll
-  for (int q = 0; q < PIECE / 16; ++q) {  // 16 columns, two units of 16 bytes of the line
-    const float* of = sums + q * 8;
+  for (int next = 0; next < PIECE; next += 16) {
+    // 16 columns, two units of 16 bytes of the line; where only 8 are left, 8 of them once more
+    const int first = next + 16 <= PIECE ? next : PIECE - 16;
+    const float* of = sums + first / 2;
     const uint32_t pairs[] = {pair(of[0], of[1]), pair(of[2], of[3]), pair(of[4], of[5]),
                               pair(of[6], of[7])};
     if (turned) {
-      const int line = q * 16 + lane / 16 * 8 + lane % 8, unit = turned_unit ^ lane % 8;
+      const int line = first + lane / 16 * 8 + lane % 8, unit = turned_unit ^ lane % 8;
       store_matrices_turned(&piece[line * 64 + unit * 8], pairs);
     } else {
-      const int unit = (q * 2 + lane / 16) ^ (PIECE == 64 ? row % 8 : 0);
+      const int unit = (first / 8 + lane / 16) ^ (PIECE == 64 ? row % 8 : 0);
       store_matrices(&piece[row * PIECE + unit * 8], pairs);
     }
   }

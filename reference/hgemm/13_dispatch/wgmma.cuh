@@ -36,6 +36,7 @@ __device__ void wgmma(float (&d)[N / 2], uint64_t x, uint64_t y, bool adds);
 #define NAMES_32 NAMES_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define NAMES_48 NAMES_32 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define NAMES_64 NAMES_48 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define NAMES_72 NAMES_64 ", %32, %33, %34, %35"
 #define NAMES_80 NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39"
 #define NAMES_96 NAMES_80 ", %40, %41, %42, %43, %44, %45, %46, %47"
 #define NAMES_112 NAMES_96 ", %48, %49, %50, %51, %52, %53, %54, %55"
@@ -48,13 +49,13 @@ __device__ void wgmma(float (&d)[N / 2], uint64_t x, uint64_t y, bool adds);
 #define NAMES_224 NAMES_208 ", %104, %105, %106, %107, %108, %109, %110, %111"
 #define NAMES_240 NAMES_224 ", %112, %113, %114, %115, %116, %117, %118, %119"
 #define NAMES_256 NAMES_240 ", %120, %121, %122, %123, %124, %125, %126, %127"
-#define EIGHT(i)                                                                              \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define FOUR(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define EIGHT(i) FOUR(i), FOUR(i + 4)
 #define SUMS_16 EIGHT(0)
 #define SUMS_32 SUMS_16, EIGHT(8)
 #define SUMS_48 SUMS_32, EIGHT(16)
 #define SUMS_64 SUMS_48, EIGHT(24)
+#define SUMS_72 SUMS_64, FOUR(32)
 #define SUMS_80 SUMS_64, EIGHT(32)
 #define SUMS_96 SUMS_80, EIGHT(40)
 #define SUMS_112 SUMS_96, EIGHT(48)
@@ -87,12 +88,15 @@ WGMMA(16, "%8", "%9", "%10")
 WGMMA(32, "%16", "%17", "%18")
 WGMMA(48, "%24", "%25", "%26")
 WGMMA(64, "%32", "%33", "%34")
+WGMMA(72, "%36", "%37", "%38")
 WGMMA(80, "%40", "%41", "%42")
 WGMMA(96, "%48", "%49", "%50")
 WGMMA(112, "%56", "%57", "%58")
 WGMMA(128, "%64", "%65", "%66")
+WGMMA(144, "%72", "%73", "%74")
 WGMMA(160, "%80", "%81", "%82")
 WGMMA(176, "%88", "%89", "%90")
 WGMMA(192, "%96", "%97", "%98")
 WGMMA(208, "%104", "%105", "%106")
+WGMMA(224, "%112", "%113", "%114")
 WGMMA(256, "%128", "%129", "%130")
