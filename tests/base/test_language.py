@@ -122,7 +122,7 @@ def test_which_one(
 
 
 def test_an_unknown_one_is_named_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="^tlh: .* en, zh_CN"):
+    with pytest.raises(UsageError, match=r"^tlh: .* en, zh_CN"):
         choose_language("tlh", {})
     assert known_languages()[0] == "en"
 
