@@ -1,17 +1,18 @@
 // Rung 13: for every shape the tile that should be fastest, and no shape that TMA cannot take.
 //
-// Changed:  21 tiles of the same kernel, from 256 x 128 to 16 x 64, one whose consumers take
-//           turns, each with a tile of its own, and one of 192 x 256. A tile may be turned: A and B
-//           change places, and C is stored transposed, so that either side can be short. A cluster
-//           is up to eight blocks, its lines, columns and parts chosen at the launch: a line shares
-//           the tile of A, a column that of B, and parts share the steps along K, and add in shared
+// Changed:  21 tiles of the same kernel, from 256 x 128 to 16 x 64, one whose consumers take turns,
+//           each with a tile of its own, and one of 192 x 256. A tile may be turned: A and B change
+//           places, and C is stored transposed, so that either side can be short. A cluster is up
+//           to eight blocks, its lines, columns and parts chosen at the launch: a line shares the
+//           tile of A, a column that of B, and parts share the steps along K, and add in shared
 //           memory. A model of a few figures, the clocks of a step along K and of all that a tile
 //           takes besides, says which is to end first: waves times the time of a tile. Every second
-//           tile goes back along K. Tiles that do not fill the last wave can be shared by all
-//           clusters, each an even part of the steps along K, and producers of large tiles keep
-//           together. Each launch begins while the one before it ends, and waits before it reads.
-//           Where K is no multiple of 8, A and B are first copied with longer lines; where M is
-//           none, C is copied from shared memory by hand.
+//           tile goes back along K. The L2 fetches 128 bytes for a line of a tile, not 256. Tiles
+//           that do not fill the last wave can be shared by all clusters, each an even part of the
+//           steps along K, and producers of large tiles keep together. Each launch begins while the
+//           one before it ends, and waits before it reads. Where K is no multiple of 8, A and B are
+//           first copied with longer lines; where M is none, C is copied from shared memory by
+//           hand.
 // Why:      1024 x 1024 is 32 tiles of 256 x 128, for 132 multiprocessors; with 96 x 128 it is 88.
 //           2560 x 2560 is 200, two waves of which one is half empty: with 208 x 128 it is 260. But
 //           the smaller a tile, the more the L2 has to give, 7000 bytes in a clock: with clusters

@@ -101,7 +101,7 @@ CUtensorMap tensor_map(const T* matrix, int lines, int length, int tile_lines) {
       &map, sizeof(T) == 2 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2,
       const_cast<T*>(matrix), extents, strides, tile, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
       LINE == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (failed) {
     std::fprintf(stderr, "cuTensorMapEncodeTiled: error %d\n", int(failed));
     std::abort();
