@@ -135,7 +135,7 @@ def check_place(path: Path, lab: Lab, out: Path | None) -> None:
             "{folder}: a folder of submissions ({names}), not one itself; grade one of them, or "
             "all with: grade class {folder}"
         )
-        names = [*map(one_line, others[:3]), *["…"][: len(others[3:])]]
+        names = [*map(one_line, others[:3]), *(["…"] if others[3:] else [])]
         several = several.given(names=listed(map(verbatim, names)))
         raise SubmissionError(several.given(folder=one_line(path)))
     folder = Path(os.path.realpath(path))

@@ -58,8 +58,8 @@ def write_pictures(chosen: argparse.Namespace, picture: Markup, console: Console
 
 def _wanted(entry: ResultEntry, chosen: argparse.Namespace) -> bool:
     lab, device, gpu = board_of(entry)
-    on_it = device != "gpu" or (chosen.gpu or "").lower() in (gpu or "").lower()
-    return on_it and chosen.lab in (None, lab) and chosen.device in (None, device)
+    same_gpu = device != "gpu" or (chosen.gpu or "").lower() in (gpu or "").lower()
+    return same_gpu and chosen.lab in (None, lab) and chosen.device in (None, device)
 
 
 def _nothing(student: str, stored: Sequence[Stored], chosen: argparse.Namespace) -> Message:

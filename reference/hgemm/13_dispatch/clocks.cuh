@@ -22,10 +22,10 @@ constexpr Cluster PAIR = {1, 2};
 constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4}, {4, 1},
                                 {2, 4}, {4, 2}, {1, 8}, {8, 1}};
 
-// Of a launch, and of each block of a cluster besides the first.
+// A launch takes this, and each block of a cluster besides the first.
 constexpr int LAUNCH_CLOCKS = 3480, CLUSTER_CLOCKS = 11;
 
-// The first tile arrives so many steps along K late.
+// Steps along K that pass before the first tile is there.
 constexpr double FILL_STEPS = 1.72;
 
 // Of a tile besides its steps along K: to come to it and to store it, at once or piece by piece.
@@ -41,7 +41,7 @@ double parts_clocks(const Cluster& c) {
   return c.parts > 1 ? 0.5 * S::BM * S::BN / c.parts : 0;
 }
 
-// How many blocks run at once.
+// Blocks that run at once.
 inline int busy_blocks(const Work& w) {
   return std::min(w.tiles_m * w.tiles_n, clusters_at_once(w.cluster)) * w.cluster.blocks();
 }
@@ -65,8 +65,8 @@ double step_clocks(const Work& w, int k) {
   return drift * std::sqrt(tensor_cores * tensor_cores + l2 * l2 + first * first + LEAST * LEAST);
 }
 
-// Where A, B and C are more than the L2 keeps, the memory is asked for all of them. That overlaps
-// with `clocks` but for the beginning and the end.
+// Where A, B and C are more than the L2 keeps, the memory moves all of them meanwhile: the longer
+// of both times counts, and a little of the shorter.
 inline double with_memory(double clocks, const Work& w, int k) {
   constexpr double L2_KEEPS = 41e6, READ_RATE = 1424, WRITE_RATE = 1305;  // bytes; in a clock
   const double read = (double(w.m) + w.n) * k * sizeof(Element);

@@ -15,9 +15,9 @@ __device__ void put_piece(Element* piece, const float* sums, bool turned, int wa
   const int row = warp * 16 + lane % 16, turned_unit = warp * 2 + lane / 8 % 2;
 #pragma unroll
   for (int next = 0; next < PIECE; next += 16) {
-    // 16 columns, two units of 16 bytes of the line; where only 8 are left, 8 of them once more
+    // 16 columns, two units of 16 bytes of the line; where 8 are left, 8 are stored once more
     const int first = next + 16 <= PIECE ? next : PIECE - 16;
-    if (first < next) __syncwarp();  // others have written these 8
+    if (first < next) __syncwarp();  // other lanes have just stored 8 of these columns
     const float* of = sums + first / 2;
     const uint32_t pairs[] = {pair(of[0], of[1]), pair(of[2], of[3]), pair(of[4], of[5]),
                               pair(of[6], of[7])};
