@@ -1,5 +1,5 @@
 // What each kernel should take, in clocks, and with which clusters. The figures are fitted to
-// 1399 shapes on an H100 (docs/measurements/2026-11-28-h100-hgemm-fit.txt).
+// 1399 shapes on an H100 (docs/measurements/2026-11-28-h100-hgemm-turns.txt).
 #pragma once
 
 #include <algorithm>
@@ -23,22 +23,31 @@ constexpr Cluster CLUSTERS[] = {{1, 1}, {1, 2}, {2, 1}, {1, 4}, {4, 1},
                                 {2, 4}, {4, 2}, {1, 8}, {8, 1}};
 
 // A launch takes this, and each block of a cluster besides the first.
-constexpr int LAUNCH_CLOCKS = 3480, CLUSTER_CLOCKS = 11;
+constexpr int LAUNCH_CLOCKS = 2940, CLUSTER_CLOCKS = 11;
 
 // Steps along K that pass before the first tile is there.
-constexpr double FILL_STEPS = 1.72;
+constexpr double FILL_STEPS = 1.58;
+
+// Of what is stored, beside C. A piece of a line that begins or ends within a sector of 32 bytes
+// takes as long as one with so many elements more.
+template <class S>
+double stored_share(const Work& w) {
+  constexpr double CUT = 23.4;
+  const int line = w.turned ? w.n : w.m, piece = w.turned ? S::ROWS : S::PIECE;
+  return line % 16 || piece % 16 ? 1 + CUT / piece : 1.0;
+}
 
 // Of a tile besides its steps along K: to come to it and to store it, at once or piece by piece.
 template <class S>
-double tile_clocks() {
+double tile_clocks(const Work& w) {
   const bool at_once = S::OUT * S::PIECE == S::BM;
-  return 665 + (at_once ? 0.049 : 0.0655) * S::BM * S::BN;
+  return 654 + (at_once ? 0.0472 : 0.0632) * S::BM * S::BN * stored_share<S>(w);
 }
 
 // To exchange the sums of parts, and to add them.
 template <class S>
 double parts_clocks(const Cluster& c) {
-  return c.parts > 1 ? 0.5 * S::BM * S::BN / c.parts : 0;
+  return c.parts > 1 ? 0.568 * S::BM * S::BN / c.parts : 0;
 }
 
 // Blocks that run at once.
@@ -51,12 +60,12 @@ inline int busy_blocks(const Work& w) {
 // clusters wait for each other. The L2 has more to do where lines lie across its sectors.
 template <class S>
 double step_clocks(const Work& w, int k) {
-  constexpr double LEAST = 158, LINE = BK * sizeof(Element), NEW_RATE = 3170;  // bytes in a clock
-  constexpr double L2_RATES[] = {7270, 6815, 8540, 8100};  // for teams of 1, 2, 4 and 8
-  constexpr double DRIFTS[] = {1.0, 1.0, 1.068, 1.089};
+  constexpr double LEAST = 187, LINE = BK * sizeof(Element), NEW_RATE = 3500;  // bytes in a clock
+  constexpr double L2_RATES[] = {6230, 6330, 8500, 8700};  // for teams of 1, 2, 4 and 8
+  constexpr double DRIFTS[] = {1.0, 1.0, 1.092, 1.121};
   const Cluster& c = w.cluster;
   const int team = (c.team() > 1) + (c.team() > 2) + (c.team() > 4), times = waves(w);
-  const double across = k % 16 ? 1.385 : 1.0;
+  const double across = k % 16 ? 1.381 : 1.0;
   const double lines = double(std::min(w.m, S::BM)) / c.n + double(std::min(w.n, S::BN)) / c.m;
   const double tensor_cores = S::BM * S::BN / 32;
   const double l2 = lines * LINE * busy_blocks(w) * across / L2_RATES[team];
@@ -67,11 +76,13 @@ double step_clocks(const Work& w, int k) {
 
 // Where A, B and C are more than the L2 keeps, the memory moves all of them meanwhile: the longer
 // of both times counts, and a little of the shorter.
-inline double with_memory(double clocks, const Work& w, int k) {
-  constexpr double L2_KEEPS = 41e6, READ_RATE = 1424, WRITE_RATE = 1305;  // bytes; in a clock
+template <class S>
+double with_memory(double clocks, const Work& w, int k) {
+  constexpr double L2_KEEPS = 41e6, READ_RATE = 1512, WRITE_RATE = 1413;  // bytes; in a clock
   const double read = (double(w.m) + w.n) * k * sizeof(Element);
   const double written = double(w.m) * w.n * sizeof(Element);
-  const double memory = read + written > L2_KEEPS ? read / READ_RATE + written / WRITE_RATE : 0;
+  const double rated = read / READ_RATE + written * stored_share<S>(w) / WRITE_RATE;
+  const double memory = read + written > L2_KEEPS ? rated : 0;
   return std::sqrt(std::hypot(clocks * clocks, memory * memory));
 }
 
@@ -82,50 +93,52 @@ inline bool parts_fit(const Work& w) {
          (waves(w) == 1 && w.all_steps >= 2 * parts && (parts - 1) * w.steps < w.all_steps);
 }
 
+// All tiles. In turns the stores count only where they take longer than the steps of the other
+// consumer's tile, and after the last tile.
 template <class S>
-double clocks(const Work& w, int k) {
-  if (!parts_fit(w)) return HUGE_VAL;
-  const double step = step_clocks<S>(w, k), tile = w.steps * step + tile_clocks<S>();
-  const double ends = LAUNCH_CLOCKS + (w.cluster.blocks() - 1) * CLUSTER_CLOCKS + FILL_STEPS * step;
-  return with_memory(ends + waves(w) * tile + parts_clocks<S>(w.cluster), w, k);
+double tiles_clocks(const Work& w, double step) {
+  const double steps = w.steps * step;
+  if (!S::TURNS) return waves(w) * (steps + tile_clocks<S>(w)) + parts_clocks<S>(w.cluster);
+  const double stored = S::BM * S::BN * stored_share<S>(w);
+  const double each = std::max(steps, (steps + 3000 + 0.177 * stored) / 2);
+  return steps + (waves(w) - 1) * each + 1205 + 0.0693 * stored;
 }
 
-// Whole groups of eight lines go to each block: so the swizzle asks.
+template <class S>
+double clocks(const Work& w, int k) {
+  const double step = step_clocks<S>(w, k);
+  const double ends = LAUNCH_CLOCKS + (w.cluster.blocks() - 1) * CLUSTER_CLOCKS + FILL_STEPS * step;
+  return with_memory<S>(ends + tiles_clocks<S>(w, step), w, k);
+}
+
+// Whole groups of eight lines go to each block: so the swizzle asks. In turns there are no parts.
 template <class S>
 bool fits(const Cluster& c) {
-  return S::BM % (8 * c.n) == 0 && S::BN % (8 * c.m) == 0;
+  return S::BM % (8 * c.n) == 0 && S::BN % (8 * c.m) == 0 && c.blocks() <= MOST_PARTS &&
+         !(S::TURNS && c.parts > 1);
 }
 
 template <class S>
 Way way(int m, int n, int k) {
   Way best;
   for (const Cluster& c : CLUSTERS)
-    for (int parts = 1; fits<S>(c) && parts * c.team() <= MOST_PARTS; parts *= 2)
+    for (const int parts : {1, 2, 4, 8})
       for (const bool turned : {false, true}) {
         const Cluster all = {c.m, c.n, parts};
+        if (!fits<S>(all)) continue;
         const Work w = work<S>(m, n, k, all, HGEMM_BAND, turned);
-        best = std::min(best, Way{clocks<S>(w, k), all, turned, launch<S>});
+        if (parts_fit(w)) best = std::min(best, Way{clocks<S>(w, k), all, turned, launch<S>});
       }
   return best;
-}
-
-// In turns only the end of the last tile counts.
-constexpr double TURNS_END_CLOCKS = 5360, TURNS_LEAST = 9000;  // to store a tile
-
-inline Way way_in_turns(int m, int n, int k) {
-  const Work w = work<Turns>(m, n, k, PAIR);
-  const double tiles = waves(w) * std::max(w.steps * step_clocks<Turns>(w, k), TURNS_LEAST);
-  const double clocks = with_memory(LAUNCH_CLOCKS + tiles + TURNS_END_CLOCKS, w, k);
-  return {m % 8 ? HUGE_VAL : clocks, PAIR, false, launch_in_turns};  // C is stored by TMA
 }
 
 // The largest tile moves the least, which counts where clusters read lines from memory again.
 template <class S>
 double power(int k) {
-  return S::HALVES == 1 || k > 8192 ? 1.0 : 1.067;
+  return S::HALVES == 1 || k > 8192 ? 1.0 : 1.068;
 }
 
-constexpr int SUMS_CLOCKS = 27600;  // to leave and to add sums
+constexpr int SUMS_CLOCKS = 28100;  // to leave and to add sums
 
 template <class S>
 Way way_shared(int m, int n, int k) {
@@ -137,7 +150,7 @@ Way way_shared(int m, int n, int k) {
   // All clusters are at one of two places along K, and lines across sectors cost little.
   const double each = step_clocks<S>(w, w.steps * BK) * power<S>(k);
   const double sums = shared.tiles ? SUMS_CLOCKS : 0;
-  const double stores = (all / at_once + 1) * tile_clocks<S>();
-  const double clocks = with_memory(LAUNCH_CLOCKS + steps * each + stores + sums, w, k);
+  const double stores = (all / at_once + 1) * tile_clocks<S>(w);
+  const double clocks = with_memory<S>(LAUNCH_CLOCKS + steps * each + stores + sums, w, k);
   return {m % 8 || all < at_once ? HUGE_VAL : clocks, PAIR, false, launch_shared<S>};
 }

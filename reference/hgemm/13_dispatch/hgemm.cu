@@ -1,7 +1,7 @@
 // Rung 13: for every shape the tile that should be fastest, and no shape that TMA cannot take.
 //
-// Changed:  21 tiles of the same kernel, from 256 x 128 to 16 x 64, one whose consumers take turns,
-//           each with a tile of its own, and one of 192 x 256. A tile may be turned: A and B change
+// Changed:  25 tiles, from 256 x 128 to 16 x 64, four of them for consumers that take turns, each
+//           with a tile of its own; and one of 192 x 256. A tile may be turned: A and B change
 //           places, and C is stored transposed, so that either side can be short. A cluster is up
 //           to eight blocks, its lines, columns and parts chosen at the launch: a line shares the
 //           tile of A, a column that of B, and parts share the steps along K, and add in shared
@@ -51,8 +51,8 @@
 #ifndef HGEMM_VARIANT
 template <size_t... VARIANT>
 Way choose(int m, int n, int k, std::index_sequence<VARIANT...>) {
-  const Way each[] = {way_in_turns(m, n, k), way_shared<Wide>(m, n, k),
-                      way_shared<Variant<0>>(m, n, k), way<Variant<VARIANT>>(m, n, k)...};
+  const Way each[] = {way_shared<Wide>(m, n, k), way_shared<Variant<0>>(m, n, k),
+                      way<Variant<VARIANT>>(m, n, k)...};
 #ifdef HGEMM_CHOICE
   const int choice = HGEMM_CHOICE;
 #else

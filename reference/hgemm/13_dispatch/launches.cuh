@@ -105,16 +105,8 @@ void launch(const Element* A, const Element* B, Element* C, int m, int n, int k,
   if (turned) std::swap(A, B);
   const CUtensorMap a = map_of_a<S>(A, w, k), b = map_of_b<S>(B, w, k);
   const CUtensorMap c = w.by_tma ? map_of_c<S>(C, w) : a;
-  start<S>(hgemm<S>, enough(w), w, a, b, c, C);
-}
-
-using Turns = TurnsShape<192>;
-
-inline void launch_in_turns(const Element* A, const Element* B, Element* C, int m, int n, int k,
-                            const Cluster& cluster, bool) {
-  const Work w = work<Turns>(m, n, k, cluster, 2 * HGEMM_BAND);
-  start<Turns>(hgemm_in_turns<Turns>, enough(w), w, map_of_a<Turns>(A, w, k),
-               map_of_b<Turns>(B, w, k), map_of_c<Turns>(C, w));
+  if constexpr (S::TURNS) start<S>(hgemm_in_turns<S>, enough(w), w, a, b, c, C);
+  else start<S>(hgemm<S>, enough(w), w, a, b, c, C);
 }
 
 inline Sharing sharing(const Work& w) {

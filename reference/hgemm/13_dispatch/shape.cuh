@@ -16,13 +16,15 @@ constexpr int piece(int bm) {
 }
 
 // A tile of C is BM rows of A by BN columns of B, which is BN rows of the product C^T = B^T * A^T:
-// each consumer, a warpgroup, has HALVES times ROWS of them. OUT: pieces of C that a consumer has
-// room for, or 0 for all. What is left of shared memory is stages.
-template <int BM_, int CONSUMERS_, int OUT_ = 0, int HALVES_ = 1>
+// each consumer, a warpgroup, has HALVES times ROWS of them, or all if they take turns. OUT: pieces
+// of C that a consumer has room for, or 0 for all. What is left of shared memory is stages.
+template <int BM_, int CONSUMERS_, int OUT_ = 0, int HALVES_ = 1, bool TURNS_ = false>
 struct Shape {
+  static constexpr bool TURNS = TURNS_;
   static constexpr int BM = BM_, CONSUMERS = CONSUMERS_;
   static constexpr int ROWS = 64, HALVES = HALVES_, COLUMNS = ROWS * HALVES;
-  static constexpr int BN = COLUMNS * CONSUMERS, THREADS = WARPGROUP * (CONSUMERS + 1);
+  static constexpr int BN = COLUMNS * (TURNS ? 1 : CONSUMERS);
+  static constexpr int THREADS = WARPGROUP * (CONSUMERS + 1);
   static constexpr int PIECE = piece(BM), OUT = OUT_ ? OUT_ : BM / PIECE;
   static constexpr int ROOM = ROOM_BYTES / int(sizeof(Element)) - CONSUMERS * OUT * ROWS * PIECE;
   static constexpr int FITTING = ROOM / ((BM + BN) * BK), STAGES = FITTING < 16 ? FITTING : 16;

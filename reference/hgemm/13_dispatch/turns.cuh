@@ -6,23 +6,21 @@
 // A tile of C is BM rows of A by 128 columns of B. While one consumer stores its tile, the other
 // multiplies, so the tensor cores do not stand still at the end of a tile. But a tile of B serves
 // one consumer, not two, and what moves is power.
-template <int BM_>
-struct TurnsShape : Shape<BM_, 2, 1, 2> {
-  static constexpr int BN = 128, STAGES = Shape<BM_, 2, 1, 2>::ROOM / ((BM_ + BN) * BK);
-};
+template <int BM>
+using InTurns = Shape<BM, 2, 1, 2, true>;
 
 // A barrier for each consumer, beside those of warpgroup_sync.
 constexpr int turn_of(int consumer) { return 3 + consumer; }
 
-// Lines of C begin at multiples of 16 bytes.
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, 1)
     hgemm_in_turns(const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B,
-                   const __grid_constant__ CUtensorMap C, const Work w) {
+                   const __grid_constant__ CUtensorMap C_map, Element* C, const Work w) {
   extern __shared__ __align__(1024) unsigned char memory[];
   Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
   const int t = threadIdx.x, group = t / WARPGROUP;
-  prepare<S>(s, &A, &B, &C, w.cluster, 4);  // a lane of every warp of one consumer
+  prepare<S>(s, &A, &B, &C_map, w.cluster, 4);  // a lane of every warp of one consumer
+  if (w.early) let_next_launch_begin();
 
   if (group == 0) {
     keep_registers<S::FEW>();
@@ -46,7 +44,8 @@ __global__ void __launch_bounds__(S::THREADS, 1)
       });
 #pragma unroll
       for (int h = 0; h < S::HALVES; ++h)
-        store(s, &C, sums[h], w, false, consumer, part.i0, part.j0 + h * S::ROWS);
+        store(s, &C_map, sums[h], w, w.turned, consumer, part.i0, part.j0 + h * S::ROWS,
+              w.by_tma ? nullptr : C);
     });
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();

@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "product.cuh"
+#include "turns.cuh"
 
 using Variants =  // BM, consumers of 64 columns of B each, room for so many pieces of C
     std::tuple<Shape<256, 2, 2>,  // 0: 256 x 128, room for half of C
@@ -26,7 +26,11 @@ using Variants =  // BM, consumers of 64 columns of B each, room for so many pie
                Shape<64, 1>,      // 17: 64 x 64
                Shape<48, 1>,      // 18: 48 x 64
                Shape<32, 1>,      // 19: 32 x 64
-               Shape<16, 1>>;     // 20: 16 x 64
+               Shape<16, 1>,      // 20: 16 x 64
+               InTurns<192>,      // 21: 192 x 128, consumers take turns
+               InTurns<176>,      // 22: 176 x 128
+               InTurns<160>,      // 23: 160 x 128
+               InTurns<112>>;     // 24: 112 x 128
 
 template <int VARIANT>
 using Variant = std::tuple_element_t<VARIANT, Variants>;
