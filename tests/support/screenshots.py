@@ -1,6 +1,6 @@
 """The pictures of docs/, from real gradings: ``python -m tests.support.screenshots``.
 
-The ladder's is of the first document in grader/ladder/measured; without one it is left alone.
+The ladder's is of the shipped document of an H200.
 """
 
 import re
