@@ -43,6 +43,7 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
         index, count = course.read_part(chosen.part)
         names = set(students[index::count])  # parts differ by one at most
         entrants = [entrant for entrant in entrants if entrant.student in names]
+    store.check_folder(chosen.out)
     gpus = _gpus(chosen, console)
     setup = course.Setup(
         lab=file,

@@ -20,7 +20,7 @@ from grader.cli.leaderboard_command import known_ladders
 from grader.explain import course_cards
 from grader.judge import GradingContext, grade, measures
 from grader.labs import Lab, student_of, submissions_in
-from grader.results import Ladder
+from grader.results import Ladder, store
 from grader.run import GpuDevice, gpu_names
 from grader.sandbox import SYSTEM, Mode, Sandbox
 from ptxsim.message import listed, phrase, verbatim
@@ -93,6 +93,8 @@ def grade_each(
     chosen: argparse.Namespace, lab: Lab, console: Console, gpu: GpuDevice | None
 ) -> int:
     """The exit status. gpu: one that stands by, for the first."""
+    if not chosen.reveal:
+        store.check_folder(chosen.out)
     context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
     Thread(target=_load_what_follows, daemon=True).start()
     first, *others = chosen.submissions

@@ -48,18 +48,19 @@ class Rung(Record):
 
 
 def find_rung(named: str) -> tuple[Path, ...]:
-    """The .cu files of the rung ``06_tile32``, or with its lab ``hgemm/04_swizzled``: of the first
-    lab, here or in the package, that has it. Raises UsageError."""
+    """The .cu files of the rung ``06_tile32`` or ``6``, or with its lab ``hgemm/04_swizzled``: of
+    the first lab, here or in the package, that has it. Raises UsageError."""
     known: defaultdict[str, list[Path]] = defaultdict(list)
     for place in provided(REFERENCE):
         for lab in sorted(place.iterdir(), key=lambda each: each.name != DEFAULT_LAB.stem):
             for rung in find_rungs(lab):
                 files = sorted((lab / rung.name).glob("*.cu"))
-                for word in (rung.name, f"{lab.name}/{rung.name}"):
-                    known[word] = known[word] or files
+                for word in (rung.name, rung.name[:2], str(rung.number)):
+                    for named_so in (word, f"{lab.name}/{word}"):
+                        known[named_so] = known[named_so] or files
     if named not in known:
         unknown = phrase("{name}: no such rung; {remedy}", name=base.one_line(named))
-        remedy = instead_of(named, [each for each in known if "/" in each])
+        remedy = instead_of(named, [each for each in known if "/" in each and "_" in each])
         raise base.UsageError(unknown.given(remedy=remedy))
     return tuple(known[named])
 

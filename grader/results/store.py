@@ -103,7 +103,7 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
     """
     if path.is_dir():
         raise StoreError(phrase("{file}: a folder; name a file in it").given(file=str(path)))
-    try:
+    with _named(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         # Ctrl-C too must not leave a partial file.
         with tempfile.TemporaryDirectory(prefix=".", suffix=".tmp", dir=path.parent) as scratch:
@@ -120,10 +120,23 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+
+def check_folder(out: Path) -> None:
+    """Find out before a long grade whether results can be written. Raises StoreError."""
+    with _named(out):
+        there = next(each for each in (out, *out.absolute().parents) if each.exists())
+        tempfile.TemporaryFile(dir=there).close()
+
+
+@contextlib.contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         failed = phrase("{folder}: cannot be written: {why}; name another folder with --out")
         why = str(error.strerror)
-        raise StoreError(failed.given(folder=one_line(path.parent), why=why)) from None
+        raise StoreError(failed.given(folder=one_line(folder), why=why)) from None
 
 
 def stored(out: Path) -> Iterator[Path]:

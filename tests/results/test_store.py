@@ -122,6 +122,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         store.save(tmp_path / "results", make_result())
     with pytest.raises(StoreError, match="a folder; name a file in it"):
         store.write(tmp_path, b"")
+    with pytest.raises(StoreError, match=r"cannot be written: .*--out"):
+        store.check_folder(tmp_path / "results" / "deeper")
+    store.check_folder(tmp_path / "new" / "deeper")
+    assert [file.name for file in tmp_path.iterdir()] == ["results"]
 
 
 # --- many documents -------------------------------------------------------------------------------
