@@ -43,7 +43,6 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
         index, count = course.read_part(chosen.part)
         names = set(students[index::count])  # parts differ by one at most
         entrants = [entrant for entrant in entrants if entrant.student in names]
-    store.check_folder(chosen.out)
     gpus = _gpus(chosen, console)
     setup = course.Setup(
         lab=file,
@@ -58,6 +57,7 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
     lab = context.lab
     known_hidden(lab)
     if not chosen.plan and not chosen.compile:
+        store.check_folder(chosen.out)
         ready(context, chosen.sandbox)
     tasks = left_over(
         list(map(course.Task.grading, entrants)), lab, setup, console, force=chosen.force
