@@ -55,9 +55,9 @@ def find_rung(named: str) -> tuple[Path, ...]:
         for lab in sorted(place.iterdir(), key=lambda each: each.name != DEFAULT_LAB.stem):
             for rung in find_rungs(lab):
                 files = sorted((lab / rung.name).glob("*.cu"))
-                for word in (rung.name, rung.name[:2], str(rung.number)):
-                    for named_so in (word, f"{lab.name}/{word}"):
-                        known[named_so] = known[named_so] or files
+                for name in (rung.name, rung.name.partition("_")[0], str(rung.number)):
+                    for key in (name, f"{lab.name}/{name}"):
+                        known[key] = known[key] or files
     if named not in known:
         unknown = phrase("{name}: no such rung; {remedy}", name=base.one_line(named))
         remedy = instead_of(named, [each for each in known if "/" in each and "_" in each])

@@ -103,7 +103,7 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
     """
     if path.is_dir():
         raise StoreError(phrase("{file}: a folder; name a file in it").given(file=str(path)))
-    with _named(path.parent):
+    with _name_failures(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         # Ctrl-C too must not leave a partial file.
         with tempfile.TemporaryDirectory(prefix=".", suffix=".tmp", dir=path.parent) as scratch:
@@ -124,13 +124,13 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
 
 def check_folder(out: Path) -> None:
     """Find out before a long grade whether results can be written. Raises StoreError."""
-    with _named(out):
+    with _name_failures(out):
         there = next(each for each in (out, *out.absolute().parents) if each.exists())
         tempfile.TemporaryFile(dir=there).close()
 
 
 @contextlib.contextmanager
-def _named(folder: Path) -> Iterator[None]:
+def _name_failures(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
