@@ -96,7 +96,7 @@ def programs(lab: str) -> list[Program]:
     found = [Program(name, name, squares_only=name != _TOP) for name in rungs]
     found += [
         Program(f"variant-{i}", _TOP, (f"HGEMM_VARIANT={i}",), squares_only=i > 3)
-        for i in range(21)
+        for i in range(25)
     ]
     found += [
         Program(
@@ -108,7 +108,7 @@ def programs(lab: str) -> list[Program]:
         for i in (0, 1)
         for band in (4, 16)
     ]
-    found += [Program(f"choice-{i}", _TOP, (f"HGEMM_CHOICE={i}",)) for i in range(24)]
+    found += [Program(f"choice-{i}", _TOP, (f"HGEMM_CHOICE={i}",)) for i in range(27)]
     found.append(Program(_TOP, _TOP, ("HGEMM_BF16",), "bf16"))
     return found
 
