@@ -28,8 +28,8 @@ constexpr int LAUNCH_CLOCKS = 2940, CLUSTER_CLOCKS = 11;
 // Steps along K that pass before the first tile is there.
 constexpr double FILL_STEPS = 1.58;
 
-// Of what is stored, beside C. A piece of a line that begins or ends within a sector of 32 bytes
-// takes as long as one with so many elements more.
+// How much longer it takes to store C where TMA's pieces begin or end within a sector of 32 bytes:
+// as if each had CUT elements more.
 template <class S>
 double stored_share(const Work& w) {
   constexpr double CUT = 23.4;
@@ -93,8 +93,8 @@ inline bool parts_fit(const Work& w) {
          (waves(w) == 1 && w.all_steps >= 2 * parts && (parts - 1) * w.steps < w.all_steps);
 }
 
-// All tiles. In turns the stores count only where they take longer than the steps of the other
-// consumer's tile, and after the last tile.
+// All tiles. In turns one consumer stores while the other multiplies: a store counts only where it
+// takes longer than the other's steps, and after the last tile.
 template <class S>
 double tiles_clocks(const Work& w, double step) {
   const double steps = w.steps * step;
