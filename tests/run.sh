@@ -30,7 +30,7 @@ if [[ ! -x .venv/bin/shellcheck ]] || ! .venv/bin/python -c 'import grader, babe
 fi
 # The judge of the pages' accessibility; the tests that ask it are skipped where npm is missing.
 if [[ ! -e tests/support/axe/node_modules/axe-core ]] && command -v npm >/dev/null; then
-  npm ci --prefix tests/support/axe --ignore-scripts --no-audit --no-fund --silent
+  npm ci --prefix tests/support/axe --ignore-scripts --no-audit --no-fund --loglevel error
 fi
 export PATH="$PWD/.venv/bin:$PATH"
 # The tests start hundreds of processes; without it, each would compile the grader's Python again.
