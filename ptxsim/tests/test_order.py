@@ -83,6 +83,12 @@ def test_right_kernels_are_not_accused(kernel: str, order: str) -> None:
             | "asks_by_shared_memory"
         ):
             assert b[:64].tolist() == (blocks * a[:64]).tolist()
+        case "sides_of_a_branch_exchange":
+            low, middle, high = a[:16], 2 * a[16:24], a[24:32]
+            expected = (middle, -high, low[8:], -low[8:])
+            assert b[:32].tolist() == np.concatenate(expected).tolist()
+        case "lanes_take_a_lock_in_turn":
+            assert b[:64].tolist() == [a[:64].sum()] * 64
         case "grid_barriers":
             t = np.arange(blocks * 64)
             assert a[: blocks * 64].tolist() == ((t + 4 * 64) % (blocks * 64) + 4).tolist()

@@ -850,6 +850,19 @@ KERNEL sides_of_a_branch_meet(float* a, float* b) {
   __syncwarp();
   if (t >= 16) b[t] = b[t + 16];
 }
+KERNEL sides_of_a_branch_exchange(float* a, float* b) {
+  const int t = threadIdx.x;
+  float mine = a[t], other;
+  if (t < 16) {
+    other = __shfl_xor_sync(~0u, mine, 16);
+  } else if (t < 24) {
+    mine = 2 * mine;
+    other = __shfl_xor_sync(~0u, mine, 24);
+  } else {
+    other = -__shfl_xor_sync(~0u, -mine, 16);
+  }
+  b[t] = other;
+}
 KERNEL sides_of_a_branch_meet_and_write(float* a, float* b) {
   __shared__ float s[16];
   const int t = threadIdx.x;
@@ -879,6 +892,60 @@ KERNEL pairs_hand_on(float* a, float* b) {
   __syncwarp(3u << (t & 30));
   __syncwarp(15u << (t & 28));
   b[t] = s[t ^ 3];
+}
+KERNEL lanes_wait_for_each_other(float* a, float* b) {
+  __shared__ float s[16];
+  __shared__ int set[16];
+  const int t = threadIdx.x;
+  if (t < 16) set[t] = 0;
+  __syncwarp();
+  if (t >= 16) {
+    s[t - 16] = a[t];
+    __threadfence_block();
+    atomicExch(&set[t - 16], 1);
+  } else {
+    while (atomicAdd(&set[t], 0) == 0) {}
+    __threadfence_block();
+    b[t] = s[t];
+  }
+}
+KERNEL lanes_take_a_lock_in_turn(float* a, float* b) {
+  __shared__ int lock;
+  __shared__ float total;
+  const int t = threadIdx.x;
+  if (t == 0) lock = 0, total = 0;
+  __syncthreads();
+  while (atomicCAS(&lock, 0, 1) != 0) {}
+  __threadfence_block();
+  *(volatile float*)&total = *(volatile float*)&total + a[t];
+  __threadfence_block();
+  atomicExch(&lock, 0);
+  __syncthreads();
+  b[t] = total;
+}
+KERNEL lanes_wait_in_chains_and_count(float* a, float* b) {
+  __shared__ volatile int set[32];
+  const int t = threadIdx.x;
+  set[t] = t % 4 == 0;
+  __syncwarp();
+  unsigned looks = 0;
+  while (!set[t]) ++looks;
+  b[t] = a[t] + (looks == ~0u);
+  if (t % 4 != 3) set[t + 1] = 1;
+}
+KERNEL lanes_wait_in_a_ring(float* a, float* b) {
+  __shared__ int set[32];
+  const int t = threadIdx.x;
+  set[t] = 0;
+  __syncwarp();
+  if (t < 16) {
+    while (atomicAdd(&set[t + 16], 0) == 0) {}  // BAD
+    atomicExch(&set[t], 1);
+  } else {
+    while (atomicAdd(&set[t - 16], 0) == 0) {}  // BAD
+    atomicExch(&set[t], 1);
+  }
+  b[t] = a[t];
 }
 KERNEL writes_over_its_mbarrier(float* a, float* b) {
   __shared__ __align__(8) float s[64];

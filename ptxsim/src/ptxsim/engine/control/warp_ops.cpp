@@ -32,8 +32,27 @@ void check_masks(Warp& w, i32 slot, bool reads_others) {
     report_mask(w, MASK_BEYOND_BLOCK, __builtin_ctz(w.exec), named);
 }
 
+// Lanes that have come to the same operation, with the same mask, at other places: from sm_70 on
+// they meet there, as in both sides of a branch.
+template <class Operands> u32 come_elsewhere(Warp& w, const Ins& i) {
+  const auto mask = [&](const Ins& at, u32 come) {
+    return lanes<u32>(w, operands<Operands>(at).members)[__builtin_ctz(come)];
+  };
+  u32 found = 0;
+  for (const Group& g : w.others) {
+    const Ins& at = w.program->code[g.pc];
+    if (g.wait == Group::warp_sync && g.pc != w.pc && at.run == i.run)
+      found |= mask(at, g.mask) == mask(i, w.exec) ? g.mask : 0;
+  }
+  return found;
+}
+
+void release(Warp& w, u32 elsewhere) {
+  for (Group& g : w.others)
+    if (g.mask & elsewhere) g.wait = Group::ready, ++g.pc;
+}
+
 // True when the operation may go ahead; a finding is made when lanes that it names cannot come.
-// elsewhere: lanes that have come to another place.
 bool assembled(Warp& w, i32 masks, Flow& flow, bool reads_others = false, u32 elsewhere = 0) {
   u32 members = 0;
   for (u32 rest = w.exec; rest; rest &= rest - 1)
@@ -79,13 +98,23 @@ struct ShuffleOperands {
   i32 result, inside, source, lane, clamp, members;
 };  // inside: -1: not wanted
 
-template <Shuffle mode> Flow shuffle(Warp& w, const Ins& i) {
-  const auto o = operands<ShuffleOperands>(i);
-  Flow flow = Flow::next;
-  if (!assembled(w, o.members, flow, true)) return flow;
-  share_what_some_know(w);
-  u32 *d = lanes<u32>(w, o.result), *a = lanes<u32>(w, o.source), *b = lanes<u32>(w, o.lane),
-      *c = lanes<u32>(w, o.clamp);
+// What the lanes of a shuffle give.
+struct Given {
+  u32 lanes = 0, undefined = 0, value[LANES] = {}, origin[LANES];
+
+  void add(Warp& w, i32 source) {
+    lanes |= w.exec;
+    if (w.tainted) undefined |= w.undefined[source] & w.exec;
+    for (u32 rest = w.exec; rest; rest &= rest - 1) {
+      const int l = __builtin_ctz(rest);
+      value[l] = sim::lanes<u32>(w, source)[l];
+      if (w.tainted) origin[l] = w.origin[source];
+    }
+  }
+};
+
+template <Shuffle mode> void take(Warp& w, const ShuffleOperands& o, const Given& given) {
+  u32 *d = lanes<u32>(w, o.result), *b = lanes<u32>(w, o.lane), *c = lanes<u32>(w, o.clamp);
   u32 result[LANES], valid = 0, undefined = 0, origin = w.pc;
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
@@ -98,17 +127,40 @@ template <Shuffle mode> Flow shuffle(Warp& w, const Ins& i) {
     bool inside = mode == UP ? from >= high : from <= high;
     if (!inside) from = lane;
     valid |= u32(inside) << l;
-    result[l] = a[from];
-    if (!(w.exec >> from & 1)) undefined |= 1u << l;  // a lane that takes no part has no value
-    else if (w.tainted && w.undefined[o.source] >> from & 1) {
+    result[l] = given.value[from];
+    if (!(given.lanes >> from & 1)) undefined |= 1u << l;  // takes no part, so has no value
+    else if (given.undefined >> from & 1) {
       undefined |= 1u << l;
-      origin = w.origin[o.source];
+      origin = given.origin[from];
     }
   }
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) d[l] = result[l];
   if (o.inside >= 0) w.preds[o.inside] = (w.preds[o.inside] & ~w.exec) | valid;
   if (undefined || w.tainted) mark_undefined(w, o.result, undefined, origin);
+}
+
+template <Shuffle mode> Flow shuffle(Warp& w, const Ins& i) {
+  Flow flow = Flow::next;
+  const u32 elsewhere = come_elsewhere<ShuffleOperands>(w, i);
+  if (!assembled(w, operands<ShuffleOperands>(i).members, flow, true, elsewhere)) return flow;
+  const u32 here = w.exec;
+  const auto at_each_place = [&](auto f) {
+    f(operands<ShuffleOperands>(i));
+    for (const Group& g : w.others)
+      if (g.mask & elsewhere) {
+        w.exec = g.mask;
+        f(operands<ShuffleOperands>(w.program->code[g.pc]));
+      }
+    w.exec = here;
+  };
+  Given given;
+  at_each_place([&](const ShuffleOperands& o) { given.add(w, o.source); });
+  at_each_place([&](const ShuffleOperands& o) { take<mode>(w, o, given); });
+  release(w, elsewhere);
+  w.exec |= elsewhere;
+  share_what_some_know(w);
+  w.exec = here;
   return Flow::next;
 }
 
@@ -175,19 +227,10 @@ struct SyncOperands { i32 members; };
 Flow sync_warp(Warp& w, const Ins& i) {
   const auto o = operands<SyncOperands>(i);
   const u32* mask = lanes<u32>(w, o.members);
-  // From sm_70 on lanes may meet at different __syncwarp(), as in both sides of a branch.
-  const auto joins = [&](const Group& g) {
-    const Ins& at = w.program->code[g.pc];
-    if (g.wait != Group::warp_sync || g.pc == w.pc || at.run != sync_warp) return false;
-    const u32* theirs = lanes<u32>(w, operands<SyncOperands>(at).members);
-    return theirs[__builtin_ctz(g.mask)] == mask[__builtin_ctz(w.exec)];
-  };
-  u32 elsewhere = 0;
-  for (const Group& g : w.others) elsewhere |= joins(g) ? g.mask : 0;
+  const u32 elsewhere = come_elsewhere<SyncOperands>(w, i);
   Flow flow = Flow::next;
   if (!assembled(w, o.members, flow, false, elsewhere)) return flow;
-  for (Group& g : w.others)
-    if (g.mask & elsewhere) g.wait = Group::ready, ++g.pc;
+  release(w, elsewhere);
   const u32 here = w.exec;
   w.exec |= elsewhere;
   for (u32 rest = here; rest;) {

@@ -53,6 +53,7 @@ struct Warp {
   Group now;  // the group that runs; now.mask is the active mask
   std::vector<Group> others;
   i64 fuel;      // basic blocks this warp may still enter in its turn
+  u32 turns;     // in a row in which the running group spent its fuel
   bool fair;     // groups take turns: one of them may be spinning on another
   bool forced;   // a warp-level operation goes ahead without its missing lanes
   bool resting;  // gives way until the others have had a turn

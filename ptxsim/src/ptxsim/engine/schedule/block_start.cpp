@@ -116,7 +116,7 @@ void begin(Block& b, u32 linear) {
     w.fair = w.forced = w.passed = w.resting = w.waited = w.tainted = w.repeats = false;
     w.polls = ~0u;
     w.look = {};
-    w.cc = w.past_wait = 0;
+    w.turns = w.cc = w.past_wait = 0;
     u32* const unwritten = reinterpret_cast<u32*>(w.local.data());
     std::fill(unwritten, unwritten + w.local.size() / 4, m.filler);
     w.async.clear();

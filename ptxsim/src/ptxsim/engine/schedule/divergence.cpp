@@ -18,6 +18,7 @@ void take(Warp& w, size_t k) {
   w.now = w.others[k];
   w.now.wait = Group::ready;
   w.pc = w.now.pc;
+  w.turns = 0;
   w.others.erase(w.others.begin() + k);
 }
 
@@ -65,14 +66,15 @@ bool pick(Warp& w) {
   return true;
 }
 
-void give_way(Warp& w) {
+bool take_turns(Warp& w) {
+  const auto ready = [](const Group& g) { return g.wait == Group::ready; };
+  const size_t next = std::find_if(w.others.begin(), w.others.end(), ready) - w.others.begin();
+  if (next == w.others.size()) return false;
   w.fair = true;
   w.now.pc = w.pc;
   w.others.push_back(w.now);
-  w.now.mask = 0;
-  std::rotate(w.others.begin(), w.others.begin() + 1, w.others.end());
-  for (size_t k = 0; k < w.others.size(); ++k)
-    if (w.others[k].wait == Group::ready) return take(w, k);
+  take(w, next);
+  return true;
 }
 
 Flow park(Warp& w, Group::Wait why, u32 pc) {

@@ -13,8 +13,9 @@ namespace sim {
 
 // Choose the next group when none is running; false when all wait.
 bool pick(Warp& w);
-// The running group may be spinning on another of the same warp: the next ready one takes over.
-void give_way(Warp& w);
+// The running group may be spinning on another of the same warp: from now on they take turns, until
+// they are one again. False when no other is ready.
+bool take_turns(Warp& w);
 // The running group waits at `pc`.
 Flow park(Warp& w, Group::Wait why, u32 pc);
 // Head of a basic block; vec is zero when it does nothing but exit.

@@ -51,7 +51,8 @@ void run_warp(Warp& w) {
       if (w.fuel < 0 || w.resting) {
         w.waited = w.resting;
         w.resting = false;
-        if (!w.others.empty()) give_way(w);
+        w.turns = w.waited ? 0 : w.turns + 1;
+        if (w.fair || w.turns > MANY_TURNS) take_turns(w);
         return;
       }
       if (!w.now.mask && !pick(w)) return;

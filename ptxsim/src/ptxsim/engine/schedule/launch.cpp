@@ -6,6 +6,7 @@
 #include "../checks/conflicts.hpp"
 #include "../checks/dependency.hpp"
 #include "../limits.hpp"
+#include "divergence.hpp"
 #include "turns.hpp"
 
 namespace sim {
@@ -53,7 +54,9 @@ class Residents {
       // Most blocks that wait do so for the one before: those that began backwards go on forwards.
       else if (machine.order == BACKWARDS && began) paused.push_front(std::move(b));
       else paused.push_back(std::move(b));
-      if (quiet > PATIENCE * paused.size() && (!some_left() || !room())) return give_up();
+      const bool never = quiet > PATIENCE * paused.size() && (!some_left() || !room());
+      if ((never || polled > MANY_POLLS * paused.size()) && lanes_pass()) continue;
+      if (never) return give_up();
       if (polled > MANY_POLLS * paused.size() && stuck()) return;
     }
   }
@@ -138,6 +141,16 @@ class Residents {
     for (auto& each : ended)
       if (each->cluster == cluster) spare.push_back(std::move(each));
     ended.erase(std::remove(ended.begin(), ended.end(), nullptr), ended.end());
+  }
+
+  // Lanes that stand at a join may be what those wait for that have not come there: a GPU promises
+  // that each goes on. Whether there are any; before, they stay together, as they mostly do there.
+  bool lanes_pass() {
+    bool any = false;
+    for (const auto& b : paused)
+      for (Warp& w : b->warps) any |= w.waited && !w.fair && take_turns(w);
+    if (any) quiet = polled = 0;
+    return any;
   }
 
   // Whether all blocks in flight wait for mbarriers for ever; then says so of one of them.

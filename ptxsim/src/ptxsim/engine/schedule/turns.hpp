@@ -7,6 +7,10 @@ namespace sim {
 
 constexpr i64 WARP_FUEL = 1 << 14;  // basic blocks in one turn of a warp
 
+// Turns in a row in which a group of lanes spends all its fuel: it may be spinning on others of its
+// warp.
+constexpr u32 MANY_TURNS = 16;
+
 // A warp runs until it waits, is done or its fuel is spent.
 void run_warp(Warp& w);
 
