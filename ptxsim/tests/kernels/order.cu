@@ -863,6 +863,26 @@ KERNEL sides_of_a_branch_exchange(float* a, float* b) {
   }
   b[t] = other;
 }
+KERNEL first_side_leaves_itself_out(float* a, float* b) {
+  const int t = threadIdx.x;
+  float other;
+  if (t >= 16) {
+    other = __shfl_xor_sync(0x1ffffu, a[t], 8);  // BAD
+  } else {
+    other = -__shfl_xor_sync(0x1ffffu, a[t] + 1, 8);
+  }
+  b[t] = other;
+}
+KERNEL second_side_leaves_itself_out(float* a, float* b) {
+  const int t = threadIdx.x;
+  float other;
+  if (t < 16) {
+    other = -__shfl_xor_sync(0x1ffffu, a[t] + 1, 8);
+  } else {
+    other = __shfl_xor_sync(0x1ffffu, a[t], 8);  // BAD
+  }
+  b[t] = other;
+}
 KERNEL sides_of_a_branch_meet_and_write(float* a, float* b) {
   __shared__ float s[16];
   const int t = threadIdx.x;

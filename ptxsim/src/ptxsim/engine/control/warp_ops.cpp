@@ -54,6 +54,7 @@ void release(Warp& w, u32 elsewhere) {
 
 // True when the operation may go ahead; a finding is made when lanes that it names cannot come.
 bool assembled(Warp& w, i32 masks, Flow& flow, bool reads_others = false, u32 elsewhere = 0) {
+  check_masks(w, masks, reads_others);  // on arrival: others may end the wait from another place
   u32 members = 0;
   for (u32 rest = w.exec; rest; rest &= rest - 1)
     members |= lanes<u32>(w, masks)[__builtin_ctz(rest)];
@@ -63,7 +64,6 @@ bool assembled(Warp& w, i32 masks, Flow& flow, bool reads_others = false, u32 el
     flow = Flow::yield;
     return false;
   }
-  check_masks(w, masks, reads_others);
   if (assembly == Assembly::incomplete) report_missing(w, DIVERGENT_WARP_OP, members & w.live);
   return true;
 }

@@ -143,8 +143,9 @@ class Residents {
     ended.erase(std::remove(ended.begin(), ended.end(), nullptr), ended.end());
   }
 
-  // Lanes that stand at a join may be what those wait for that have not come there: a GPU promises
-  // that each goes on. Whether there are any; before, they stay together, as they mostly do there.
+  // Lets lanes that stand at a join go on, since others may be spinning on them: a GPU promises
+  // each lane progress. Only when all else waits, since it mostly keeps lanes together there. False
+  // when no lanes stand at a join.
   bool lanes_pass() {
     bool any = false;
     for (const auto& b : paused)
