@@ -132,25 +132,28 @@ Way way(int m, int n, int k) {
   return best;
 }
 
-// The largest tile moves the least, which counts where clusters read lines from memory again.
-template <class S>
-double power(int k) {
-  return S::HALVES == 1 || k > 8192 ? 1.0 : 1.068;
-}
-
 constexpr int SUMS_CLOCKS = 28100;  // to leave and to add sums
+// What the largest tile takes besides: it has room for half of its C at a time, and three stages,
+// so that it waits longer for lines across sectors (2026-11-28-h100-hgemm-shared.txt).
+constexpr double WIDE_CLOCKS = 5500, WIDE_ACROSS = 1.03;
 
+// For tiles in several waves, whose last ones are shared if they do not fill one.
 template <class S>
 Way way_shared(int m, int n, int k) {
-  const Work w = work<S>(m, n, k, PAIR);
-  const Sharing shared = sharing(w);
-  const int all = w.tiles_m * w.tiles_n, at_once = clusters_at_once(PAIR);
-  const int whole = tiles(all - shared.tiles, at_once);
-  const double steps = double(whole) * w.steps + shared.steps;
-  // All clusters are at one of two places along K, and lines across sectors cost little.
-  const double each = step_clocks<S>(w, w.steps * BK) * power<S>(k);
-  const double sums = shared.tiles ? SUMS_CLOCKS : 0;
-  const double stores = (all / at_once + 1) * tile_clocks<S>(w);
-  const double clocks = with_memory<S>(LAUNCH_CLOCKS + steps * each + stores + sums, w, k);
-  return {m % 8 || all < at_once ? HUGE_VAL : clocks, PAIR, false, launch_shared<S>};
+  Way best = {HUGE_VAL, PAIR, false, launch_shared<S>};
+  for (const bool turned : {false, true}) {
+    const Work w = work<S>(m, n, k, PAIR, HGEMM_BAND, turned);
+    const Sharing shared = sharing(w);
+    const int all = w.tiles_m * w.tiles_n, at_once = clusters_at_once(PAIR);
+    const int whole = tiles(all - shared.tiles, at_once);
+    const double steps = double(whole) * w.steps + shared.steps;
+    // All clusters are at one of two places along K, and lines across sectors cost little.
+    const bool wide = S::HALVES > 1;
+    const double each = step_clocks<S>(w, w.steps * BK) * (wide && k % 16 ? WIDE_ACROSS : 1);
+    const double sums = shared.tiles ? SUMS_CLOCKS : 0;
+    const double stores = (all / at_once + 1) * (tile_clocks<S>(w) + (wide ? WIDE_CLOCKS : 0));
+    const double clocks = with_memory<S>(LAUNCH_CLOCKS + steps * each + stores + sums, w, k);
+    if (w.by_tma && all > at_once) best = std::min(best, {clocks, PAIR, turned, launch_shared<S>});
+  }
+  return best;
 }

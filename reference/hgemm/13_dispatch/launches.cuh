@@ -116,8 +116,9 @@ inline Sharing sharing(const Work& w) {
 // Clusters share the last tiles, if these do not fill a wave.
 template <class S>
 void launch_shared(const Element* A, const Element* B, Element* C, int m, int n, int k,
-                   const Cluster& cluster, bool) {
-  const Work w = work<S>(m, n, k, cluster, S::HALVES > 1 ? WIDE_BAND : HGEMM_BAND);
+                   const Cluster& cluster, bool turned) {
+  const Work w = work<S>(m, n, k, cluster, S::HALVES > 1 ? WIDE_BAND : HGEMM_BAND, turned);
+  if (turned) std::swap(A, B);
   const Sharing shared = sharing(w);
   const int most = clusters_at_once(cluster), sums = slots<S>(cluster) * WARPGROUP * SUMS_LEFT<S>;
   start<S>(hgemm_shared<S>, shared.tiles ? most : enough(w), w, map_of_a<S>(A, w, k),

@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
       multiply(s, at, sums, consumer * S::COLUMNS, part.steps, free, [] {});
       const int j = part.j0 + consumer * S::COLUMNS;
       if (w.cluster.parts == 1)
-        return store(s, &C_map, *sums, w, w.turned, consumer, part.i0, j, w.by_tma ? nullptr : C);
+        return store(s, &C_map, *sums, w, consumer, part.i0, j, w.by_tma ? nullptr : C);
       let_next_launch_begin();
       send_sums<S>(s, *sums, w.cluster);
       add_parts<S>(s, C, w, part.i0, j);

@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
         add_sums<S>(left, sums, consumer, slot - before * slots<S>(w.cluster));
 #pragma unroll
       for (int h = 0; h < S::HALVES; ++h)
-        store(s, &C, sums[h], w, false, consumer, part.i0, part.j0 + column + h * S::ROWS);
+        store(s, &C, sums[h], w, consumer, part.i0, part.j0 + column + h * S::ROWS);
     });
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();

@@ -47,11 +47,10 @@ __device__ void copy_piece(const Element* piece, Element* C, int lines, int widt
 
 // The consumer's lines of C. All four warps put them together in shared memory, in pieces, as many
 // as there is room for, which one thread stores by TMA; or all of them by hand, where lines of C do
-// not begin at multiples of 16 bytes. turned: w.turned, or false where that is known.
+// not begin at multiples of 16 bytes.
 template <class S>
 __device__ void store(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
-                      const Work& w, bool turned, int consumer, int i0, int j,
-                      Element* by_hand = nullptr) {
+                      const Work& w, int consumer, int i0, int j, Element* by_hand = nullptr) {
   const int t = threadIdx.x % WARPGROUP;
   auto& pieces = s.out[consumer];
 #pragma unroll
@@ -60,21 +59,21 @@ __device__ void store(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S
     warpgroup_sync(consumer);
 #pragma unroll
     for (int p = 0; p < S::OUT; ++p)
-      put_piece<S::PIECE>(pieces[p], sums + (first + p) * S::PIECE / 2, turned, t / 32, t % 32);
+      put_piece<S::PIECE>(pieces[p], sums + (first + p) * S::PIECE / 2, w.turned, t / 32, t % 32);
     tma_store_fence();
     warpgroup_sync(consumer);
     if (by_hand) {
 #pragma unroll 1
       for (int p = 0; p < S::OUT; ++p) {
         const int i = i0 + (first + p) * S::PIECE;
-        if (turned) copy_piece(pieces[p], by_hand, S::PIECE, S::ROWS, {i, j}, {w.m, w.n});
+        if (w.turned) copy_piece(pieces[p], by_hand, S::PIECE, S::ROWS, {i, j}, {w.m, w.n});
         else copy_piece(pieces[p], by_hand, S::ROWS, S::PIECE, {j, i}, {w.n, w.m});
       }
     } else if (t == 0) {
 #pragma unroll
       for (int p = 0; p < S::OUT; ++p) {
         const int i = i0 + (first + p) * S::PIECE;
-        tma_store(C, turned ? j : i, turned ? i : j, pieces[p]);
+        tma_store(C, w.turned ? j : i, w.turned ? i : j, pieces[p]);
       }
       tma_store_commit();
     }

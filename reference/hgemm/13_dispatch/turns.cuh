@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
       });
 #pragma unroll
       for (int h = 0; h < S::HALVES; ++h)
-        store(s, &C_map, sums[h], w, w.turned, consumer, part.i0, part.j0 + h * S::ROWS,
+        store(s, &C_map, sums[h], w, consumer, part.i0, part.j0 + h * S::ROWS,
               w.by_tma ? nullptr : C);
     });
     let_next_launch_begin();
