@@ -147,8 +147,8 @@ Way way_shared(int m, int n, int k) {
     const int all = w.tiles_m * w.tiles_n, at_once = clusters_at_once(PAIR);
     const int whole = tiles(all - shared.tiles, at_once);
     const double steps = double(whole) * w.steps + shared.steps;
-    // All clusters are at one of two places along K, and lines across sectors cost little.
     const bool wide = S::HALVES > 1;
+    // All clusters are at one of two places along K, and lines across sectors cost little.
     const double each = step_clocks<S>(w, w.steps * BK) * (wide && k % 16 ? WIDE_ACROSS : 1);
     const double sums = shared.tiles ? SUMS_CLOCKS : 0;
     const double stores = (all / at_once + 1) * (tile_clocks<S>(w) + (wide ? WIDE_CLOCKS : 0));
