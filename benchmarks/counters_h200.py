@@ -4,7 +4,7 @@ Every rung of the reference ladder at one size, and loads of shared memory in pa
 how wide accesses are served. Prints Markdown tables. --raw FILE keeps all that ncu said; with
 --from FILE our side is counted anew beside that, on any machine:
 
-    python -m benchmarks.counters_h200 --from docs/measurements/2026-11-21-h200-counters.json
+    python -m benchmarks.counters_h200 --from tests/explain/data/h200_counters.json
 
 The ladder on tensor cores, with the counters of HMMA, HGMMA, ldmatrix and TMA beside ours:
 

@@ -332,11 +332,3 @@ def test_both_say_the_same(english: Path) -> None:
     assert links(first) == links(second)
     assert figures(first) == figures(second)
     assert SENTENCE.findall(prose(second)) == []
-
-
-@pytest.mark.parametrize("english", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_to_files(english: Path) -> None:
-    for document in (english, english.with_suffix(SUFFIX)):
-        for target in links(document.read_text(encoding="utf-8")):
-            file = target.partition("#")[0]
-            assert "://" in target or (document.parent / file).exists(), (document.name, target)

@@ -22,8 +22,9 @@ from tests.support.places import ALICE, FIXTURES, ROOT
 from tests.support.product import work
 
 N = 512
-NCU = counters_h200.load(ROOT / "docs/measurements/2026-11-21-h200-counters.json")
-COPIES = counters_h200.load(ROOT / "docs/measurements/2026-11-22-h200-copies.json")
+DATA = ROOT / "tests" / "explain" / "data"
+NCU = counters_h200.load(DATA / "h200_counters.json")
+COPIES = counters_h200.load(DATA / "h200_copies.json")
 
 
 def of_kind(kernel: KernelCounts, kind: str) -> int:
@@ -223,7 +224,7 @@ def test_wavefronts_of_every_pattern_are_those_of_the_hardware(
 
 def test_instructions_that_do_nothing_are_counted() -> None:
     """ptxas ends the loop of rung 5 on tensor cores with a NOP."""
-    seen = counters_h200.load(ROOT / "docs/measurements/2026-11-22-h200-copies-hgemm-256.json")
+    seen = counters_h200.load(DATA / "h200_hgemm_copies.json")
     theirs = profiled(rung("cp_async", "hgemm"), seen, seen.lab)
     found = counters_h200.counted(ROOT / theirs.folder, seen.arch, seen.size, seen.lab)
 

@@ -312,7 +312,7 @@ def test_host_loops_agree_and_are_timed() -> None:
 
 
 ESTIMATE = ROOT / "reference" / "sgemm" / "32_dispatch" / "estimate.cuh"
-LOG = ROOT / "docs" / "measurements" / "2026-11-28-h100-sgemm-candidates.txt"
+LOG = Path(__file__).parent / "data" / "h100_candidates.txt"
 H100 = "{132, 232448, true, 1693}"
 SHAPE = re.compile(r"(\d+)x(\d+)x(\d+): ")
 # Kernel, slices, whole, sharers: what the log and the program write.

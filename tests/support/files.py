@@ -6,6 +6,16 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from ptxsim.native import answer_of
+from tests.support.places import ROOT
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Files of the checkout that match one of git's patterns; none outside a checkout."""
+    listed = answer_of(["git", "ls-files", "-z", "--", *patterns], cwd=ROOT)
+    paths = (ROOT / name for name in listed.stdout.split("\0") if name)
+    return [path for path in paths if path.is_file()] if not listed.returncode else []
+
 
 def beside(test: str, name: str, /, **holes: object) -> str:
     """Read data/``name`` beside ``test`` and put ``holes`` in the place of ``$HOLES``."""

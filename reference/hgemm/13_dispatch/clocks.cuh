@@ -1,5 +1,6 @@
 // What each kernel should take, in clocks, and with which clusters. The figures are fitted to
-// 1399 shapes on an H100 (docs/measurements/2026-11-28-h100-hgemm-turns.txt).
+// 1399 shapes on an H100 (docs/measurements/2026-11-28-h100-hgemm-turns.txt). The program that
+// fitted them was not kept: the fit cannot be repeated.
 #pragma once
 
 #include <algorithm>

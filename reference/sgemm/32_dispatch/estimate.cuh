@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 2000 shapes
-// (docs/measurements/2026-11-28-h100-sgemm-candidates.txt), more to the choices than to the times.
+// Clocks of an H100 at 1.98 GHz. Fitted to the times of every kernel at 2000 shapes (some are in
+// tests/ladder/data/h100_candidates.txt), more to the choices than to the times. The program that
+// fitted them was not kept: the fit cannot be repeated.
 constexpr double LAUNCH = 1165;   // of a launch; the rest of it is in the kernels' tiles
 constexpr double BLOCK = 3.966;   // to start a block of the families SMALL and BRIEF
 // Of what the data sheet says: operands, and the product, much of which stays in the L2.
