@@ -68,7 +68,8 @@ def idea(rung: Rung) -> str:
 
 
 def with_table(tour: str, ladder: Ladder) -> str:
-    """The tour, whose table is that of this document; unchanged where it asks for none."""
+    """The tour with this document's tables: of the lesson, then of the other rungs. Unchanged
+    where it asks for none."""
     if BEGIN not in tour:
         return tour
     before, _, rest = tour.partition(BEGIN)
@@ -79,9 +80,11 @@ def with_table(tour: str, ladder: Ladder) -> str:
 def measured_table(ladder: Ladder) -> str:
     sizes = [size_name(size) for size in ladder.sizes]
     header = ("rung", *sizes, *(f"≤ {gpu}" for gpu in ladder.untimed))
-    rows = [row(step, ladder) for step in ladder.steps]
+    lesson, *others = ([row(step, ladder) for step in steps] for steps in ladder.groups)
     rates = [f"{ladder.baseline(size) or 0:.1f}" for size in ladder.sizes]
-    return table(header, [*rows, ["cuBLAS", *rates, *("" for _ in ladder.untimed)]])
+    lesson.append(["cuBLAS", *rates, *("" for _ in ladder.untimed)])
+    tables = [table(header, lesson), *(table(header, rows) for rows in others)]
+    return "\n\nDetours and research:\n\n".join(tables)
 
 
 def row(step: LadderStep, ladder: Ladder) -> list[str]:

@@ -11,6 +11,7 @@ from grader.cli.console import DONE, spoken, to_stdout
 from grader.cli.defaults import chosen_lab
 from grader.labs import DEFAULT_LAB, load_lab, shipped_labs
 from grader.report import table
+from grader.results import find_ladder
 from ptxsim.message import Message, phrase, verbatim
 
 _BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's own processes
@@ -23,7 +24,13 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         to_stdout(f"{memory} {arch}\n")
         return DONE
     language = spoken(console)
-    header = (phrase("lab"), phrase("task"), phrase("hand in"), phrase("speed in"))
+    header = (
+        phrase("lab"),
+        phrase("task"),
+        phrase("hand in"),
+        phrase("speed in"),
+        phrase("lesson"),
+    )
     labs, rows = shipped_labs(), []
     for name in sorted(labs, key=lambda name: labs[name] != DEFAULT_LAB):  # the default one first
         problem = load_lab(labs[name]).problem
@@ -32,6 +39,14 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         title = problem.title if isinstance(problem.title, Message) else verbatim(problem.title)
         beside = phrase("{unit}, beside {baseline}", unit=problem.unit.name)
         main, beside = verbatim(problem.interface.main), beside.given(baseline=problem.baseline)
-        rows.append(map(language, (shown, title, main, beside)))
-    console.print(table(map(language, header), rows, words=range(4), whole=(0, 2, 3)))
+        rows.append(map(language, (shown, title, main, beside, _lesson(name))))
+    console.print(table(map(language, header), rows, words=range(5), whole=(0, 2, 3, 4)))
     return DONE
+
+
+def _lesson(lab: str) -> Message:
+    rungs = find_ladder(lab)
+    lesson = sum(rung.lesson for rung in rungs)
+    if not rungs:
+        return verbatim("")
+    return phrase("{lesson} of {all} rungs", lesson=lesson, all=len(rungs))

@@ -17,6 +17,7 @@ from ptxsim.message import Message, phrase, sentences, verbatim
 ONE_KERNEL = phrase(
     "● one kernel per call at every size that was graded, as rules.kernels: one asks"
 )
+LESSON_FIRST = phrase("first the rungs that are the lesson, then detours and research")
 UNTIMED = phrase("Only a GPU can be timed: the simulator says which rungs are right.")
 
 
@@ -57,6 +58,8 @@ def terminal(ladder: Ladder, language: Language = ENGLISH) -> RenderableType:
         parts.append(said(figures, "dim"))
     else:
         parts.append(said(UNTIMED, "dim"))
+    if len(ladder.groups) > 1:
+        parts.append(said(LESSON_FIRST, "dim"))
     if any(step.one_kernel for step in ladder.steps):
         parts.append(said(ONE_KERNEL, "dim"))
     if ladder.untimed:
@@ -77,15 +80,17 @@ def _table(ladder: Ladder, language: Language) -> Table:
         table.add_column(size_name(size), justify="right")
     for gpu in ladder.untimed:
         table.add_column(f"≤ {clean(gpu)}", justify="right", style="dim")
-    for step in ladder.steps:
-        style = "green" if step.verdict is Verdict.AC else "bold red"
-        table.add_row(
-            Text(clean(step.rung.name)),
-            "●" if step.one_kernel else "",
-            Text(step.verdict.value, style=style) if step.verdict else "–",
-            *(_cell(step.at(size)) for size in ladder.sizes),
-            *(bound(step, gpu) for gpu in ladder.untimed),
-        )
+    for steps in ladder.groups:
+        for step in steps:
+            style = "green" if step.verdict is Verdict.AC else "bold red"
+            table.add_row(
+                Text(clean(step.rung.name)),
+                "●" if step.one_kernel else "",
+                Text(step.verdict.value, style=style) if step.verdict else "–",
+                *(_cell(step.at(size)) for size in ladder.sizes),
+                *(bound(step, gpu) for gpu in ladder.untimed),
+            )
+        table.add_section()
     if ladder.sizes:
         rates = [f"{ladder.baseline(size) or 0:.3g} 100.0%" for size in ladder.sizes]
         table.add_row(ladder.problem.baseline, "", "", *rates, style="dim")

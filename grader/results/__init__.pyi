@@ -14,9 +14,11 @@ from .ladders import HostLoop as HostLoop
 from .ladders import HostRun as HostRun
 from .ladders import Ladder as Ladder
 from .ladders import LadderStep as LadderStep
+from .ladders import Rung as Rung
 from .ladders import Speed as Speed
 from .ladders import alike as alike
 from .ladders import document_path as document_path
+from .ladders import find_ladder as find_ladder
 from .ladders import find_reference as find_reference
 from .ladders import find_rung as find_rung
 from .ladders import find_rungs as find_rungs

@@ -7,7 +7,8 @@ A rung is a folder ``NN_name``, whose .cu file begins with a header that explain
     // Changed:  each row of a tile is one float longer …
     // Why:      …
 
-A rung that teaches what not to do says ``Rung 5 (a trap):``. There is one document per GPU model.
+A rung that teaches what not to do says ``Rung 5 (a trap):``. ladder.toml beside the rungs has the
+numbers of those that are the lesson; without it all are. There is one document per GPU model.
 It holds everything that the table, the page and a student's standing need, so it can be shipped,
 stored and rendered without the rungs' sources.
 """
@@ -16,7 +17,7 @@ import itertools
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -31,6 +32,7 @@ SCHEMA = "sgemm-grader/ladder"
 SCHEMA_VERSION = 3
 FOLDER = "ladder"  # below the results
 _FACTS = base.StandingRung.__struct_fields__
+_LESSON = "ladder.toml"
 _NUMBERED = re.compile(r"(\d+)_\w+")
 _TITLE = re.compile(r"Rung \d+(?P<trap> \(a trap\))?: (?P<title>.+)")
 _LABEL = re.compile(r"(?P<label>[A-Z][a-z]+): +(?P<text>.+)")
@@ -45,6 +47,13 @@ class Rung(Record):
     trap: bool  # teaches what not to do; may be slower than the rung before
     changed: str  # against the rung before
     why: str
+    lesson: bool = True  # one of those to read first; the others are detours and research
+
+
+class _Lesson(Record):
+    """ladder.toml."""
+
+    lesson: tuple[int, ...]  # numbers of rungs
 
 
 def find_rung(named: str) -> tuple[Path, ...]:
@@ -105,16 +114,39 @@ def alike(lab: Lab) -> Iterator[str]:
 
 
 def find_rungs(reference: Path) -> tuple[Rung, ...]:
-    """Return the rungs by number; () when there is none."""
-    found = [
-        _rung(int(match[1]), file)
+    """Return the rungs by number; () when there is none. Raises UsageError for a ladder.toml that
+    says something else than which rungs are the lesson."""
+    files = {
+        file: int(match[1])
         for file in reference.glob("*/*.cu")
         if (match := _NUMBERED.fullmatch(file.parent.name))
-    ]
+    }
+    lesson = _lesson(reference / _LESSON, files.values())
+    found = [_rung(number, file, lesson=number in lesson) for file, number in files.items()]
     return tuple(sorted(found, key=lambda rung: (rung.number, rung.name)))
 
 
-def _rung(number: int, file: Path) -> Rung:
+def _lesson(path: Path, numbers: Collection[int]) -> Collection[int]:
+    if not path.exists():
+        return numbers
+    try:
+        lesson = base.convert(msgspec.toml.decode(path.read_bytes()), _Lesson).lesson
+    except msgspec.DecodeError as error:
+        raise base.UsageError.saying("{path}: {error}", path=str(path), error=str(error)) from error
+    if unknown := set(lesson) - set(numbers):
+        raise base.UsageError.saying(
+            "{path}: no rung {number}", path=str(path), number=min(unknown)
+        )
+    return lesson
+
+
+def find_ladder(lab: str) -> tuple[Rung, ...]:
+    """The rungs of the ladder of this name, here or in the package; () when there is none."""
+    ladders = (find_rungs(place / lab) for place in provided(REFERENCE))
+    return next(filter(None, ladders), ())
+
+
+def _rung(number: int, file: Path, *, lesson: bool) -> Rung:
     trap = False
     parts: defaultdict[str, list[str]] = defaultdict(list)
     label = ""
@@ -134,6 +166,7 @@ def _rung(number: int, file: Path) -> Rung:
         trap=trap,
         changed=" ".join(parts["Changed"]),
         why=" ".join(parts["Why"]),
+        lesson=lesson,
     )
 
 
@@ -209,6 +242,13 @@ class Ladder(Record):
     cuda: str | None
     host: HostRun | None
     steps: tuple[LadderStep, ...]
+
+    @property
+    def groups(self) -> tuple[tuple[LadderStep, ...], ...]:
+        """The lesson's rungs, then the others; no group is empty."""
+        lesson = tuple(step for step in self.steps if step.rung.lesson)
+        others = tuple(step for step in self.steps if not step.rung.lesson)
+        return tuple(filter(None, (lesson, others)))
 
     @property
     def sizes(self) -> tuple[base.Dims, ...]:
@@ -349,8 +389,8 @@ def standing(
     """Use the first of ``ladders`` for this GPU model that has a size in common with the cases.
 
     Compare ratios to the baseline, not speeds: a GPU that runs slower today slows both. The next
-    rung is the first that is faster. Traps are slower than earlier rungs, so the rung below is the
-    fastest rung before the next one, not its neighbour.
+    rung is the first faster one of the lesson, else of all. Traps are slower than earlier rungs, so
+    the rung below is the fastest before the next one that is no faster, not its neighbour.
     """
     if gpu is None:
         return None
@@ -367,8 +407,13 @@ def _place(ladder: Ladder, size: base.Dims, timing: base.Timing) -> base.Standin
     steps = ladder.steps
     speeds = [step.at(size) for step in steps]
     faster = [i for i, speed in enumerate(speeds) if speed and speed.ratio > timing.scored_ratio]
+    faster.sort(key=lambda i: not steps[i].rung.lesson)
     end = faster[0] if faster else len(steps)
-    slower = [(speed.ratio, i) for i, speed in enumerate(speeds[:end]) if speed]
+    slower = [
+        (speed.ratio, i)
+        for i, speed in enumerate(speeds[:end])
+        if speed and speed.ratio <= timing.scored_ratio
+    ]
     below = max(slower)[1] if slower else None
     first = 0 if below is None else below + 1
     ahead = range(first, end + 1) if faster else range(0)
@@ -377,7 +422,11 @@ def _place(ladder: Ladder, size: base.Dims, timing: base.Timing) -> base.Standin
         ratio=timing.scored_ratio,
         rungs=sum(speed is not None for speed in speeds),
         below=None if below is None else _standing_rung(steps[below], speeds[below]),
-        ahead=tuple(_standing_rung(steps[i], speeds[i]) for i in ahead),
+        ahead=tuple(
+            _standing_rung(steps[i], speeds[i])
+            for i in ahead
+            if steps[i].rung.lesson or not steps[end].rung.lesson
+        ),
         measured=ladder.created,
     )
 

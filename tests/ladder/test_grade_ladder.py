@@ -55,6 +55,7 @@ from tests.support.product import GEMM
 from tests.support.results import SHA
 
 HOST = beside(__file__, "host.cpp")
+LESSON_FIRST = [rung.name for rung in sorted(RUNGS, key=lambda rung: not rung.lesson)]
 
 
 def shown(ladder: Ladder, width: int = 120) -> str:
@@ -159,6 +160,45 @@ def test_ladders_of_the_folder_above_are_known(tmp_path: Path) -> None:
     assert "skipped: " in console.file.getvalue()
 
 
+# --- the lesson, and what is beside it ---------------------------------------------------------
+
+
+def test_a_file_beside_the_rungs_says_which_are_the_lesson(tmp_path: Path) -> None:
+    lesson = [rung.number for rung in RUNGS if rung.lesson]
+    assert lesson == [1, 5, 6, 13, 15, 18, 19, 21, 23, 25]
+
+    shutil.copytree(REFERENCE / "01_naive", tmp_path / "01_naive")
+    assert [rung.lesson for rung in find_rungs(tmp_path)] == [True]
+    for wrong in ("lesson = [1, 7]", "lesson = 1", "lesons = [1]", "lesson = ["):
+        (tmp_path / "ladder.toml").write_text(wrong)
+        with pytest.raises(UsageError, match=r"ladder\.toml: "):
+            find_rungs(tmp_path)
+
+
+def test_a_rung_leads_to_the_next_of_the_lesson(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["rung"]) == 0
+    listed = re.findall(r"^(\d\d_\w+) ", capsys.readouterr().out, re.MULTILINE)
+    assert listed == [rung.name for rung in RUNGS if rung.lesson]
+
+    assert cli.main(["rung", "reduction"]) == 0
+    answer = capsys.readouterr()
+    assert len(re.findall(r"^\d\d_\w+ ", answer.out, re.MULTILINE)) == 9
+    assert answer.err == ""  # all are the lesson
+
+    for name, following in (("7", "sgemm/13_register_4x4"), ("hgemm/12_persistent", None)):
+        assert cli.main(["rung", name]) == 0
+        answer = capsys.readouterr()
+        assert answer.out.startswith("// Rung ")
+        assert re.findall(r"grade rung (\S+)", answer.err) == [following] * bool(following)
+
+
+def test_the_page_begins_with_the_lesson() -> None:
+    page = html(sample_ladder(RUNGS))
+    assert re.findall(r"<summary>(\d\d_\w+)", page) == LESSON_FIRST
+    assert page.count("Detours") == 2
+    assert "Detours" not in html(made(tuple(rung for rung in RUNGS if rung.lesson)))
+
+
 # --- where a submission stands ----------------------------------------------------------------
 
 
@@ -234,7 +274,7 @@ def test_the_table_begins_with_the_cpu_and_ends_with_cublas() -> None:
     lines = shown(sample_ladder(RUNGS)).splitlines()
     assert "restrict 2.7 GFLOPS" in lines[1]
     rows = [line for line in lines if line[:2].isdigit()]
-    assert [row.split()[0] for row in rows[: len(RUNGS)]] == [rung.name for rung in RUNGS]
+    assert [row.split()[0] for row in rows[: len(RUNGS)]] == LESSON_FIRST
     assert "112.0%" in rows[len(RUNGS) - 1]
     assert any(line.startswith("cuBLAS") and "51.2 100.0%" in line for line in lines)
     assert "03_one_block, a trap: 4096×4096×4096: a launch did not end" in lines[-1]
