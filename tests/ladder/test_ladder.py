@@ -11,10 +11,10 @@ from statistics import fmean
 import pytest
 from _pytest.mark import ParameterSet
 
-from benchmarks.calibration.ladder.variants import parse
-from benchmarks.ladder.candidates import kernels
 from benchmarks.ladder_counts import formula_bytes, tile
 from benchmarks.ladder_shipped import with_table
+from benchmarks.research.ladder.candidates import kernels
+from benchmarks.research.variants.variants import parse
 from grader.base.explanation import KernelSass, SassLoop
 from grader.base.records import Verdict
 from grader.base.result import Result
@@ -291,7 +291,7 @@ def test_traffic_is_what_the_formula_says(rung: Path) -> None:
 
 def test_variants_to_be_timed_fit_the_rung(tmp_path: Path) -> None:
     rung = REFERENCE / "32_dispatch"
-    listed = (ROOT / "benchmarks" / "calibration" / "ladder" / "dispatch.txt").read_text()
+    listed = (ROOT / "benchmarks" / "research" / "variants" / "dispatch.txt").read_text()
 
     texts = [sources(variant.write(rung, tmp_path)) for variant in parse(listed)]
 

@@ -32,7 +32,7 @@
 //           twice in traffic, a fifth of the product's time at 4097, and wgmma does the rest.
 // Tuning:   -DHGEMM_CHOICE=N takes one kernel for all, -DHGEMM_VARIANT=N one tile of the table in
 //           variants.cuh, -DHGEMM_BAND=N sets the lines of a band, -DHGEMM_BF16 the type.
-//           benchmarks/beside_cublas.py times them.
+//           benchmarks/research/beside_cublas.py times them.
 // Tile:     variants.cuh has all; BK = 64.
 // Bound:    power where the product is large; the L2 up to 2048; the time until the first tiles
 //           arrive where it is small.

@@ -1,9 +1,9 @@
 """The rungs of a lab, and the variants of the last HGEMM rung, beside cuBLAS, on a Hopper GPU.
 
-    python -m benchmarks.beside_cublas --build   # compiles into build/hgemm; needs no GPU
-    python -m benchmarks.beside_cublas           # checks and times what was built, in 4 minutes
-    python -m benchmarks.beside_cublas --beside fast12=fast12.so   # with another's kernel
-    python -m benchmarks.beside_cublas --lab sgemm --draw 100 --seed 35   # shapes drawn at random
+    python -m benchmarks.research.beside_cublas --build  # compiles into build/hgemm; needs no GPU
+    python -m benchmarks.research.beside_cublas          # checks and times what was built: 4 min
+    python -m benchmarks.research.beside_cublas --beside fast12=fast12.so  # with another's kernel
+    python -m benchmarks.research.beside_cublas --lab sgemm --draw 100 --seed 35  # random shapes
 
 Every program is a rung's .cu file, compiled by nvcc for sm_90a as a library with the real CUDA
 runtime; run_custom is called as a program calls it. Of cublasSgemm (in 16 bits: cublasGemmEx) and
@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ladder.shapes import drawn
+from benchmarks.research.ladder.shapes import drawn
 from grader.build.entry import INCLUDE, entry_source
 from grader.build.toolchain import find_toolchain
 from grader.labs.lab import find_lab, load_lab
@@ -43,7 +43,7 @@ from grader.problems.gemm.layout import FORMATS, Format, Layout, header
 from grader.run.gpu.measure import close_to_the_fastest
 from ptxsim.records import Size
 
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[2]
 _HGEMM = "hgemm"
 _TOP = "13_dispatch"  # of hgemm
 _SQUARES = (1024, 2048, 4096, 6144, 8192, 16384)

@@ -1,4 +1,4 @@
-"""Every rung of reference/reduction/ beside CUB's sum: `python -m benchmarks.reduction`.
+"""Every rung of reference/reduction/ beside CUB's sum: `python -m benchmarks.research.reduction`.
 
 Each rung is compiled with the real CUDA runtime and program.cu, which calls run_custom and CUB in
 turn, cold: the L2 is overwritten before each call. The table gives GB/s of the median time and, in
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
 INCLUDES = (ROOT / "grader" / "compile" / "include", ROOT / "grader" / "problems" / "reduction")
 LADDER = ROOT / "reference" / "reduction"
@@ -86,7 +86,9 @@ def timed(program: Path, sizes: list[int], pairs: int) -> list[tuple[float, floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.reduction", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.research.reduction", description=__doc__
+    )
     parser.add_argument("--only", help="names of rungs, separated by commas")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="such as 1024,4096")
     parser.add_argument("--pairs", type=int, default=PAIRS)

@@ -1,7 +1,8 @@
 """A rung beside the best of cublasSgemm and cublasLt, over many shapes, on the GPU at hand.
 
-    python -m benchmarks.ladder.shapes [--rung reference/sgemm/32_dispatch] [--only 768x768x768,…]
-    python -m benchmarks.ladder.shapes --draw 100 --seed 35
+    python -m benchmarks.research.ladder.shapes [--rung reference/sgemm/32_dispatch] \\
+        [--only 768x768x768,…]
+    python -m benchmarks.research.ladder.shapes --draw 100 --seed 35
 
 A native program (program.cu) calls run_custom and all candidates of cuBLAS by turns: L2 cold, both
 launched plainly, medians. Shapes below 1.00 come with what bounds them, and the geometric means of
@@ -27,7 +28,7 @@ from grader.build.toolchain import find_toolchain
 from grader.run.probe import first_gpu_arch
 from ptxsim.records import Record
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
 SQUARES = (
     *range(256, 1025, 64),
@@ -200,7 +201,9 @@ def summary(rows: list[Row]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ladder.shapes", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.research.ladder.shapes", description=__doc__
+    )
     parser.add_argument("--rung", type=Path, default=ROOT / "reference/sgemm/32_dispatch")
     add_options(parser)
     options = parser.parse_args()

@@ -1,12 +1,12 @@
 """Rung 32's kernels, each in every division that its estimate offers, on the GPU at hand.
 
-    python -m benchmarks.ladder.candidates [--only 768x768x768,… | --draw 100 --seed 35]
+    python -m benchmarks.research.ladder.candidates [--only 768x768x768,… | --draw 100 --seed 35]
 
-Timed as by benchmarks.ladder.shapes, by turns with cuBLAS; those that the estimate gives more than
-twice the time of its choice are left out. Each line: kernel, slices of K, tiles that a block has
-alone, blocks that share the others, microseconds. The constants of the rung's estimate.cuh are
-fitted to these times, and tests/ladder/test_ladder.py compares the choices with them. Ends with 1
-if a product is wrong.
+Timed as by benchmarks.research.ladder.shapes, by turns with cuBLAS; those that the estimate gives
+more than twice the time of its choice are left out. Each line: kernel, slices of K, tiles that a
+block has alone, blocks that share the others, microseconds. The constants of the rung's
+estimate.cuh were fitted to such times, and tests/ladder/test_ladder.py compares the choices with
+some of them. Ends with 1 if a product is wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.ladder.shapes import (
+from benchmarks.research.ladder.shapes import (
     ROOT,
     add_options,
     build,
@@ -31,7 +31,7 @@ from benchmarks.ladder.shapes import (
 from grader.run.probe import first_gpu_arch
 
 RUNG = ROOT / "reference/sgemm/32_dispatch"
-# Beside those of benchmarks.ladder.shapes, without the two largest.
+# Beside those of benchmarks.research.ladder.shapes, without the two largest.
 MORE = (
     "1000x1000x1000,1100x1100x1100,1152x1152x1152,2000x2000x2000,16x8192x4096,8192x8x4096,"
     "12x5000x3001,8x4096x4096,16x1000x4096"
@@ -48,7 +48,7 @@ def kernels() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.ladder.candidates", description=__doc__
+        prog="python -m benchmarks.research.ladder.candidates", description=__doc__
     )
     add_options(parser)
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Time many variants of a rung in one short run on a GPU.
 
-    python -m benchmarks.calibration.ladder.sweep RUNG VARIANTS --sizes 512,1024,4096 [--repeats 7]
+    python -m benchmarks.research.variants.sweep RUNG VARIANTS --sizes 512,1024,4096 [--repeats 7]
 
 VARIANTS is a file as in ``variants.py``. All are compiled and recorded at once, then every size's
 variants are timed as the judge times, alternating with cuBLAS's fastest, on fresh inputs.
@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
-from benchmarks.calibration.ladder.variants import parse
 from benchmarks.judge_h200 import Kernel
 from benchmarks.measure import on_gpu
+from benchmarks.research.variants.variants import parse
 from grader.base.errors import GraderError
 from grader.problems.gemm.gemm import Gemm
 from grader.run.gpu.session import GpuSession, LoadedAhead

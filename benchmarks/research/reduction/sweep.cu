@@ -1,6 +1,6 @@
 // Variants of a one-pass reduction beside CUB's DeviceReduce::Sum: which way of loading is fastest.
 //
-//   nvcc -std=c++17 -O3 -arch=sm_90 -o sweep benchmarks/calibration/reduction/sweep.cu && ./sweep
+//   nvcc -std=c++17 -O3 -arch=sm_90 -o sweep benchmarks/research/reduction/sweep.cu && ./sweep
 //
 // Every variant adds up the same numbers, cold: the L2 is overwritten before each launch. Variants
 // and CUB take turns. A line gives the median time, GB/s, and the median ratio to CUB's time.

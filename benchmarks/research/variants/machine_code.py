@@ -1,6 +1,6 @@
 """What ptxas makes of many variants of a rung, without a GPU.
 
-    python -m benchmarks.calibration.ladder.machine_code RUNG VARIANTS [--arch sm_90]
+    python -m benchmarks.research.variants.machine_code RUNG VARIANTS [--arch sm_90]
 
 VARIANTS is a file as in ``variants.py``. For the main loop of each kernel: instructions, FFMA, the
 cycles that these wait for register banks; and what the kernel spills.
@@ -14,8 +14,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.calibration.ladder.variants import parse
 from benchmarks.measure import MAIN, machine, table, tools
+from benchmarks.research.variants.variants import parse
 from grader.base.errors import Rejected
 from grader.explain.main_loop import summarise
 from grader.explain.sass import disassemble

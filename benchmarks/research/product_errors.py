@@ -1,7 +1,7 @@
 """Errors of the rungs of an FP32 lab against FP64, beside cublasSgemm's, on a Hopper GPU.
 
-    python -m benchmarks.beside_cublas --lab sgemm-tensor --build
-    python -m benchmarks.product_errors --lab sgemm-tensor
+    python -m benchmarks.research.beside_cublas --lab sgemm-tensor --build
+    python -m benchmarks.research.product_errors --lab sgemm-tensor
 
 For three kinds of inputs: normal numbers; numbers that range over a factor of 2^24 within each row;
 sums whose second half takes most of the first away. An error is in units of the lab's tolerance,
@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.beside_cublas import Card, Program, caller, programs
+from benchmarks.research.beside_cublas import Card, Program, caller, programs
 from grader.labs.lab import find_lab, load_lab
 from ptxsim.records import Size
 

@@ -1,0 +1,1 @@
+"""Tuning of the top rungs, and their races with cuBLAS and CUB."""
