@@ -67,3 +67,10 @@ def test_every_measurement_has_a_reader() -> None:
 
 def test_docs_hold_no_raw_material() -> None:
     assert sum(path.stat().st_size for path in tracked("docs/*")) <= MOST_BYTES
+
+
+def test_tests_that_documents_name_are_there() -> None:
+    for document in tracked("*.md"):
+        named = re.findall(r"\b(?:ptxsim/)?tests/\w[\w/]*\.py\b", document.read_text("utf-8"))
+        missing = [name for name in named if not (ROOT / name).exists()]
+        assert not missing or document.name == "cheats.md", (document, missing)

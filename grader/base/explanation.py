@@ -231,7 +231,7 @@ class Explanation(Record):
 
 # --- score -------------------------------------------------------------------------------------
 
-Shape = Literal["linear", "log", "exp"]
+Shape = Literal["linear", "exp"]
 Measure = Literal["baseline", "rung", "ms"]
 
 

@@ -4,8 +4,6 @@ Within a piece, u runs from 0 at its start to 1 at its end, and the share of its
 
 - linear: u
 - exp with the rate r: (e^(r·u) − 1) / (e^r − 1); for r > 0 the last points are the cheapest
-- log with the rate r: ln(1 + r·u) / ln(1 + r); the first points are the cheapest. It is the mirror
-  image of exp with the rate ln(1 + r).
 
 A position is a ratio, which grows, or milliseconds, which fall. Beyond the ends, the points are
 those of the end.
@@ -41,8 +39,6 @@ def most(pieces: Sequence[base.Piece]) -> float:
 def _share(piece: base.Piece, along: float) -> float:
     if piece.shape == "exp":
         return math.expm1(piece.rate * along) / math.expm1(piece.rate)
-    if piece.shape == "log":
-        return math.log1p(piece.rate * along) / math.log1p(piece.rate)
     return along
 
 
@@ -87,8 +83,10 @@ def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
 
 def beside_the_baseline(scoring: Scoring) -> Yardstick:
     """That of the ratio to the baseline, which is the same at every size and on every GPU."""
-    curve = scoring.policy == "curve"
-    return Yardstick(pieces=_pieces(scoring) if curve else _short_form(scoring))
+    if scoring.policy == "curve":
+        return Yardstick(pieces=_pieces(scoring))
+    marks = [(0.0, 0.0), (scoring.cap / 100, scoring.cap)]
+    return Yardstick(pieces=_between(marks, [("", "linear", 0.0)]))
 
 
 def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -> Yardstick:
@@ -112,18 +110,6 @@ def _pieces(scoring: Scoring, at: Sequence[float] = ()) -> tuple[base.Piece, ...
     points = (scoring.start.points, *(piece.points for piece in scoring.pieces))
     kinds = [(each.name, each.shape, each.rate or 0.0) for each in scoring.pieces]
     return _between(list(zip(at, points, strict=False)), kinds)
-
-
-def _short_form(scoring: Scoring) -> tuple[base.Piece, ...]:
-    """The curve of the policies oj, linear and log."""
-    if scoring.policy == "oj":
-        marks = [(0.0, 0.0), (scoring.cap / 100, scoring.cap)]
-    else:
-        marks = sorted((each.ratio, each.score) for each in scoring.checkpoints)
-    log = scoring.policy == "log"
-    # ln(x / start) / ln(end / start), written over u
-    rates = [end / start - 1 if log else 0.0 for (start, _), (end, _) in pairwise(marks)]
-    return _between(marks, [("", "log" if log else "linear", rate) for rate in rates])
 
 
 def _between(

@@ -1,9 +1,8 @@
 """``scoring`` in a lab file: how measured times become points.
 
-The policies oj, linear and log are short forms. ``curve`` names its pieces: between two checkpoints
-points grow linearly, logarithmically or exponentially. Its checkpoints stand in one of three
-measures: the ratio to the baseline, the ratio to a rung of the reference ladder, or milliseconds
-for each size and GPU model.
+The policy oj is a short form. ``curve`` names its pieces: between two checkpoints points grow
+linearly or exponentially. Its checkpoints stand in one of three measures: the ratio to the
+baseline, the ratio to a rung of the reference ladder, or milliseconds for each size and GPU model.
 """
 
 import itertools
@@ -21,11 +20,6 @@ Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
 NotNegative = Annotated[float, Meta(ge=0, le=1e9)]
 Name = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,40}$")]
 _MOST_RATE = 100.0  # of exp: its square is still a number
-
-
-class Checkpoint(Record):
-    ratio: Positive  # submission's speed / baseline's
-    score: NotNegative
 
 
 class Start(Record):
@@ -54,13 +48,12 @@ class Milliseconds(Record):
 
 
 class Scoring(Record):
-    """How times become a score. ``checkpoints`` belong to the policies linear and log; ``measure``,
-    ``rung``, ``start``, ``pieces`` and ``milliseconds`` to the policy curve."""
+    """How times become a score. ``measure``, ``rung``, ``start``, ``pieces`` and
+    ``milliseconds`` belong to the policy curve."""
 
-    policy: Literal["oj", "linear", "log", "curve"] = "oj"
+    policy: Literal["oj", "curve"] = "oj"
     runs: Annotated[int, Meta(ge=1, le=100)] = 3
     cap: Positive = 100
-    checkpoints: tuple[Checkpoint, ...] = ()
     measure: Literal["baseline", "rung", "ms"] = "baseline"
     rung: Name | None = None  # its folder's name
     start: Start = Start()
@@ -86,25 +79,9 @@ def contradictions(
             yield wrong(f"scoring.{name}", "scoring.only-curve", policy=policy)
     if scoring.measure != "baseline":
         yield wrong("scoring.measure", "scoring.ratio", policy=policy)
-    yield from _wrong_checkpoints(scoring)
-
-
-def _wrong_checkpoints(scoring: Scoring) -> Iterator[Message]:
-    field = "scoring.checkpoints"
-    if scoring.policy == "oj":
-        if scoring.checkpoints:
-            yield wrong(field, "scoring.oj-none")
-        return
-    if len(scoring.checkpoints) < 2:
-        yield wrong(field, "scoring.at-least-2", policy=repr(scoring.policy))
-    for i, (before, each) in enumerate(itertools.pairwise(scoring.checkpoints)):
-        if each.ratio <= before.ratio:
-            yield wrong(f"{field}[{i + 1}].ratio", "scoring.more-than-before", before=i)
 
 
 def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[Message]:
-    if scoring.checkpoints:
-        yield wrong("scoring.checkpoints", "scoring.pieces-instead")
     if not scoring.pieces:
         yield wrong("scoring.pieces", "scoring.no-pieces")
     if scoring.measure == "rung" and scoring.rung is None:
@@ -142,9 +119,7 @@ def _wrong_rate(piece: Stretch, field: str) -> Iterator[Message]:
             yield wrong(field, "scoring.linear-rate")
     elif rate is None:
         yield wrong(field, "scoring.no-rate", shape=repr(piece.shape))
-    elif piece.shape == "log" and not 0 < rate <= 1e9:
-        yield at(field, wanted(say("scoring.log-rate"), f"{rate:g}"))
-    elif piece.shape == "exp" and not (rate and abs(rate) <= _MOST_RATE):
+    elif not (rate and abs(rate) <= _MOST_RATE):
         yield at(field, wanted(say("scoring.exp-rate"), f"{rate:g}"))
 
 

@@ -14,7 +14,7 @@ from grader.base.records import Verdict
 from grader.base.result import Modes, Timing
 from grader.judge import scoring
 from grader.labs.lab import Case
-from grader.labs.scoring_rules import Checkpoint, Scoring
+from grader.labs.scoring_rules import Scoring, Start, Stretch
 from grader.report import html
 from grader.results import store
 from grader.run.statistics import Pair, find_modes, summarise
@@ -204,11 +204,9 @@ def timing() -> Timing:
 def test_every_policy_scores_the_slower_mode() -> None:
     seen = timing()
     assert scoring.place(seen, Scoring()).points == pytest.approx(52)
-    marks = (Checkpoint(ratio=1.0, score=100), Checkpoint(ratio=0.1, score=10))
-    linear = Scoring(policy="linear", checkpoints=marks)
-    assert scoring.place(seen, linear).points == pytest.approx(52)
-    log = Scoring(policy="log", checkpoints=marks)
-    assert scoring.place(seen, log).points == pytest.approx(100 + 90 * math.log10(0.52))
+    pieces = (Stretch(name="all", to=1.0, points=100),)
+    curve = Scoring(policy="curve", start=Start(at=0.1, points=10), pieces=pieces)
+    assert scoring.place(seen, curve).points == pytest.approx(52)
 
 
 def test_one_speed_is_scored_by_the_published_rule() -> None:

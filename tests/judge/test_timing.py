@@ -1,6 +1,5 @@
 """Statistics, scores and peaks, and what measured times prove: a GPU grade without a GPU."""
 
-import math
 import random
 
 import msgspec
@@ -16,7 +15,7 @@ from grader.judge import verdicts as judge
 from grader.judge.launches import held_to_the_clock, unseen_ms
 from grader.judge.scoring import measures, points_at
 from grader.labs.lab import Case, Lab, find_lab, load_lab
-from grader.labs.scoring_rules import Checkpoint, Milliseconds, Scoring, Start, Stretch
+from grader.labs.scoring_rules import Milliseconds, Scoring, Start, Stretch
 from grader.labs.shape import Rules
 from grader.report.measurement import measurements, sentence
 from grader.results.ladders import shipped_ladders
@@ -135,13 +134,6 @@ def test_sizes_count_by_weight_and_none_earns_more_than_its_share() -> None:
     assert score_of(slow, none) == 65
     whole, half = result("a", measured((50.0, 50.0))), result("b", measured((25.0, 50.0)))
     assert score_of(whole, half, weight=3) == 87.5
-
-
-@pytest.mark.parametrize(("policy", "ratio", "points"), values(__file__, "checkpoints.txt"))
-def test_checkpoints(policy: str, ratio: float, points: float) -> None:
-    marks = (Checkpoint(ratio=1.0, score=100), Checkpoint(ratio=0.1, score=10))
-    rule = Scoring(policy=policy, checkpoints=marks)  # type: ignore[arg-type]
-    assert scoring.place(measured((ratio, 1.0)), rule).points == pytest.approx(points)
 
 
 def test_no_product_takes_less_than_the_gpu_can() -> None:
@@ -286,7 +278,7 @@ def test_the_shipped_curve_gives_the_courses_points(ratio: float, points: float)
     assert shipped(ratio) == pytest.approx(points, abs=1e-9)
 
 
-SHAPES = [("linear", 0.0), ("exp", 1.5), ("exp", -3.0), ("exp", 40.0), ("log", 0.5), ("log", 1e6)]
+SHAPES = [("linear", 0.0), ("exp", 1.5), ("exp", -3.0), ("exp", 40.0)]
 
 
 @pytest.mark.parametrize(("shape", "rate"), SHAPES)
@@ -301,19 +293,11 @@ def test_a_piece_grows_between_its_ends_and_back(
     assert (points[0], points[-1]) == (10, pytest.approx(70))
 
 
-def test_log_mirrors_exp_of_the_logarithm_of_its_rate() -> None:
-    rate = 6.0
-    log = Piece(name="", shape="log", rate=rate, start=0, end=1, low=0, high=1)
-    exp = Piece(name="", shape="exp", rate=math.log1p(rate), start=0, end=1, low=0, high=1)
-    for u in (0.1, 0.4, 0.8):
-        assert points_at([exp], points_at([log], u)) == pytest.approx(u)
-
-
 # --- measures ---------------------------------------------------------------------------------
 
 PIECES = (
     Stretch(name="first", points=60),
-    Stretch(name="second", points=100, shape="log", rate=2.0),
+    Stretch(name="second", points=100, shape="exp", rate=2.0),
 )
 PLAIN = Timing(runs=(), ratio=1.0, ratio_ci=(0.0, 9.0), noise=0.01, samples=9)
 

@@ -1,4 +1,4 @@
-// CUB's DeviceReduce::Sum behind a C interface, for baseline.py. Both return a cudaError_t.
+// CUB's DeviceReduce::Sum behind a C interface, for on_gpu.py. Both return a cudaError_t.
 #include <cub/device/device_reduce.cuh>
 #include <cub/version.cuh>
 

@@ -16,7 +16,7 @@
 // - errors.cpp: errors
 //
 // Everything below is one process per problem size, with one thread: plain globals will do.
-// Bounds and addresses (MAX_LAUNCHES, FIRST_ADDRESS and others) are macros from plan_bounds.py.
+// Bounds and addresses (MAX_LAUNCHES, FIRST_ADDRESS and others) are macros from record/calls.py.
 #pragma once
 
 #include <cuda_runtime_api.h>

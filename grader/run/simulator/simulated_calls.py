@@ -134,7 +134,7 @@ def seen_calls(
     alone: bool,
 ) -> list[SeenCall]:
     """The calls as far as they are right; ``seconds`` is what each may take. capacities: one for
-    every launch of the plan; alone: as ``run_case`` takes it."""
+    every launch of the plan; alone: the job has no other case."""
     most = _CALLS if plan.setup else 1 + alone
     seen: list[SeenCall] = []
     while True:

@@ -90,7 +90,7 @@ class Scene:
 
 
 def finding(seen: np.void, scene: Scene) -> Finding | None:
-    """The finding that one event (``EVENT`` in engine.py) stands for; None for copies of one
+    """The finding that one event (``EVENT`` in engine_header.py) stands for; None for copies of one
     source-level barrier."""
     event = _EVENTS[int(seen["kind"])]
     here, there = scene.place(int(seen["pc"])), scene.place(int(seen["other_pc"]))
