@@ -170,7 +170,7 @@ def grade_in_simulator(
 
     program = build_program(submission, context, lab.architectures[0], device, progress)
     group = record_group(program, lab.cpu, progress, larger=() if timed else lab.performance)
-    with Explaining(program, (plan for _, plan in group.larger)) as explaining:
+    with Explaining(program, (plan for _, plan in group.larger.plans)) as explaining:
         public = walk(group, run, device, progress)
         ruling = rulings.conclude(public, lab)
         explanation = explaining.result(device, progress) if ruling.explain else None

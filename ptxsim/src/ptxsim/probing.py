@@ -1,0 +1,271 @@
+"""Accesses outside their memory at sizes that are too large to simulate: of each launch of a plan a
+few blocks run, in memory that is made up.
+
+A finding must hold for the whole launch, and for every run. Blocks of one launch may run in any
+order, so what the first ones do in the memory that the launch finds is what a GPU may do. What is
+made up is what that memory holds: an access counts if it happens at the same address with other
+contents, for then the address does not depend on them. What nobody wrote is not judged at all.
+
+Allocations and variables are so far apart that no wrong index reaches another one.
+"""
+
+import itertools
+import math
+import struct
+import time
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from ptxsim.findings.finding import Access, Accessed, Finding, Kind
+from ptxsim.findings.names import plain_name
+from ptxsim.findings.reports import merge
+from ptxsim.frontend.records import Variable
+from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.machine import MADE_UP, Bytes
+from ptxsim.records import (
+    Allocation,
+    Copy,
+    Dim3,
+    Launch,
+    Memset,
+    Operation,
+    Plan,
+    PointerSlot,
+    SymbolWrite,
+    Write,
+)
+from ptxsim.sampling import MOST_BYTES, STEPS, Sampler, distinct_launches
+from ptxsim.simulator import Running
+from ptxsim.soundness import check_plan, cluster_of
+
+_FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
+_APART = 1 << 41  # bytes from the start of one allocation to that of the next
+_FIRST = 1 << 11  # of these distances: the first allocation's
+_MOST = 1 << 14  # allocations and variables
+_ALIGNED = 1 << 32  # an address keeps its place in a piece of so many bytes
+_NEAR = 1 << 31  # bytes; in the plan no two allocations are as near to each other
+_INDICES = 1 << 32  # of 32 bits; from half of them on a signed one is negative
+_WIDTHS = (1, 2, 4, 8, 16)  # bytes of an element
+_FOR_MORE = 0.1  # of the time, for blocks that seldom show what the others do not
+
+
+_Blocks = tuple[Sequence[Dim3], Sequence[Dim3]]  # that run in any case; if they cost little
+
+
+class Prober(Sampler):
+    """Finds what is wrong with plans that are too large to simulate."""
+
+    def probe(self, plan: Plan, seconds: float) -> tuple[Finding, ...]:
+        """Find accesses outside their memory, in the first launch that makes some.
+
+        seconds: CPU time at most, and as much again for each launch in which something is found. ()
+        for more kinds of launch than are looked at. Raises RefusedProgram as ``run`` does.
+        """
+        check_plan(plan, self._module, self._variables, MOST_BYTES)
+        if len(plan.allocations) + len(self._variables) > _MOST:
+            return ()
+        plan = _apart(plan, self._variables)
+        kinds = distinct_launches(plan)
+        spent = 0.0
+        try:
+            for place, launch in enumerate(plan.operations):
+                if not isinstance(launch, Launch) or id(launch) not in kinds or spent >= seconds:
+                    continue
+                started = time.thread_time()
+                found = self._run_blocks(
+                    plan, place, _blocks(launch, plan), seconds - spent, _FILLERS[0]
+                )
+                spent += time.thread_time() - started
+                again = tuple(dict.fromkeys(each.block for each in found if each.block))
+                same = (
+                    self._run_blocks(plan, place, (again, ()), seconds, _FILLERS[1])
+                    if again
+                    else []
+                )
+                repeated = {_what(each) for each in same}
+                if certain := [each for each in found if _what(each) in repeated]:
+                    return merge(certain)
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+        return ()
+
+    def _run_blocks(
+        self, plan: Plan, place: int, blocks: _Blocks, seconds: float, filler: int
+    ) -> list[Finding]:
+        """Run blocks of the launch at ``place``, and return what counts of their findings."""
+        launch, library = plan.operations[place], self._engine.library
+        assert isinstance(launch, Launch)
+        needed, others = blocks
+        cluster = cluster_of(launch, self._module)
+        run = self._prepare(plan, _memory(plan, filler), range(len(plan.allocations)))
+        try:
+            self._carry_out(run, plan, place, filler)
+            started, spent = time.thread_time(), 0.0
+            for count, block in enumerate((*needed, *others)):
+                dear = count >= len(needed) and spent * (count + 1) > _FOR_MORE * seconds * count
+                if dear or spent >= seconds:
+                    break
+                number = _number(block, launch.grid, cluster)
+                library.sim_sample(run.machine.handle, number, number + 1)
+                self._launch(run, launch, STEPS, seconds - spent)
+                spent = time.thread_time() - started
+        finally:
+            self._free(run)
+        found = (_placed(each, plan.allocations) for each in run.findings)
+        return [each for each in found if each is not None]
+
+    def _carry_out(self, run: Running, plan: Plan, place: int, filler: int) -> None:
+        """Do what the host asks for before a launch.
+
+        What lies in memory that earlier launches may have changed, or other blocks behind a barrier
+        of the grid, is made up in the end; kernels cannot change constants.
+        """
+        launch, before = plan.operations[place], plan.operations[:place]
+        cooperative = isinstance(launch, Launch) and launch.cooperative
+        last = max((k for k, each in enumerate(before) if isinstance(each, Launch)), default=-1)
+        certain = not plan.setup and last < 0 and not cooperative
+        constants = {each.name for each in self._variables if each.space == "const"}
+        writes = [each for each in (*plan.setup, *before) if not isinstance(each, Launch)]
+        if filler and not certain:
+            for index, each in enumerate(plan.allocations):
+                if each.symbol is not None and each.symbol not in constants:
+                    run.machine.carry_out(
+                        Memset(allocation=index, delta=0, value=filler, size=each.size)
+                    )
+            latest = () if cooperative else before[last + 1 :]
+            writes = [
+                *(w for w in writes if isinstance(w, SymbolWrite) and w.symbol in constants),
+                *latest,
+            ]
+        for each in writes:
+            match each:
+                case SymbolWrite():
+                    run.machine.carry_out(each)
+                case Write(allocation=index) | Memset(allocation=index):
+                    if _is_kept(plan.allocations[index]):
+                        run.machine.carry_out(each)
+                case Copy(source=source, target=target):
+                    if all(_is_kept(plan.allocations[index]) for index in (source, target)):
+                        run.machine.carry_out(each)
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def _apart(plan: Plan, variables: Sequence[Variable]) -> Plan:
+    """The plan with other addresses, and all variables among its allocations."""
+    named = {each.symbol for each in plan.allocations}
+    more = (
+        Allocation(name=each.name, address=0, size=each.size, symbol=each.name)
+        for each in variables
+        if each.name not in named
+    )
+    allocations = tuple(
+        msgspec.structs.replace(each, address=_APART * slot + each.address % _ALIGNED)
+        for slot, each in enumerate((*plan.allocations, *more), _FIRST)
+    )
+
+    def moved(operation: Operation) -> Operation:
+        match operation:
+            case Launch(params=data, pointers=pointers):
+                return msgspec.structs.replace(operation, params=there(data, pointers))
+            case SymbolWrite(data=data, pointers=pointers) | Write(data=data, pointers=pointers):
+                return msgspec.structs.replace(operation, data=there(data, pointers))
+        return operation
+
+    def there(data: bytes, pointers: Sequence[PointerSlot]) -> bytes:
+        changed = bytearray(data)
+        for each in pointers:
+            address = allocations[each.allocation].address + each.delta
+            struct.pack_into("<Q", changed, each.offset, address)
+        return bytes(changed)
+
+    return msgspec.structs.replace(
+        plan,
+        allocations=allocations,
+        setup=tuple(map(moved, plan.setup)),
+        operations=tuple(map(moved, plan.operations)),
+    )
+
+
+def _is_kept(allocation: Allocation) -> bool:
+    """Whether memory holds what is written there."""
+    return allocation.symbol is not None or allocation.size <= MADE_UP
+
+
+def _memory(plan: Plan, filler: int) -> dict[int, Bytes]:
+    piece = np.full(MADE_UP, filler, np.uint8)
+    return {
+        index: np.full(each.size, filler, np.uint8) if _is_kept(each) else piece
+        for index, each in enumerate(plan.allocations)
+        if each.symbol is None
+    }
+
+
+# --- findings ----------------------------------------------------------------------------------
+
+
+def _placed(finding: Finding, allocations: Sequence[Allocation]) -> Finding | None:
+    """The finding with the memory that its access misses; None if it does not count."""
+    access = finding.access
+    if access is None or finding.kind not in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED):
+        return None
+    slot = (access.address + _APART // 2) // _APART - _FIRST
+    if access.space in ("global", "constant") and 0 <= slot < len(allocations):
+        own = allocations[slot]
+        if not _is_missed(own, access):
+            return None
+        accessed = Accessed(name=plain_name(own.name), start=own.address, size=own.size)
+        access = msgspec.structs.replace(access, accessed=accessed)
+    return msgspec.structs.replace(finding, access=access) if access.accessed.name else None
+
+
+def _is_missed(allocation: Allocation, access: Access) -> bool:
+    """Whether an access is meant for the allocation: it is near, or would lie in it if the index
+    had not wrapped. Others may use what we moved by an address that is no pointer of the plan."""
+    start = access.address - allocation.address
+    return -_NEAR <= start < allocation.size + _NEAR or any(
+        _INDICES // 2 * width <= start + _INDICES * width < allocation.size for width in _WIDTHS
+    )
+
+
+def _what(finding: Finding) -> tuple[object, ...]:
+    """The part of a finding that repeats if it does not depend on what memory holds."""
+    address = finding.access.address if finding.access else None
+    return finding.place, finding.ptx_line, finding.block, finding.thread, address
+
+
+# --- blocks ------------------------------------------------------------------------------------
+
+
+def _blocks(launch: Launch, plan: Plan) -> _Blocks:
+    """The last block and, for each allocation of so many elements, one in the middle of those where
+    a signed index of 32 bits is negative; then the block in the middle and the other corners."""
+    last: Dim3 = (launch.grid[0] - 1, launch.grid[1] - 1, launch.grid[2] - 1)
+
+    def part(share: float) -> Dim3:
+        x, y, z = (min(int(extent * share), extent - 1) for extent in launch.grid)
+        return x, y, z
+
+    counts = {
+        each.size // width
+        for each in plan.allocations
+        for width in _WIDTHS
+        if each.size // width > _INDICES // 2
+    }
+    wrapping = ((_INDICES // 2 + min(count, _INDICES)) / 2 / count for count in sorted(counts))
+    needed = tuple(dict.fromkeys((last, *map(part, wrapping))))
+    corners = itertools.product(*((end, 0) if end else (0,) for end in last))
+    others = dict.fromkeys((part(0.5), *corners))
+    return needed, tuple(each for each in others if each not in needed)
+
+
+def _number(block: Dim3, grid: Dim3, cluster: Dim3) -> int:
+    """The block's number as the engine counts: clusters in order, and in each its blocks."""
+    (x, y, _), (across, down, _) = (
+        tuple(n // of for n, of in zip(which, cluster, strict=True)) for which in (block, grid)
+    )
+    z = block[2] // cluster[2]
+    return (x + across * (y + down * z)) * math.prod(cluster)
