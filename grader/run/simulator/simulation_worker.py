@@ -162,7 +162,7 @@ def run_case(
             "it needs more memory than the lab's {memory} MB: allocate less", memory=job.memory_mb
         )
         return protocol.refused(case.id, size, Rejected(Verdict.RE, words))
-    return summary(case, seen, arrays)
+    return summary(case, seen, arrays, hints=job.hints)
 
 
 if __name__ == "__main__":
