@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from ptxsim.findings.finding import Access, Accessed, Finding, Kind
+from ptxsim.findings.finding import Accessed, Finding, Kind
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.records import Variable
@@ -45,7 +45,6 @@ _APART = 1 << 41  # bytes from the start of one allocation to that of the next
 _FIRST = 1 << 11  # of these distances: the first allocation's
 _MOST = 1 << 14  # allocations and variables
 _ALIGNED = 1 << 32  # an address keeps its place in a piece of so many bytes
-_NEAR = 1 << 31  # bytes; in the plan no two allocations are as near to each other
 _INDICES = 1 << 32  # of 32 bits; from half of them on a signed one is negative
 _WIDTHS = (1, 2, 4, 8, 16)  # bytes of an element
 _FOR_MORE = 0.1  # of the time, for blocks that seldom show what the others do not
@@ -60,41 +59,45 @@ class Prober(Sampler):
     def probe(self, plan: Plan, seconds: float) -> tuple[Finding, ...]:
         """Find accesses outside their memory, in the first launch that makes some.
 
-        seconds: CPU time at most, and as much again for each launch in which something is found. ()
-        for more kinds of launch than are looked at. Raises RefusedProgram as ``run`` does.
+        seconds: CPU time at most; twice as much where something has to be looked at again. () for
+        more kinds of launch than are looked at. Raises RefusedProgram as ``run`` does.
         """
         check_plan(plan, self._module, self._variables, MOST_BYTES)
         if len(plan.allocations) + len(self._variables) > _MOST:
             return ()
-        plan = _apart(plan, self._variables)
-        kinds = distinct_launches(plan)
-        spent = 0.0
+        moved = _apart(plan, self._variables)
+        kinds = distinct_launches(moved)
+        started, left = time.thread_time(), seconds
         try:
-            for place, launch in enumerate(plan.operations):
-                if not isinstance(launch, Launch) or id(launch) not in kinds or spent >= seconds:
-                    continue
-                started = time.thread_time()
-                found = self._run_blocks(
-                    plan, place, _blocks(launch, plan), seconds - spent, _FILLERS[0]
-                )
-                spent += time.thread_time() - started
-                again = tuple(dict.fromkeys(each.block for each in found if each.block))
-                same = (
-                    self._run_blocks(plan, place, (again, ()), seconds, _FILLERS[1])
-                    if again
-                    else []
-                )
-                repeated = {_what(each) for each in same}
-                if certain := [each for each in found if _what(each) in repeated]:
-                    return merge(certain)
+            for place, launch in enumerate(moved.operations):
+                if left > 0 and id(launch) in kinds:
+                    found = self._repeated(moved, place, left, seconds)
+                    counted = (_placed(each, moved, plan) for each in found)
+                    if certain := [each for each in counted if each is not None]:
+                        return merge(certain)
+                    left = seconds - (time.thread_time() - started)
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
         return ()
 
+    def _repeated(
+        self, plan: Plan, place: int, seconds: float, again_seconds: float
+    ) -> list[Finding]:
+        """Return the findings of the launch at ``place`` that do not depend on memory."""
+        launch, (zeros, others) = plan.operations[place], _FILLERS
+        assert isinstance(launch, Launch)
+        found = self._run_blocks(plan, place, _blocks(launch, plan), seconds, zeros)
+        again = tuple(dict.fromkeys(each.block for each in found if each.block))
+        if not again:
+            return []
+        same = self._run_blocks(plan, place, (again, ()), again_seconds, others)
+        known = {_what(each) for each in same}
+        return [each for each in found if _what(each) in known]
+
     def _run_blocks(
         self, plan: Plan, place: int, blocks: _Blocks, seconds: float, filler: int
     ) -> list[Finding]:
-        """Run blocks of the launch at ``place``, and return what counts of their findings."""
+        """Run blocks of the launch at ``place``, and return what they find."""
         launch, library = plan.operations[place], self._engine.library
         assert isinstance(launch, Launch)
         needed, others = blocks
@@ -113,8 +116,7 @@ class Prober(Sampler):
                 spent = time.thread_time() - started
         finally:
             self._free(run)
-        found = (_placed(each, plan.allocations) for each in run.findings)
-        return [each for each in found if each is not None]
+        return run.findings
 
     def _carry_out(self, run: Running, plan: Plan, place: int, filler: int) -> None:
         """Do what the host asks for before a launch.
@@ -207,28 +209,31 @@ def _memory(plan: Plan, filler: int) -> dict[int, Bytes]:
 # --- findings ----------------------------------------------------------------------------------
 
 
-def _placed(finding: Finding, allocations: Sequence[Allocation]) -> Finding | None:
-    """The finding with the memory that its access misses; None if it does not count."""
+def _placed(finding: Finding, moved: Plan, plan: Plan) -> Finding | None:
+    """The finding with the memory that its access misses; None if it does not count.
+
+    A program may come from one allocation to another by the distance between them, which we changed
+    (``plan`` has the old one): so it counts if it lay in no allocation there, or wrapped.
+    """
     access = finding.access
     if access is None or finding.kind not in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED):
         return None
     slot = (access.address + _APART // 2) // _APART - _FIRST
-    if access.space in ("global", "constant") and 0 <= slot < len(allocations):
-        own = allocations[slot]
-        if not _is_missed(own, access):
-            return None
+    if access.space in ("global", "constant") and 0 <= slot < len(moved.allocations):
+        own = moved.allocations[slot]
+        start = access.address - own.address
+        if own.symbol is None and not _has_wrapped(start, own.size):
+            before = plan.allocations[slot].address + start
+            if any(0 <= before - each.address < each.size for each in plan.allocations):
+                return None
         accessed = Accessed(name=plain_name(own.name), start=own.address, size=own.size)
         access = msgspec.structs.replace(access, accessed=accessed)
     return msgspec.structs.replace(finding, access=access) if access.accessed.name else None
 
 
-def _is_missed(allocation: Allocation, access: Access) -> bool:
-    """Whether an access is meant for the allocation: it is near, or would lie in it if the index
-    had not wrapped. Others may use what we moved by an address that is no pointer of the plan."""
-    start = access.address - allocation.address
-    return -_NEAR <= start < allocation.size + _NEAR or any(
-        _INDICES // 2 * width <= start + _INDICES * width < allocation.size for width in _WIDTHS
-    )
+def _has_wrapped(start: int, size: int) -> bool:
+    """Whether a signed index of 32 bits that had not wrapped would lead into the allocation."""
+    return any(_INDICES // 2 * width <= start + _INDICES * width < size for width in _WIDTHS)
 
 
 def _what(finding: Finding) -> tuple[object, ...]:
