@@ -40,6 +40,7 @@ from ptxsim.sampling import MOST_BYTES, STEPS, Sampler, distinct_launches
 from ptxsim.simulator import Running
 from ptxsim.soundness import check_plan, cluster_of
 
+_COUNTED = (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED)
 _FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
 _APART = 1 << 41  # bytes from the start of one allocation to that of the next
 _FIRST = 1 << 11  # of these distances: the first allocation's
@@ -97,7 +98,7 @@ class Prober(Sampler):
     def _run_blocks(
         self, plan: Plan, place: int, blocks: _Blocks, seconds: float, filler: int
     ) -> list[Finding]:
-        """Run blocks of the launch at ``place``, and return what they find."""
+        """Run blocks of the launch at ``place``, and return what they access outside its memory."""
         launch, library = plan.operations[place], self._engine.library
         assert isinstance(launch, Launch)
         needed, others = blocks
@@ -116,7 +117,7 @@ class Prober(Sampler):
                 spent = time.thread_time() - started
         finally:
             self._free(run)
-        return run.findings
+        return [each for each in run.findings if each.access and each.kind in _COUNTED]
 
     def _carry_out(self, run: Running, plan: Plan, place: int, filler: int) -> None:
         """Do what the host asks for before a launch.
@@ -216,8 +217,7 @@ def _placed(finding: Finding, moved: Plan, plan: Plan) -> Finding | None:
     (``plan`` has the old one): so it counts if it lay in no allocation there, or wrapped.
     """
     access = finding.access
-    if access is None or finding.kind not in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED):
-        return None
+    assert access
     slot = (access.address + _APART // 2) // _APART - _FIRST
     if access.space in ("global", "constant") and 0 <= slot < len(moved.allocations):
         own = moved.allocations[slot]
