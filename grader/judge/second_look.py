@@ -68,16 +68,14 @@ def _told(outcome: CaseOutcome, arch: str) -> tuple[base.Finding, ...]:
 
 def _what_came_out(outcome: CaseOutcome) -> Message:
     if outcome.refused or outcome.stopped:
-        return phrase(
-            "at {size} the simulator came to no result for {arch}, the GPU's architecture"
-        )
+        return phrase("at {size} the simulator comes to no result with the GPU's build for {arch}")
     if not outcome.message:
         return phrase(
-            "at {size}, where the GPU's elements are wrong, the simulator's are right, also for "
-            "{arch}, the GPU's architecture"
+            "at {size} the elements are right in the simulator, also with the GPU's build for "
+            "{arch}"
         )
     words = phrase(
-        "for {arch}, the GPU's architecture, the simulator's elements at {size} are wrong, too: "
-        "{wrong}; for the lab's first architecture its own sizes came out right"
+        "at {size} the elements are wrong in the simulator, too, with the GPU's build for {arch}: "
+        "{wrong}"
     )
     return words.given(wrong=outcome.message)

@@ -24,8 +24,8 @@ from tests.support.product import MAIN
 from tests.support.swizzle import swizzle
 
 SHARED = of_lab(bench(), cpu=bench().lab.cpu[:3], performance=())
-WRONG = "for sm_90, the GPU's architecture, the simulator's elements at 1×1×1 are wrong, too: "
-RIGHT = "at 1×1×1, where the GPU's elements are wrong, the simulator's are right, also for sm_90"
+WRONG = "at 1×1×1 the elements are wrong in the simulator, too, with the GPU's build for sm_90: "
+RIGHT = "at 1×1×1 the elements are right in the simulator, also with the GPU's build for sm_90"
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def test_what_depends_on_the_first_shared_address_is_said(
     result = graded(hand_in(tmp_path / "eve", swizzle(of)))
     assert result.verdict is verdict, (result.cases, result.findings)
     hints = " ".join(str(each.message) for each in result.findings if each.kind is Kind.HINT)
-    for words in ("the simulator's elements at", "the bits of an address in shared memory"):
+    for words in ("wrong in the simulator, too", "the bits of an address in shared memory"):
         assert (words in hints) == (verdict is Verdict.WA), hints
 
 
