@@ -5,16 +5,12 @@ import struct
 import msgspec
 import pytest
 
-from harness import allocated, compiled, engine, kernels, launched, planned, sentence, table
+from harness import allocated, compiled, engine, kernels, launched, planned, sentence, values
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.probing import Prober
 from ptxsim.records import Allocation, Dim3, Launch, Memset, Plan, PointerSlot
 
 KERNELS = kernels("probing.cu")
-ROWS = [
-    (names.split(), (eval(a), eval(c)), eval(n), eval(grid), eval(block), words)
-    for names, a, c, n, grid, block, words in table("probing.txt")
-]
 
 
 def launch_of(kernel: str, memory: tuple[Allocation, ...], n: int, **shape: Dim3) -> Launch:
@@ -32,14 +28,16 @@ def probe(plan: Plan, seconds: float = 5.0) -> tuple[Finding, ...]:
     return Prober(ptx, folder, engine()).probe(plan, seconds)
 
 
-@pytest.mark.parametrize(("names", "sizes", "n", "grid", "block", "words"), ROWS)
+@pytest.mark.parametrize(
+    ("names", "of_a", "of_c", "n", "grid", "block", "words"), values("probing.txt")
+)
 def test_accesses_outside_their_memory_are_found(
-    names: list[str], sizes: tuple[int, int], n: int, grid: Dim3, block: Dim3, words: str
+    names: str, of_a: int, of_c: int, n: int, grid: Dim3, block: Dim3, words: str
 ) -> None:
-    a, c = allocated(*sizes)
+    a, c = allocated(of_a, of_c)
     memory = a, Allocation(name="C", address=c.address, size=c.size)
-    launches = [launch_of(name, memory, n, grid=grid, block=block) for name in names]
-    clear = Memset(allocation=0, delta=0, value=0, size=sizes[0])
+    launches = [launch_of(name, memory, n, grid=grid, block=block) for name in names.split()]
+    clear = Memset(allocation=0, delta=0, value=0, size=of_a)
     found = probe(planned(memory, clear, *launches, inputs=0, outputs=0))
     assert [each.kind for each in found] == [Kind.OUT_OF_BOUNDS] * bool(words)
     assert all(words in sentence(each) for each in found), [sentence(each) for each in found]

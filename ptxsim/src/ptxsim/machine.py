@@ -270,10 +270,10 @@ def _regions(
     for index, allocation in enumerate(plan.allocations):
         if allocation.symbol in addresses:
             continue
-        data, size = buffers.get(index), allocation.size
-        if data is None:
+        given, size = buffers.get(index), allocation.size
+        if given is None:
             size = max(size, 1)
-            data = np.resize(filler, size)
+        data = np.resize(filler, size) if given is None else given
         fits = data.size == size or data.size == MADE_UP < size
         if not (fits and data.flags.c_contiguous):
             raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")

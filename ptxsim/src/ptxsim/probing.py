@@ -128,30 +128,25 @@ class Prober(Sampler):
         launch, before = plan.operations[place], plan.operations[:place]
         cooperative = isinstance(launch, Launch) and launch.cooperative
         last = max((k for k, each in enumerate(before) if isinstance(each, Launch)), default=-1)
-        certain = not plan.setup and last < 0 and not cooperative
         constants = {each.name for each in self._variables if each.space == "const"}
-        writes = [each for each in (*plan.setup, *before) if not isinstance(each, Launch)]
-        if filler and not certain:
-            for index, each in enumerate(plan.allocations):
-                if each.symbol is not None and each.symbol not in constants:
-                    run.machine.carry_out(
-                        Memset(allocation=index, delta=0, value=filler, size=each.size)
-                    )
-            latest = () if cooperative else before[last + 1 :]
-            writes = [
-                *(w for w in writes if isinstance(w, SymbolWrite) and w.symbol in constants),
-                *latest,
-            ]
-        for each in writes:
-            match each:
+        writes: list[Operation] = [*plan.setup, *before]
+        if filler and (plan.setup or last >= 0 or cooperative):
+            for index, allocation in enumerate(plan.allocations):
+                if allocation.symbol is not None and allocation.symbol not in constants:
+                    every = Memset(allocation=index, delta=0, value=filler, size=allocation.size)
+                    run.machine.carry_out(every)
+            writes = [w for w in writes if isinstance(w, SymbolWrite) and w.symbol in constants]
+            writes += () if cooperative else before[last + 1 :]
+        for write in writes:
+            match write:
                 case SymbolWrite():
-                    run.machine.carry_out(each)
+                    run.machine.carry_out(write)
                 case Write(allocation=index) | Memset(allocation=index):
                     if _is_kept(plan.allocations[index]):
-                        run.machine.carry_out(each)
+                        run.machine.carry_out(write)
                 case Copy(source=source, target=target):
                     if all(_is_kept(plan.allocations[index]) for index in (source, target)):
-                        run.machine.carry_out(each)
+                        run.machine.carry_out(write)
 
 
 # --- memory ------------------------------------------------------------------------------------
@@ -262,15 +257,14 @@ def _blocks(launch: Launch, plan: Plan) -> _Blocks:
     }
     wrapping = ((_INDICES // 2 + min(count, _INDICES)) / 2 / count for count in sorted(counts))
     needed = tuple(dict.fromkeys((last, *map(part, wrapping))))
-    corners = itertools.product(*((end, 0) if end else (0,) for end in last))
+    xs, ys, zs = ((end, 0) for end in last)
+    corners = itertools.product(xs, ys, zs)
     others = dict.fromkeys((part(0.5), *corners))
     return needed, tuple(each for each in others if each not in needed)
 
 
 def _number(block: Dim3, grid: Dim3, cluster: Dim3) -> int:
     """The block's number as the engine counts: clusters in order, and in each its blocks."""
-    (x, y, _), (across, down, _) = (
-        tuple(n // of for n, of in zip(which, cluster, strict=True)) for which in (block, grid)
-    )
-    z = block[2] // cluster[2]
+    x, y, z = (n // of for n, of in zip(block, cluster, strict=True))
+    across, down = grid[0] // cluster[0], grid[1] // cluster[1]
     return (x + across * (y + down * z)) * math.prod(cluster)
