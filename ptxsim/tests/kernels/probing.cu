@@ -1,5 +1,6 @@
 // Kernels of launches that are too large to simulate. A line with WRONG leaves its memory.
 #include <cooperative_groups.h>
+#include <cuda_pipeline.h>
 
 __device__ float At[1 << 16], Behind[1 << 20];
 __device__ int Count, Offsets[1 << 20];
@@ -32,6 +33,16 @@ __global__ void reads_by_int(float* a, float* c, int n) {
 __global__ void adds_by_int(float* a, float* c, int n) {
   const int i = ROW, j = COLUMN;
   if (i < n && j < n) atomicAdd(&c[i * n + j], a[0]);  // WRONG
+}
+
+__global__ void copies_by_int(float* a, float* c, int n) {
+  __shared__ float s[16][16];
+  const int i = ROW, j = COLUMN;
+  if (i < n && j < n)
+    __pipeline_memcpy_async(&s[threadIdx.y][threadIdx.x], &c[i * n + j], 4);  // WRONG
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  a[0] = s[threadIdx.y][threadIdx.x];
 }
 
 __global__ void wide_index(float* a, float* c, int n) {
