@@ -4,6 +4,7 @@
 counts with the machine code; docs/explain.md says what is modelled, and where.
 """
 
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -209,16 +210,26 @@ def explanation_key(
     digest.update(msgspec.json.encode([build.arch, build.info.kernels, plan, gpu, stamp]))
     digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
     digest.update(msgspec.json.encode([FITTED, course_cards()]))
-    ours = (
-        path
-        for package in (grader, ptxsim)
-        for path in sorted(Path(str(package.__file__)).parent.rglob("*"))
-        if path.suffix in _OUR_CODE
-    )
-    for path in (build.ptx, build.cubin, *ours):
-        content = path.read_bytes()
-        digest.update(f"\0{path.name} {len(content)}\0".encode() + content)
+    digest.update(our_code().encode())
+    for path in (build.ptx, build.cubin):
+        digest.update(_named_content(path))
     return digest.hexdigest()[:24]
+
+
+@functools.cache
+def our_code() -> str:
+    """Return the digest of all our code: what it found out once, the same one finds again."""
+    digest = hashlib.sha256()
+    for package in (grader, ptxsim):
+        for path in sorted(Path(str(package.__file__)).parent.rglob("*")):
+            if path.suffix in _OUR_CODE:
+                digest.update(_named_content(path))
+    return digest.hexdigest()
+
+
+def _named_content(path: Path) -> bytes:
+    content = path.read_bytes()
+    return f"\0{path.name} {len(content)}\0".encode() + content
 
 
 def recall(key: str) -> base.Explanation | None:

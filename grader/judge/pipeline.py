@@ -19,6 +19,7 @@ from grader.judge import rulings
 from grader.judge.launches import held_to_the_clock
 from grader.judge.program import Code, Explaining, GradingContext, build_program
 from grader.judge.scoring import measures
+from grader.judge.second_look import look_again
 from grader.judge.verdicts import DECIDING, broken_rule
 from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
 from grader.labs import load_listed, load_submission, source_texts, student_of
@@ -170,7 +171,7 @@ def grade_in_simulator(
 
     program = build_program(submission, context, lab.architectures[0], device, progress)
     group = record_group(program, lab.cpu, progress, larger=() if timed else lab.performance)
-    with Explaining(program, (plan for _, plan in group.larger)) as explaining:
+    with Explaining(program, (plan for _, plan in group.larger.plans)) as explaining:
         public = walk(group, run, device, progress)
         ruling = rulings.conclude(public, lab)
         explanation = explaining.result(device, progress) if ruling.explain else None
@@ -230,7 +231,7 @@ def grade_on_gpu(
         on_gpu = partial(_run, gpu=gpu, reader=reader, code=code.result)
         public = walk(group, partial(on_gpu, ready=begin_explaining), reader, progress)
         progress(phrase("simulating"), phrase("simulating beside the GPU"))
-        simulated = simulation.result()
+        simulated = look_again(group, public, simulation.result(), device, progress)
         yardsticks = measures(lab, gpu.gpu.name, context.ladders) if gpu.gpu else {}
 
         @contextmanager

@@ -12,14 +12,14 @@ from contextlib import AbstractContextManager, contextmanager
 import msgspec
 
 from grader import base
-from grader.judge.launches import refused_calls, with_refused_calls
+from grader.judge.larger_sizes import LargerSizes
+from grader.judge.launches import with_refused_calls
 from grader.judge.program import Program
 from grader.judge.rulings import Ruling, from_failure, reduced, rule
 from grader.judge.scoring import Yardsticks
 from grader.labs import Case
 from grader.run import CaseOutcome, CpuDevice, PlannedCase, Progress, quietly, refused
-from ptxsim.findings.finding import Severity
-from ptxsim.message import NOTHING, Message, counted, phrase
+from ptxsim.message import counted, phrase
 from ptxsim.records import Launch, Plan, Record, Size
 
 
@@ -30,9 +30,8 @@ class Group(Record):
     cases: tuple[Case, ...]  # in increasing order: one that takes too long costs only larger ones
     planned: tuple[PlannedCase, ...]  # those that can run
     refusals: tuple[CaseOutcome, ...]  # of those that the recorder or the lab's rules rejected
-    larger: tuple[tuple[Size, Plan | base.Rejected], ...]  # sizes that only a GPU runs
+    larger: LargerSizes  # that only a GPU runs
     notes: tuple[base.Finding, ...]  # on library kernels
-    located: bool  # whether source lines are noted
 
 
 Ran = tuple[Sequence[CaseOutcome], Sequence[base.Finding]]  # of what is planned; notes on its code
@@ -68,28 +67,24 @@ def record_group(
         cases=ordered,
         planned=tuple(PlannedCase(id=c.id, plan=p) for c, p in own if isinstance(p, Plan)),
         refusals=tuple(refused(c.id, c.size, p) for c, p in own if isinstance(p, base.Rejected)),
-        larger=tuple(zip(sizes[count:], plans[count:], strict=False)),
+        larger=LargerSizes(
+            program=program,
+            plans=tuple(zip(sizes[count:], plans[count:], strict=False)),
+            located=located,
+        ),
         notes=program.note_libraries(plans),
-        located=located,
     )
 
 
 def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ruling:
-    """Run a recorded group and rule on it; if it is right, look at its larger sizes.
-
-    Those cannot be right on a GPU if none of the lab's architectures can make their launches, or if
-    the first blocks of a launch, which the simulator runs, leave memory that the submission
-    allocates.
-    """
+    """Run a recorded group and rule on it; if it is right, look at its larger sizes."""
     lab = group.program.context.lab
     outcomes, notes = run(group, progress)
     plans = [case.plan for case in group.planned]
     outcomes = with_refused_calls((*group.refusals, *outcomes), plans, lab.architectures)
-    notes = (*notes, *group.notes, *_warn_of_larger(group, outcomes))
+    notes = (*notes, *group.notes, *group.larger.warnings(outcomes))
     ruling = rule(group.cases, outcomes, lab, notes)
-    if ruling.verdict is base.Verdict.AC and (
-        fault := _first_unlaunchable(group) or _first_overrun(group, simulator, progress)
-    ):
+    if ruling.verdict is base.Verdict.AC and (fault := group.larger.fault(simulator, progress)):
         verdict, findings = fault.verdict, (*fault.findings, *ruling.findings)
         ruling = msgspec.structs.replace(
             ruling, verdict=verdict, error=fault.message, findings=findings
@@ -163,68 +158,3 @@ def sealed() -> Iterator[None]:
 HIDDEN_FAILURE = phrase(
     "the grader failed at a hidden size; with the secret, grade --reveal says where"
 )
-
-
-# --- sizes that only a GPU runs ----------------------------------------------------------------
-
-
-def _first_unlaunchable(group: Group) -> base.Rejected | None:
-    # The plans are for the first architecture, the build's own.
-    program, (_, *others) = group.program, group.program.context.lab.architectures
-    for size, plan in group.larger:
-        if not isinstance(plan, base.Rejected):
-            continue
-        again = (program.record([size], arch, located=group.located) for arch in others)
-        if not any(isinstance(one, Plan) for plans in again for one in plans):
-            findings = tuple(_error_at(size, each) for each in plan.findings)
-            return base.Rejected(plan.verdict, _at(size, plan.message), findings)
-    return None
-
-
-def _first_overrun(group: Group, simulator: CpuDevice, progress: Progress) -> base.Rejected | None:
-    program = group.program
-    for size, plan in group.larger:
-        if isinstance(plan, base.Rejected) or all(
-            a.symbol is not None for a in plan.allocations[plan.given :]
-        ):
-            continue
-        try:
-            found = simulator.probe(program.built, program.root, plan, progress)
-        except base.OutOfTime:
-            raise
-        except base.GraderError as failure:  # the verdict stands, whatever cannot be looked at
-            words = phrase("not looked at {size}: {why}", size=str(size), why=failure.message)
-            progress(words, NOTHING)
-            continue
-        if found:
-            first, *rest = (_error_at(size, each) for each in found)
-            words = first.message
-            if first.file:
-                place = f"{first.file}:{first.line}"
-                words = phrase("{place}: {what}", place=place, what=words)
-            return base.Rejected(base.Verdict.RE, words, (first, *rest))
-    return None
-
-
-def _warn_of_larger(group: Group, outcomes: Sequence[CaseOutcome]) -> tuple[base.Finding, ...]:
-    """Return a warning for each line whose call CUDA refuses at larger sizes alone."""
-    warned = {each.subject for outcome in outcomes for each in outcome.findings}
-    found = []
-    for size, plan in group.larger:
-        if isinstance(plan, base.Rejected):
-            continue
-        for finding in refused_calls(plan, group.program.context.lab.architectures):
-            if finding.subject not in warned:
-                warned.add(finding.subject)
-                words = _at(size, finding.message)
-                found.append(msgspec.structs.replace(finding, message=words))
-    return tuple(found)
-
-
-def _error_at(size: Size, finding: base.Finding) -> base.Finding:
-    words = _at(size, finding.message)
-    return msgspec.structs.replace(finding, message=words, severity=Severity.ERROR)
-
-
-def _at(size: Size, what: Message) -> Message:
-    return phrase("at {size}, which a GPU times: {what}", size=str(size), what=what)

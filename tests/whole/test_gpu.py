@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from benchmarks import timeline
+from grader.base.finding import Kind
 from grader.base.gpus import capability_of, standing_for
 from grader.base.records import Verdict, size_text
 from grader.base.result import Result, Timing
@@ -36,6 +37,7 @@ from tests.support.commands import grade as command
 from tests.support.corpus import Fixture, cheats, fixtures
 from tests.support.files import beside
 from tests.support.places import ALICE, CHEATS, HONEST, ROOT
+from tests.support.swizzle import swizzle
 
 pytestmark = [
     pytest.mark.gpu,
@@ -113,6 +115,18 @@ def test_a_fixture_comes_to_what_it_declares(want: Fixture) -> None:
     assert kind != "correct" or "relocated" not in findings(result), result.findings
     right = result.verdict is Verdict.AC
     assert right or result.score is None or result.score.total == 0
+
+
+@pytest.mark.parametrize(("of", "verdict"), [("place", Verdict.AC), ("address", Verdict.WA)])
+def test_what_depends_on_the_first_shared_address_is_said(
+    of: str, verdict: Verdict, tmp_path: Path
+) -> None:
+    needs("90")  # where shared memory does not begin at 0, as it does for the lab's sm_80
+    result = graded(hand_in(tmp_path / "eve", swizzle(of)))
+    assert result.verdict is verdict, (result.cases, result.findings)
+    hints = " ".join(str(each.message) for each in result.findings if each.kind is Kind.HINT)
+    for words in ("wrong in the simulator, too", "the bits of an address in shared memory"):
+        assert (words in hints) == (verdict is Verdict.WA), hints
 
 
 def test_a_programmatic_launch_costs_no_time(tmp_path: Path) -> None:

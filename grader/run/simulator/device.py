@@ -188,10 +188,13 @@ class CpuDevice:
         cases: Sequence[PlannedCase],
         lab: Lab,
         progress: Progress,
+        *,
+        hints: bool = False,
     ) -> tuple[CaseOutcome, ...]:
         """Run the cases in order; ``progress`` hears how far it is. Cases after one that exceeded
-        its time may be missing from the answer: they were not run. Raises MachineError when the
-        simulator, not the submission, failed."""
+        its time may be missing from the answer: they were not run. hints: why elements may be
+        wrong, also where they are right. Raises MachineError when the simulator, not the
+        submission, failed."""
         limits = lab.limits
         self.read(build, source_root, progress)
         job = messages.Job(
@@ -203,6 +206,7 @@ class CpuDevice:
             capacities=tuple(
                 capacities(case.plan, build.info.kernels, lab.architectures) for case in cases
             ),
+            hints=hints,
         )
         outcomes: dict[str, CaseOutcome] = {}
         left = {case.id: case for case in cases}

@@ -40,6 +40,7 @@ class Job(Record, tag="job"):
     threads: int
     # By case: one for each launch, the set-up's first.
     capacities: tuple[tuple[BlockCapacity, ...], ...]
+    hints: bool = False  # also of what comes out right here
 
 
 class Sample(Record, tag="sample"):

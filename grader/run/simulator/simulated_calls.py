@@ -155,8 +155,11 @@ def seen_calls(
         arrays.renew()
 
 
-def summary(case: PlannedCase, seen: Sequence[SeenCall], arrays: Arrays) -> CaseOutcome:
-    """Combine the calls: counts are the judged call's, the verdict that of the worst."""
+def summary(
+    case: PlannedCase, seen: Sequence[SeenCall], arrays: Arrays, *, hints: bool = False
+) -> CaseOutcome:
+    """Combine the calls: counts are the judged call's, the verdict that of the worst. hints: also
+    if all elements are right."""
     judged, last = seen[min(1, len(seen) - 1)], seen[-1]
     findings = list(judged.findings)
     known = {(each.subject, each.message) for each in findings}
@@ -165,7 +168,7 @@ def summary(case: PlannedCase, seen: Sequence[SeenCall], arrays: Arrays) -> Case
             known.add((each.subject, each.message))
             findings.append(each)
     message = last.check.message if last.check else NOTHING
-    if message:
+    if message or hints:
         findings += worded(last.outcome.hints)
     if case.plan.setup and len(seen) > 1 and last.fails:
         what = phrase("it depends on the one before it")

@@ -27,7 +27,7 @@ from grader.sandbox import lock_down
 from ptxsim.engine import Engine, load_engine
 from ptxsim.message import phrase
 from ptxsim.outcome import EngineError, RefusedProgram, SimLimits
-from ptxsim.sampling import Sampler
+from ptxsim.probing import Prober
 
 _DECODER: msgspec.json.Decoder[messages.Request] = decoder(messages.Request)
 # Needed in any case: the interpreter, and the operands with their copies and shadows.
@@ -44,7 +44,7 @@ def _load() -> Engine:
 
 
 def main(
-    make_simulator: Callable[[str, Path, Any], Sampler] = Sampler,
+    make_simulator: Callable[[str, Path, Any], Prober] = Prober,
     prepare: Callable[[], Engine] = _load,
 ) -> None:
     """Answer requests about the module that was read last. ``prepare`` runs before the first
@@ -60,7 +60,7 @@ def main(
         except (GraderError, EngineError) as error:
             replies.send(protocol.Failed.of(error))
             return
-        simulator: Sampler | None = None
+        simulator: Prober | None = None
 
         def answer(request: messages.Request) -> None:
             nonlocal simulator
@@ -86,7 +86,7 @@ def main(
 
 def _answer(
     request: messages.Request,
-    simulator: Sampler,
+    simulator: Prober,
     problem: Problem | None,
     replies: protocol.Replies,
 ) -> None:
@@ -112,7 +112,7 @@ def _too_large(request: messages.Request) -> messages.Reply:
 
 
 def _serve(
-    job: messages.Job, simulator: Sampler, problem: Problem, replies: protocol.Replies
+    job: messages.Job, simulator: Prober, problem: Problem, replies: protocol.Replies
 ) -> None:
     """Limits are CPU time: the thread's for a case, the process's for all cases. Every other case,
     the last among them, begins with the last block and warp, so that both orders are seen; a case
@@ -140,7 +140,7 @@ def _serve(
 
 
 def run_case(
-    simulator: Sampler, problem: Problem, job: messages.Job, place: int, seconds: float
+    simulator: Prober, problem: Problem, job: messages.Job, place: int, seconds: float
 ) -> protocol.CaseOutcome:
     """Fresh inputs and poisoned outputs for each call of one case of the job, the simulator, then
     the verification."""
@@ -162,7 +162,7 @@ def run_case(
             "it needs more memory than the lab's {memory} MB: allocate less", memory=job.memory_mb
         )
         return protocol.refused(case.id, size, Rejected(Verdict.RE, words))
-    return summary(case, seen, arrays)
+    return summary(case, seen, arrays, hints=job.hints)
 
 
 if __name__ == "__main__":

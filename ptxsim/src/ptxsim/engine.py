@@ -24,7 +24,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_machine": "p",
     "sim_machine_free": "-p",
     "sim_sample": "-pqq",
-    "sim_region": "ipqqpiu",
+    "sim_region": "ipqqpqiu",
     "sim_define": "ipqqqu",
     "sim_undefine": "ipq",
     "sim_resize": "ipqq",

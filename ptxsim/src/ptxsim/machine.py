@@ -15,7 +15,7 @@ from ptxsim.engine_header import NO_MEMORY, RAN
 from ptxsim.findings.finding import Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.records import Variable
-from ptxsim.limits import MAX_THREADS
+from ptxsim.limits import MAX_THREADS, MOST_SHARED
 from ptxsim.lowering.memory_layout import initial_bytes
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
 from ptxsim.streams import Use, in_rows, launch_use, rows_use
@@ -26,6 +26,7 @@ _VARIABLES_FROM = 0x6000_0000_0000  # device addresses of __device__ and __const
 _VARIABLE_GAP = 4096
 WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
 _MOST_KEPT = 1 << 25  # bytes of memory, for further looks at a call
+MADE_UP = MOST_SHARED + 16  # bytes of a buffer that stands for an allocation of more
 _WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
 _FILLERS = tuple(np.array([word], "<u4") for word in records.POISONS)
 _STAMP = np.dtype([("block", "<u4"), ("thread", "<u4"), ("pc", "<u4")])  # of the engine
@@ -37,11 +38,13 @@ class _Region:
     address: int
     data: Bytes
     defined: bool
+    size: int  # bytes; more than ``data`` has where that stands for all of it
 
 
 class Machine:
     """Allocations and variables of ``plan``. Arrays in ``buffers`` (by allocation index) serve as
-    memory; those in ``initialised`` hold data; ``functions`` have addresses; ``turn`` is the first
+    memory (one of MADE_UP bytes reads everywhere as its first 16, and keeps nothing that a kernel
+    stores); those in ``initialised`` hold data; ``functions`` have addresses; ``turn`` is the first
     call's. ``close`` frees what the engine holds."""
 
     def __init__(
@@ -65,7 +68,9 @@ class Machine:
         )
         operations = (*plan.setup, *plan.operations)
         if any(isinstance(each, records.Launch) and each.cooperative for each in operations):
-            regions[None] = _Region("the barrier of the grid", WORKSPACE_AT, self.workspace, True)
+            regions[None] = _Region(
+                "the barrier of the grid", WORKSPACE_AT, self.workspace, True, _WORKSPACE_BYTES
+            )
         order = sorted(regions, key=lambda what: regions[what].address)
         places = {what: place for place, what in enumerate(order)}
         self._regions = [regions[what] for what in order]
@@ -80,8 +85,9 @@ class Machine:
                 status = self._library.sim_region(
                     self.handle,
                     each.address,
-                    len(each.data),
+                    each.size,
                     each.data.ctypes.data,
+                    len(each.data),
                     each.defined,
                     self._cell,
                 )
@@ -255,21 +261,25 @@ def _regions(
     filler: Bytes,
 ) -> dict[int | str | None, _Region]:
     """Memory by the index of its allocation, or the name of its variable."""
-    found: dict[int | str | None, _Region] = {
-        each.name: _Region(
-            plain_name(each.name), addresses[each.name], initial_bytes(each, addresses), True
+    found: dict[int | str | None, _Region] = {}
+    for each in variables:
+        data = initial_bytes(each, addresses)
+        found[each.name] = _Region(
+            plain_name(each.name), addresses[each.name], data, True, len(data)
         )
-        for each in variables
-    }
     for index, allocation in enumerate(plan.allocations):
         if allocation.symbol in addresses:
             continue
-        data = buffers.get(index)
-        if data is not None and (data.size != allocation.size or not data.flags.c_contiguous):
+        given, size = buffers.get(index), allocation.size
+        if given is None:
+            size = max(size, 1)
+        data = np.resize(filler, size) if given is None else given
+        fits = data.size == size or data.size == MADE_UP < size
+        if not (fits and data.flags.c_contiguous):
             raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")
-        if data is None:
-            data = np.resize(filler, max(allocation.size, 1))
-        found[index] = _Region(allocation.name, allocation.address, data, index in initialised)
+        found[index] = _Region(
+            allocation.name, allocation.address, data, index in initialised, size
+        )
     return found
 
 

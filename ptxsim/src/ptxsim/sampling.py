@@ -15,7 +15,7 @@ import numpy.ctypeslib  # now: later no file can be opened
 from numpy.typing import NDArray
 
 from ptxsim.findings.divergence import split_by
-from ptxsim.findings.finding import Finding, Kind, LaunchSample, Severity
+from ptxsim.findings.finding import LaunchSample, Severity
 from ptxsim.findings.row_counts import Counters, count_flops, row_counts
 from ptxsim.findings.scene import sentence
 from ptxsim.lowering.operation import UnsupportedInstruction
@@ -54,11 +54,9 @@ def ones(size: int) -> NDArray[np.uint8]:
 
 
 _DISTINCT = 32  # most launches of a plan that are sampled; a product needs fewer
-_STEPS = 1 << 40  # time is the limit
-_MOST_BYTES = 1 << 40  # of the plan; hardly any of it is touched
+STEPS = 1 << 40  # time is the limit
+MOST_BYTES = 1 << 40  # of the plan; hardly any of it is touched
 _SMALL = 1 << 20  # bytes of a memset or copy that is carried out for the counts
-_PROBED = 3  # blocks of each kind of launch, besides the first and the last
-_FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
 SOME = 4  # blocks sampled of each kind of launch, if time allows
 _LONG = 4096  # basic blocks that a block's warps enter
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples never coincide and form no pattern
@@ -73,7 +71,7 @@ class Sampler(Simulator):
         Inputs and the plan's allocations hold made-up values, so data-dependent counts are lost.
         () if there are too many kinds of launch. Raises RefusedProgram as ``run`` does.
         """
-        kinds = _distinct_launches(plan)
+        kinds = distinct_launches(plan)
         if not kinds:
             return ()
         with self._launches(plan) as (run, launches):
@@ -82,35 +80,13 @@ class Sampler(Simulator):
                 for each in launches
             )
 
-    def probe(self, plan: Plan, seconds: float) -> tuple[Finding, ...]:
-        """Find accesses next to an allocation by a few blocks of each kind of launch.
-
-        () for more kinds of launch than are looked at. What memory holds is made up, so a place
-        counts only if it is the same with other contents: then the address does not depend on
-        them. Contents of __device__ variables cannot be made up: with these nothing is looked at.
-        Raises RefusedProgram as ``run`` does.
-        """
-        if plan.variables:
-            return ()
-        seen: set[tuple[object, ...]] | None = None
-        findings: tuple[Finding, ...] = ()
-        for filler in _FILLERS:
-            found = {_what(each): each for each in self._probe(plan, seconds, filler)}
-            seen = set(found) if seen is None else seen & set(found)
-            if not seen:
-                return ()
-            findings = tuple(found[what] for what in found if what in seen)
-        return findings
-
     @contextmanager
-    def _launches(
-        self, plan: Plan, filler: int = 0, most: int = _SMALL
-    ) -> Iterator[tuple[Running, Iterator[Launch]]]:
+    def _launches(self, plan: Plan) -> Iterator[tuple[Running, Iterator[Launch]]]:
         """Yield the first of every kind of launch, in the plan's order; what the host writes before
-        it, a tensor map for example, is there then, in pieces of at most ``most`` bytes."""
-        check_plan(plan, self._module, self._variables, _MOST_BYTES)
-        run = self._prepare(plan, _inputs(plan, filler), range(len(plan.allocations)))
-        kinds = _distinct_launches(plan)
+        it, a tensor map for example, is there then."""
+        check_plan(plan, self._module, self._variables, MOST_BYTES)
+        run = self._prepare(plan, _inputs(plan), range(len(plan.allocations)))
+        kinds = distinct_launches(plan)
 
         def walk() -> Iterator[Launch]:
             for each in (*plan.setup, *plan.operations):
@@ -119,9 +95,9 @@ class Sampler(Simulator):
                         yield each
                     case Write() | SymbolWrite():
                         run.machine.carry_out(each)
-                    case Memset(size=size) if size <= most:
+                    case Memset(size=size) if size <= _SMALL:
                         run.machine.carry_out(each)
-                    case Copy(size=size, rows=rows) if size * rows <= most:
+                    case Copy(size=size, rows=rows) if size * rows <= _SMALL:
                         run.machine.carry_out(each)
 
         try:
@@ -130,25 +106,6 @@ class Sampler(Simulator):
             raise self._refusal(error, plan) from None
         finally:
             self._free(run)
-
-    def _probe(self, plan: Plan, seconds: float, filler: int) -> tuple[Finding, ...]:
-        started = time.thread_time()
-        with self._launches(plan, filler, _MOST_BYTES) as (run, launches):
-            for launch in launches:
-                if time.thread_time() - started > seconds:
-                    break
-                count = math.prod(launch.grid)
-                for block in dict.fromkeys((0, count - 1, *_spread(count, _PROBED))):
-                    left = seconds - (time.thread_time() - started)
-                    if left <= 0:
-                        break
-                    self._engine.library.sim_sample(run.machine.handle, block, block + 1)
-                    self._launch(run, launch, _STEPS, left)
-        return tuple(
-            each
-            for each in run.findings
-            if each.kind is Kind.OUT_OF_BOUNDS and each.access and each.access.accessed.name
-        )
 
     def _sample(
         self, run: Running, launch: Launch, times: int, seconds: float, most: int
@@ -169,7 +126,7 @@ class Sampler(Simulator):
             if stopped or alike or (blocks and spent * (blocks + 1) / blocks > seconds):
                 break
             library.sim_sample(run.machine.handle, block, block + 1)
-            stopped = self._launch(run, launch, _STEPS, seconds * (2 if blocks else 1) - spent)
+            stopped = self._launch(run, launch, STEPS, seconds * (2 if blocks else 1) - spent)
             stopped = "trap" if trapped(run.findings) else stopped
             spent = time.thread_time() - started
             blocks += together
@@ -199,7 +156,7 @@ class Sampler(Simulator):
         )
 
 
-def _distinct_launches(plan: Plan) -> dict[int, int]:
+def distinct_launches(plan: Plan) -> dict[int, int]:
     """How often every kind of launch occurs, by its first one's id; {} if there are too many."""
     first: dict[tuple[object, ...], Launch] = {}
     times: Counter[int] = Counter()
@@ -227,23 +184,15 @@ def _long_and_twice(counters: Counters, once: Counters) -> bool:
     )
 
 
-def _inputs(plan: Plan, filler: int = 0) -> dict[int, np.ndarray]:
+def _inputs(plan: Plan) -> dict[int, np.ndarray]:
     """Memory for ``plan``, most of it never touched: the inputs are one array of ones, since a
-    kernel may skip zeros; every byte of the submission's own is ``filler``."""
+    kernel may skip zeros."""
     given = ones(max((each.size for each in plan.allocations[: plan.inputs]), default=1))
     buffers = {
-        index: np.full(max(allocation.size, 1), filler, np.uint8)
-        if filler and index >= plan.given
-        else np.zeros(max(allocation.size, 1), np.uint8)
+        index: np.zeros(max(allocation.size, 1), np.uint8)
         for index, allocation in enumerate(plan.allocations)
         if allocation.symbol is None
     }
     for index in range(plan.inputs):
         buffers[index] = given[: plan.allocations[index].size]
     return buffers
-
-
-def _what(finding: Finding) -> tuple[object, ...]:
-    """Return the part of a finding that must repeat if it does not depend on data."""
-    access = finding.access
-    return finding.place, finding.block, finding.thread, access.address if access else None

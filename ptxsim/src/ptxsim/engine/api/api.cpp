@@ -99,10 +99,12 @@ void sim_sample(Machine* m, u64 first, u64 last) {
 }
 void sim_machine_free(Machine* m) { delete m; }
 
-// Regions must be added in order of address.
-int sim_region(Machine* m, u64 base, u64 size, u8* data, int defined, u32 cell) {
+// Regions must be added in order of address. If `data` holds fewer bytes than the region, it stands
+// for all of it (Region::made_up).
+int sim_region(Machine* m, u64 base, u64 size, u8* data, u64 held, int defined, u32 cell) {
   return guarded([&]() -> int {
     if (base > OFFSET_MASK || size > OFFSET_MASK - base || !cell) return REFUSED;
+    if (held < size && (held < MADE_UP_BYTES || !defined)) return REFUSED;
     if (!m->regions.empty()) {
       const Region& last = *m->regions.back();
       if (base < last.base || base - last.base < last.size) return REFUSED;
@@ -111,6 +113,7 @@ int sim_region(Machine* m, u64 base, u64 size, u8* data, int defined, u32 cell) 
     r->base = base;
     r->size = size;
     r->data = data;
+    r->made_up = held < size;
     r->all_defined = defined;
     if (!defined) r->defined.assign((size + cell - 1) / cell, 0);
     m->regions.push_back(std::move(r));

@@ -101,7 +101,7 @@ void fetch(Warp& w, int lane, u64 address, u32 bytes, Tile& tile, u32 to) {
   i64 index = -1;
   Region* r = region_of(w, lane, address, bytes, false, index);
   if (!r) return;
-  std::memcpy(tile.data.data() + to, r->data + (address - r->base), bytes);
+  std::memcpy(tile.data.data() + to, r->at(address), bytes);
   if ((!r->all_defined || !r->stamps.empty()) &&
       global_read_by_proxy(w, lane, *r, index, address, bytes))
     for (u32 at = to; at < to + bytes; ++at) tile.undefined[at / PIECE] = 1;
@@ -121,8 +121,8 @@ void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from,
               const Reduction* reduction) {
   i64 index = -1;
   Region* r = region_of(w, lane, address, bytes, true, index);
-  if (!r) return;
-  u8* const to = r->data + (address - r->base);
+  if (!r || r->made_up) return;
+  u8* const to = r->at(address);
   const bool same = !reduction && !std::memcmp(to, from, bytes);
   if (reduction) check_reduced(w, lane, *r, index, address, bytes);
   if (!reduction) std::memcpy(to, from, bytes);

@@ -72,7 +72,7 @@ Flow copy(Warp& w, const Ins& i) {
         source.mask &= ~(1u << l);
         continue;
       }
-      std::memcpy(c.data[l], r->data + (source.at[l] - r->base), sizes[l]);
+      std::memcpy(c.data[l], r->at(source.at[l]), sizes[l]);
       c.source[l] = {source.at[l], sizes[l]};
       r->copied = true;
       if (!r->all_defined || !r->stamps.empty())

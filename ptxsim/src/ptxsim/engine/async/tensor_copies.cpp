@@ -27,8 +27,7 @@ bool read_map(Warp& w, int lane, u64 address, u32 rank, TensorMap& map) {
   } else {
     i64 index = -1;
     Region* r = m.find(address, index);
-    if (r && within(address, TENSOR_MAP_BYTES, r->base, r->size))
-      from = r->data + (address - r->base);
+    if (r && within(address, TENSOR_MAP_BYTES, r->base, r->size)) from = r->at(address);
   }
   if (from) std::memcpy(static_cast<void*>(&map), from, sizeof map);
   if (from && map.sound() && map.rank == rank) return true;

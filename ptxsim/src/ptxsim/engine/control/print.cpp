@@ -37,7 +37,8 @@ Bytes bytes_at(const Warp& w, int lane, u64 address) {
   i64 index = -1;
   const Region* r = window ? nullptr : w.block->machine->find(address, index);
   if (!r || !within(address, 1, r->base, r->size)) return {};
-  return {r->data + (address - r->base), r->size - (address - r->base)};
+  if (r->made_up) return {r->at(address), 1};
+  return {r->at(address), r->size - (address - r->base)};
 }
 
 // The string at `address`, `most` bytes at most. What is no memory is a finding.

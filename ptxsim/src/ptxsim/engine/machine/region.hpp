@@ -17,6 +17,13 @@ struct Extent {
 struct Region {
   u64 base, size;
   u8* data;
+  // Whether `data` is a piece that stands for all of it: it reads as that everywhere, and no store
+  // changes it.
+  bool made_up = false;
+  u8* at(u64 address) const {
+    const u64 offset = address - base;
+    return data + (made_up ? offset % 16 : offset);
+  }
   bool all_defined;         // no byte was ever left unwritten
   std::vector<u8> defined;  // per cell, when not all_defined
   struct Stamp {

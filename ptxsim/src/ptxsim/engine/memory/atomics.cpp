@@ -66,7 +66,7 @@ void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
     Region* r = space == SHARED ? nullptr
                 : common        ? common
                                 : w.block->machine->find(a.at[l], index);
-    u8* at = r ? r->data + (a.at[l] - r->base) : w.block->shared.data() + a.at[l];
+    u8* at = r ? r->at(a.at[l]) : w.block->shared.data() + a.at[l];
     const u32 place = u32(l) * in_register;
     const u64 before = word_at(at, bytes);
     const u64 after = change(before, word_at(by + place, bytes), word_at(swapped + place, bytes));
@@ -99,7 +99,7 @@ void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
       shared_write(w, l, u32(a.at[l]), bytes, false, true, bad ? w.pc : DEFINED);
     }
     undefined |= u32(bad) << l;
-    put_word(at, after, bytes);
+    if (!r || !r->made_up) put_word(at, after, bytes);
     if (old) put_word(old + place, before, in_register);
   }
   if (old && (undefined || w.tainted)) mark_undefined(w, o.old, undefined, origin);

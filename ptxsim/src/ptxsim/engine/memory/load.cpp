@@ -143,7 +143,8 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   w.block->fenced |= bool(i.order() & ACQUIRES);
   Signal signal(w, space, i.order());
   // Nothing can be wrong with what nobody has written in this launch.
-  const bool settled = common && !asks && common->all_defined && common->stamps.empty();
+  const bool settled =
+      common && !asks && common->all_defined && common->stamps.empty() && !common->made_up;
   if (settled) {  // a lane that takes no part may hold any address, which no pointer could have
     const u64 shift = reinterpret_cast<u64>(common->data) - common->base;
     for (int l = 0; l < LANES; ++l) p.at[l] = reinterpret_cast<u8*>(shift + a.at[l]);
@@ -152,7 +153,7 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
     if (!(a.mask >> l & 1)) continue;
     i64 index = hint_of(w, space).region;
     Region& r = common ? *common : *w.block->machine->find(a.at[l], index);
-    p.at[l] = r.data + (a.at[l] - r.base);
+    p.at[l] = r.at(a.at[l]);
     if (__builtin_expect(asks, 0)) {
       signal.ask(a.at[l]);
       await(w, a.at[l], a.bytes, 1u << w.program->global_shift);

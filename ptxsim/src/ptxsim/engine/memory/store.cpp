@@ -65,7 +65,8 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
     if (space == SHARED) p.at[l] = w.block->shared.data() + a.at[l];
     else if (space == GLOBAL) {
       r = common ? common : w.block->machine->find(a.at[l], index);
-      p.at[l] = r->data + (a.at[l] - r->base);
+      if (r->made_up) continue;
+      p.at[l] = r->at(a.at[l]);
     }
     for (int v = 0; v < i.vec; ++v) {
       u64 value = lane_value(w, i, i.element(v), l);

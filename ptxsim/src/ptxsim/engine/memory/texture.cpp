@@ -33,8 +33,7 @@ bool read_texture(Warp& w, const Ins& i, int lane, u64 handle, bool floats, Text
   i64 index = -1;
   t.magic = 0;
   const Region* r = m.find(handle, index);
-  if (r && within(handle, sizeof t, r->base, r->size))
-    std::memcpy(&t, r->data + (handle - r->base), sizeof t);
+  if (r && within(handle, sizeof t, r->base, r->size)) std::memcpy(&t, r->at(handle), sizeof t);
   const bool there = is_sound(t);
   if (there && t.dimensions == i.vec && is_float(t) == floats) return true;
   Event e = event_at(w, BAD_TEXTURE, lane);
@@ -102,7 +101,7 @@ void add_texel(Warp& w, int lane, const Texture& t, u64 place, double weight, Sa
   hint.high = r->base + r->size;
   hint.region = index;
   for (int c = 0; c < t.channels; ++c) {
-    sample.texel[c] = channel(t, r->data + (address - r->base) + u64(c) * t.element);
+    sample.texel[c] = channel(t, r->at(address) + u64(c) * t.element);
     sample.sums[c] += weight * bits_to_float(sample.texel[c]);
   }
 }
