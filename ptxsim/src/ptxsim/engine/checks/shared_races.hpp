@@ -1,7 +1,7 @@
 // Races for shared memory, and its undefined values.
 #pragma once
 
-#include "../machine/machine.hpp"
+#include "extern_arrays.hpp"
 
 namespace sim {
 
@@ -25,6 +25,7 @@ class SharedReader {
 
   bool read(int lane, u32 address, u32 bytes, bool plain, u32& origin) {
     const u32 cell = 1u << shift_, me = now_ | u32(lane);
+    if (__builtin_expect(!w_.block->externs.empty(), 0)) extern_read(w_, lane, address, bytes);
     if (__builtin_expect(w_.visits(), 0))
       return read_of_peer(w_, lane, address, bytes, plain, origin);
     bool undefined = false;
