@@ -163,6 +163,7 @@ HANG = Event.MBARRIER_NEVER_COMPLETES
 WRONG = {kernel: (Event[event], says) for kernel, event, says in table("wrong_tensor_cores.txt")}
 ALSO_HANGS = {"refills_without_asking_the_peer"}  # with two tiles in one phase
 WARNINGS = ("STORE_UNDER_WAY", "UNUSED_RACE", "WARPS_NOT_ORDERED", "WGMMA_REGISTERS_SET")
+WARNINGS += ("MBARRIER_NOT_FENCED", "PROXY_FENCE_AFTER_READ")
 
 
 @pytest.mark.parametrize("kernel", WRONG)

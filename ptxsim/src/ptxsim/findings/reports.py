@@ -25,6 +25,7 @@ _SPACES = {
 _EVENTS = tuple(Event)
 # In the paths of CUDA's headers that define grid.sync(), and cuda::memcpy_async.
 _GRID_BARRIER, _MEMCPY_ASYNC = "/cooperative_groups", "/__memcpy_async/"
+_OVERLAPS = {Event.EXTERN_ARRAYS_MEET, Event.RACE}
 _NOTHING = Accessed(name="", start=0, size=0)
 
 
@@ -49,8 +50,12 @@ class Scene:
         location = self.locations[place] if place >= 0 else None
         return location is not None and any(header in file for file in location.outside)
 
-    def overlap(self, event: np.void) -> Overlap:
-        lost, by = int(event["arrived"]), int(event["expected"])
+    def overlap(self, event: np.void) -> Overlap | None:
+        """The two extern arrays that an event is about, if it is about two."""
+        pcs = int(event["other_pc"]), int(event["pc"])
+        lost, by = (int(self.program.extern_of[pc]) - 1 for pc in pcs)
+        if int(event["space"]) != SHARED or lost == by or min(lost, by) < 0:
+            return None
         names = list(map(plain_name, self.program.externs))
         return Overlap(
             overwritten=names[lost],
@@ -66,12 +71,17 @@ class Scene:
         address = int(event["address"])
         if space == "shared" and address >> 63:  # s[-1], where s begins at 0
             address -= 1 << 64
+        accessed = self._accessed(event, space)
+        if space == "shared" and accessed.name == plain_name(self.program.externs[0]):
+            which = max(int(self.program.extern_of[int(event["pc"])]), 1) - 1
+            name = plain_name(self.program.externs[which])
+            accessed = msgspec.structs.replace(accessed, name=name)
         return Access(
             space=space,
             address=address,
             size=int(event["size"]),
             write=bool(event["write"]),
-            accessed=self._accessed(event, space),
+            accessed=accessed,
         )
 
     def _accessed(self, event: np.void, space: str) -> Accessed:
@@ -141,7 +151,7 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         plain_launch=event is Event.TRAP
         and not scene.cooperative
         and scene.is_inside(int(seen["pc"]), _GRID_BARRIER),
-        overlap=scene.overlap(seen) if event is Event.EXTERN_ARRAYS_MEET else None,
+        overlap=scene.overlap(seen) if event in _OVERLAPS else None,
     )
 
 

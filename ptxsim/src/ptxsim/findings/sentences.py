@@ -89,8 +89,8 @@ def extern_arrays_meet(s: EventScene) -> Message:
         phrase(
             "{one} and {other} are both extern __shared__, so they begin at one address: what "
             "{this_thread} writes to {other} at {here} overwrites {one}, which {that_thread} reads "
-            "at {there} {in_block}; let {later} begin {bytes} behind the start of {first} ({later} = "
-            "{first} + {count}, in elements of {element} bytes)",
+            "at {there} {in_block}; let {later} begin {bytes} behind the start of {first} "
+            "({later} = {first} + {count}, in elements of {element} bytes)",
             one=seen.overwritten,
             other=seen.written,
             later=seen.later,

@@ -47,6 +47,7 @@ class EngineProgram:
     spaces: np.ndarray  # per instruction: space of a memory access, -1: none
     arrays: list[SharedArrayInfo]
     externs: tuple[str, ...]  # as in SharedMemory
+    extern_of: np.ndarray  # per instruction: which of them, as extern_of has it; 0: unknown
     extern_elements: dict[int, int]  # by extern_of's numbers: bytes of the narrowest access
     locals: list[LocalMemory]
     param_bytes: int  # of the kernel's parameter block
@@ -202,6 +203,7 @@ class Builder:
             spaces=np.array([o.space if o.width else -1 for o in code]),
             arrays=shared.arrays,
             externs=shared.externs,
+            extern_of=extern_arrays,
             extern_elements=_element_bytes(code, externs),
             locals=layout.locals,
             param_bytes=layout.param_bytes,

@@ -21,7 +21,6 @@ u8 name_of(Warp& w, u32 address, u32 bytes) {
 
 u8 bit(u8 name) { return u8(1u << (name - 1)); }
 
-// arrived, expected: the array that lost a value, and the one that was written through.
 void report_overlap(Machine& m, u32 address, u32 bytes, ExternCell& c) {
   Event e{};
   e.kind = EXTERN_ARRAYS_MEET;
@@ -37,8 +36,6 @@ void report_overlap(Machine& m, u32 address, u32 bytes, ExternCell& c) {
   e.other_pc = c.reader.pc;
   e.other_block = block_at(m, c.reader.block - 1);
   e.other_thread = thread_at(m, c.reader.who & 1023);
-  e.arrived = c.read_as - 1u;
-  e.expected = c.written_as - 1u;
   m.report(e);
   c.overwritten = 0;
   c.reader = {};
@@ -88,8 +85,9 @@ void suggest_offsets(Machine& m) {
   const u32 start = m.program->arrays.back().start;
   for (Event& e : m.events) {
     if (e.kind != EXTERN_ARRAYS_MEET) continue;
+    const auto& names = m.program->extern_arrays;
     e.mask = 0;
-    for (u32 k = 0; k < std::max(e.arrived, e.expected); ++k) {
+    for (u32 k = 0; k + 1 < std::max(names[e.pc], names[e.other_pc]); ++k) {
       const u32 end = m.program->extern_ends[k];
       e.mask += (std::max(end, start) - start + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
