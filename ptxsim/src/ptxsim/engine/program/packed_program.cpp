@@ -97,8 +97,7 @@ bool is_sound(const Program& p, const Ins& i, const Named& named, i32 pool) {
 }
 
 bool names_externs(const Program& p) {
-  return p.extern_ends.size() <= MOST_EXTERNS &&
-         std::all_of(p.extern_arrays.begin(), p.extern_arrays.end(),
+  return std::all_of(p.extern_arrays.begin(), p.extern_arrays.end(),
                      [&](u8 name) { return name <= p.extern_ends.size(); });
 }
 
@@ -130,6 +129,7 @@ bool is_laid_out(const Program& p, const PackedProgram& packed) {
 u64 load(const PackedProgram& packed, Program& program) {
   if (!packed.length || !is_cell(packed.shared_cell) || !is_cell(packed.global_cell))
     return packed.length;
+  if (packed.externs > MOST_EXTERNS) return packed.length;
   if (packed.slots > u32(INT32_MAX) / 2 || packed.ranks >= u64{1} << 20) return packed.length;
   for (u64 k = 0; k < packed.length; ++k)
     if (packed.code[k].operation < 0 || size_t(packed.code[k].operation) >= operations().size())
