@@ -19,7 +19,7 @@ constexpr u64 MAX_BLOCK_BYTES = 768u << 20;   // a block's registers, shadow and
 constexpr u64 MAX_RESIDENT_BYTES = 1u << 30;  // all blocks in flight together
 constexpr u64 HEAP_BYTES = 8u << 20;          // of malloc in kernels: CUDA's default
 constexpr size_t MAX_FREED = 1 << 16;         // allocations there that are remembered when freed
-constexpr size_t MOST_EXTERNS = 8;             // extern shared arrays that are told apart
+constexpr size_t MOST_EXTERNS = 8;            // extern shared arrays that are told apart
 constexpr size_t MAX_EVENTS = 4096;           // different findings of one launch
 
 }  // namespace sim
