@@ -19,7 +19,7 @@ from harness import (
     table,
     values,
 )
-from ptxsim.findings.finding import Kind
+from ptxsim.findings.finding import Kind, Severity
 from ptxsim.frontend.module import read_module
 from ptxsim.lowering.notes import origins, tensor_core_notes
 from ptxsim.outcome import RefusedProgram, SimOutcome
@@ -78,6 +78,31 @@ def test_what_depends_on_the_first_address_is_a_hint(
     assert [hint.kind for hint in outcome.hints] == [Kind.HINT] * depends
 
 
+EXTERNS = kernels("extern_arrays.cu")
+
+
+@pytest.mark.parametrize(("kernel", "says"), table("extern_arrays.txt"))
+def test_extern_arrays_that_are_taken_for_different_memory(kernel: str, says: str) -> None:
+    made, out = np.random.default_rng(3).random(128, np.float32), np.zeros(64, np.float32)
+    seen = run(EXTERNS, [made, out], kernel=kernel, block=(64, 1, 1), shared=1024).findings
+    body = EXTERNS[: EXTERNS.index("\n}\n", EXTERNS.index(f" {kernel}("))]
+    bad = [n for n, line in enumerate(body.splitlines(), 1) if line.endswith("// BAD")][-1:]
+    assert [each.place and each.place.line for each in seen] == bad * bool(says)
+    assert all(says in sentence(each) for each in seen), [sentence(each) for each in seen]
+    assert {each.severity for each in seen} <= {Severity.WARNING}
+
+
+def test_a_race_of_two_extern_arrays_names_both() -> None:
+    made, out = np.zeros(128, np.float32), np.zeros(64, np.float32)
+    made[:] = range(128)
+    kernel = "by_other_threads"
+    seen = run(EXTERNS, [made, out], kernel=kernel, block=(64, 1, 1), shared=1024).findings
+    races = [sentence(each) for each in seen if each.kind is Kind.RACE]
+    assert races and all("Bs are both" in text or "As are both" in text for text in races)
+    assert any(" writes Bs[" in text for text in races)
+    assert any("Bs = As + 64" in sentence(each) for each in seen)
+
+
 # --- calls through pointers, and the heap
 
 
@@ -117,6 +142,12 @@ def test_a_pointer_to_no_such_function_is_found_with_its_line(kernel: str, says:
     (found,) = run(CALLS, [np.zeros(1, np.float32)], [7], kernel=kernel).findings
     assert found.kind == "out-of-bounds"
     assert says in sentence(found)
+
+
+def test_a_jump_within_its_table() -> None:
+    out = np.zeros(1, np.float32)
+    assert run(CALLS, [out], [1], block=(1, 1, 1), kernel="jumps_by_a_table").findings == ()
+    assert out[0] == 1
 
 
 def on_the_heap(body: str, threads: int = 64) -> SimOutcome:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness import compiled, launch, sentence, table
+from harness import compiled, kernels, launch, sentence, table
+from harness import run as run_source
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind, Severity
 from ptxsim.outcome import SimLimits, SimOutcome
@@ -163,6 +164,7 @@ HANG = Event.MBARRIER_NEVER_COMPLETES
 WRONG = {kernel: (Event[event], says) for kernel, event, says in table("wrong_tensor_cores.txt")}
 ALSO_HANGS = {"refills_without_asking_the_peer"}  # with two tiles in one phase
 WARNINGS = ("STORE_UNDER_WAY", "UNUSED_RACE", "WARPS_NOT_ORDERED", "WGMMA_REGISTERS_SET")
+WARNINGS += ("MBARRIER_NOT_FENCED", "PROXY_FENCE_AFTER_READ")
 
 
 @pytest.mark.parametrize("kernel", WRONG)
@@ -183,6 +185,16 @@ def test_a_hang_names_the_line_of_its_mbarrier(ptx: Path) -> None:
     (found,) = seen(run(ptx, "too_many_arrivals_wanted")[0])
     text = SOURCE.read_text().splitlines()
     assert found.there is not None and "INIT(&done, 128)" in text[found.there.line - 1]
+
+
+@pytest.mark.slow
+def test_who_calls_memcpy_async_need_not_know_of_its_bulk_copy() -> None:
+    made, out = np.random.default_rng(3).random(64, np.float32), np.zeros(64, np.float32)
+    source = kernels("library_copy.cu")
+    text, _ = compiled(source, "sm_90")
+    assert "cp.async.bulk" in text
+    assert run_source(source, [made, out], block=(64, 1, 1), arch="sm_90").findings == ()
+    assert (out == made[::-1]).all()
 
 
 # --- tensor maps

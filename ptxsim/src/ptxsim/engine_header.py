@@ -103,6 +103,8 @@ _RECORDS = {
   u64 ranks;
   u32 slots, predicates, entry, local_bytes, shared_bytes, shared_cell, global_cell, reserved_bytes;
   const u64* own_arrays;  // one for each instruction
+  const u8* extern_arrays;  // the same; where there are several
+  u64 externs;
 """,
 }
 _FIELDS = re.compile(r"(const \w+\*|\w+) ([\w, \[\]]+);")

@@ -317,4 +317,5 @@ class Simulator:
 
 
 def trapped(findings: Sequence[Finding]) -> bool:
-    return any(each.kind is Kind.TRAP or each.event is Event.NO_FUNCTION for each in findings)
+    ends = {Event.NO_FUNCTION, Event.BRANCH_OUT_OF_TABLE}
+    return any(each.kind is Kind.TRAP or each.event in ends for each in findings)

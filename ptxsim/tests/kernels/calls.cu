@@ -24,3 +24,11 @@ KERNEL calls_an_array(float* out, int n) { out[0] = (n > 7 ? steps[0] : (Step)ou
 KERNEL calls_another_type(float* out, int n) {
   out[0] = (n > 7 ? steps[0] : (Step)other)(Wide{}, 1).a;
 }
+// The last label is number 1.
+KERNEL jumps_by_a_table(float* out, int n) {
+  asm volatile(
+      "{ table: .branchtargets ZERO, ONE; brx.idx %1, table; ZERO: mov.f32 %0, 0f00000000; "
+      "bra.uni END; ONE: mov.f32 %0, 0f3f800000; END: }"
+      : "+f"(out[0])
+      : "r"(n));
+}

@@ -21,6 +21,7 @@ using Map = CUtensorMap;
 #define COMMIT asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
 #define WAIT(n) asm volatile("wgmma.wait_group.sync.aligned " #n ";" ::: "memory")
 #define INIT(b, n) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(AT(b)), "r"(n))
+#define SHOW_INIT asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory")
 #define EXPECT(b, n)                                                           \
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"( \
                    AT(b)),                                                     \
@@ -597,12 +598,16 @@ KERNEL mma_m8n8k4(const half* A, const half* B, float* C) {
 
 // --- mbarriers and bulk copies
 
-#define TILE_AND_BARRIER                      \
+#define TILE_AND_BARRIER_SHOWN_BY(FENCE)      \
   __shared__ alignas(128) half s[32 * 32];    \
   __shared__ alignas(8) u64 full;             \
   const int t = threadIdx.x;                  \
-  if (t == 0) INIT(&full, 1);  /* HERE */     \
+  if (t == 0) {                               \
+    INIT(&full, 1);                           \
+    FENCE;                                    \
+  }                                           \
   __syncthreads()
+#define TILE_AND_BARRIER TILE_AND_BARRIER_SHOWN_BY(SHOW_INIT)
 constexpr int TILE = 32 * 32 * 2;
 
 KERNEL copies_a_tile(const __grid_constant__ Map A, half* C) {
@@ -623,6 +628,66 @@ KERNEL copies_an_edge(const __grid_constant__ Map A, half* C) {
   }
   WAIT_FOR(&full, 0);
   for (int e = t; e < 1024; e += 128) C[e] = s[e];
+}
+#define LOAD_AND_PUT(ISSUER)               \
+  if (t == ISSUER) {                       \
+    EXPECT(&full, TILE);                   \
+    LOAD_TILE(s, &A, 32, 32, &full);       \
+  }                                        \
+  WAIT_FOR(&full, 0);                      \
+  for (int e = t; e < 1024; e += 128) C[e] = s[e]
+KERNEL mbarrier_never_shown(const __grid_constant__ Map A, half* C) {
+  TILE_AND_BARRIER_SHOWN_BY();  // BAD
+  LOAD_AND_PUT(0);
+}
+KERNEL mbarrier_shown_by_another_thread(const __grid_constant__ Map A, half* C) {
+  TILE_AND_BARRIER_SHOWN_BY();  // BAD
+  if (t == 1) SHOW_INIT;
+  __syncthreads();
+  LOAD_AND_PUT(0);
+}
+KERNEL mbarrier_shown_too_late(const __grid_constant__ Map A, half* C) {
+  TILE_AND_BARRIER_SHOWN_BY();  // BAD
+  if (t == 0) SHOW_INIT;
+  LOAD_AND_PUT(64);
+}
+KERNEL mbarrier_shown_by_a_proxy_fence(const __grid_constant__ Map A, half* C) {
+  TILE_AND_BARRIER_SHOWN_BY(FENCE_PROXY);
+  LOAD_AND_PUT(64);
+}
+KERNEL mbarrier_shown_by_who_copies(const __grid_constant__ Map A, half* C) {
+  TILE_AND_BARRIER_SHOWN_BY();
+  if (t == 64) FENCE_PROXY;
+  LOAD_AND_PUT(64);
+}
+#define COPY_OVER_A_STORE(ORDER) \
+  TILE_AND_BARRIER;              \
+  s[t] = __float2half(t);            \
+  ORDER;                         \
+  __syncthreads();               \
+  LOAD_AND_PUT(0)
+KERNEL copies_over_a_store(const __grid_constant__ Map A, half* C) {
+  COPY_OVER_A_STORE();  // BAD
+}
+KERNEL copies_over_a_fenced_store(const __grid_constant__ Map A, half* C) {
+  COPY_OVER_A_STORE(FENCE_PROXY);
+}
+KERNEL copies_over_a_store_that_was_read(const __grid_constant__ Map A, half* C) {
+  COPY_OVER_A_STORE(__syncthreads(); C[1024 + t] = s[t ^ 64]);  // BAD
+}
+// One lane waits for those who stored and fenced.
+KERNEL one_lane_waits_and_copies(const __grid_constant__ Map A, half* C) {
+  TILE_AND_BARRIER;
+  __shared__ alignas(8) u64 empty;
+  if (t == 0) INIT(&empty, 64);
+  __syncthreads();
+  if (t >= 64) {
+    s[t] = __float2half(t);
+    FENCE_PROXY;
+    ARRIVE(&empty);
+  }
+  if (t == 0) WAIT_FOR(&empty, 0);
+  LOAD_AND_PUT(0);
 }
 KERNEL tile_not_waited_for(const __grid_constant__ Map A, half* C) {
   TILE_AND_BARRIER;
@@ -1080,6 +1145,7 @@ KERNEL __cluster_dims__(2, 1, 1) multicasts_at_once(const __grid_constant__ Map 
   if (t == 0) {                            \
     INIT(&full, 1);                        \
     INIT(&empty, consumers);               \
+    SHOW_INIT;                             \
   }                                        \
   CLUSTER_SYNC
 #define SUM_UP \

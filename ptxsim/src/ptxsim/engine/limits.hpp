@@ -21,6 +21,7 @@ constexpr u64 HEAP_BYTES = 8u << 20;          // of malloc in kernels: CUDA's de
 constexpr size_t MAX_FREED = 1 << 16;         // allocations there that are remembered when freed
 // A piece that stands for a larger region: what one instruction can read, from any of 16 bytes on.
 constexpr u64 MADE_UP_BYTES = MAX_SHARED_BYTES + 16;
+constexpr size_t MOST_EXTERNS = 8;   // extern shared arrays that are told apart
 constexpr size_t MAX_EVENTS = 4096;  // different findings of one launch
 
 }  // namespace sim

@@ -79,6 +79,10 @@ enum EventKind : u32 {
   READ_ONLY_WRITTEN,
   LOOKS_AT_ATOMIC,
   BAD_TEXTURE,
+  BRANCH_OUT_OF_TABLE,
+  EXTERN_ARRAYS_MEET,
+  MBARRIER_NOT_FENCED,
+  PROXY_FENCE_AFTER_READ,
 };
 
 enum SpecialRegister {
@@ -222,9 +226,11 @@ struct PackedProgram {
   u64 ranks;
   u32 slots, predicates, entry, local_bytes, shared_bytes, shared_cell, global_cell, reserved_bytes;
   const u64* own_arrays;  // one for each instruction
+  const u8* extern_arrays;  // the same; where there are several
+  u64 externs;
 };
-static_assert(sizeof(PackedProgram) == 144);
+static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "7270bc3dc143d7a8";
+constexpr const char* LAYOUT = "662c582c5921a34b";
 
 }  // namespace sim

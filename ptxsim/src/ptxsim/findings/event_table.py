@@ -79,6 +79,10 @@ class Event(Enum):
     READ_ONLY_WRITTEN = auto()
     LOOKS_AT_ATOMIC = auto()
     BAD_TEXTURE = auto()
+    BRANCH_OUT_OF_TABLE = auto()
+    EXTERN_ARRAYS_MEET = auto()
+    MBARRIER_NOT_FENCED = auto()
+    PROXY_FENCE_AFTER_READ = auto()
 
     @property
     def severity(self) -> Severity:

@@ -61,6 +61,18 @@ class Crossing(Record):
     name: str  # of an allocation or a variable
 
 
+class Overlap(Record):
+    """Two extern shared arrays at one address, and where the later one ought to begin."""
+
+    overwritten: str  # the array whose values were lost; of a race, the other access's
+    written: str  # the one that was written through
+    first: str  # of all, as they are declared
+    later: str  # of the two
+    # Bytes from the start of ``first`` at which ``later`` meets no other array; 0 in a race.
+    offset: int
+    element: int  # bytes of an element of ``first``
+
+
 class Finding(Record):
     """One thing that is wrong with a program, or worth a note, as data."""
 
@@ -91,6 +103,7 @@ class Finding(Record):
     # expects, in 32 bits and negative where more came.
     mask: int = 0
     lanes: int = 0  # the lanes that execute it
+    overlap: Overlap | None = None  # where two extern shared arrays meet, also in a race
     streams: Crossing | None = None  # of a race between operations on two streams
     plain_launch: bool = False  # of a trap: a barrier of the grid in a launch not cooperative
 

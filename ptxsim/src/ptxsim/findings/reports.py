@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Access, Accessed, Crossing, Finding, Kind, Severity
+from ptxsim.findings.finding import Access, Accessed, Crossing, Finding, Kind, Overlap, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.records import Instruction, Location, PtxModule
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
@@ -23,7 +23,9 @@ _SPACES = {
     CONST: "constant",
 }
 _EVENTS = tuple(Event)
-_GRID_BARRIER = "/cooperative_groups"  # in the path of the headers that define it
+# In the paths of CUDA's headers that define grid.sync(), and cuda::memcpy_async.
+_GRID_BARRIER, _MEMCPY_ASYNC = "/cooperative_groups", "/__memcpy_async/"
+_OVERLAPS = {Event.EXTERN_ARRAYS_MEET, Event.RACE}
 _NOTHING = Accessed(name="", start=0, size=0)
 
 
@@ -42,23 +44,44 @@ class Scene:
         place = self.program.locations[pc] if first_use is None else first_use.loc
         return _place(self.locations, place)
 
-    def in_grid_barrier(self, pc: int) -> bool:
-        """Whether the instruction is part of cooperative_groups, where only grid.sync() traps."""
+    def is_inside(self, pc: int, header: str) -> bool:
+        """Whether the instruction comes from a file whose path holds ``header``."""
         place = self.program.locations[pc]
         location = self.locations[place] if place >= 0 else None
-        return location is not None and any(_GRID_BARRIER in file for file in location.outside)
+        return location is not None and any(header in file for file in location.outside)
+
+    def overlap(self, event: np.void) -> Overlap | None:
+        """The two extern arrays that an event is about, if it is about two."""
+        pcs = int(event["other_pc"]), int(event["pc"])
+        lost, by = (int(self.program.extern_of[pc]) - 1 for pc in pcs)
+        if int(event["space"]) != SHARED or lost == by or min(lost, by) < 0:
+            return None
+        names = list(map(plain_name, self.program.externs))
+        return Overlap(
+            overwritten=names[lost],
+            written=names[by],
+            first=names[0],
+            later=names[max(lost, by)],
+            offset=int(event["mask"]),
+            element=self.program.extern_elements.get(1, 4),
+        )
 
     def access(self, event: np.void) -> Access:
         space = _SPACES.get(int(event["space"]), "")
         address = int(event["address"])
         if space == "shared" and address >> 63:  # s[-1], where s begins at 0
             address -= 1 << 64
+        accessed = self._accessed(event, space)
+        if space == "shared" and accessed.name == plain_name(self.program.externs[0]):
+            which = max(int(self.program.extern_of[int(event["pc"])]), 1) - 1
+            name = plain_name(self.program.externs[which])
+            accessed = msgspec.structs.replace(accessed, name=name)
         return Access(
             space=space,
             address=address,
             size=int(event["size"]),
             write=bool(event["write"]),
-            accessed=self._accessed(event, space),
+            accessed=accessed,
         )
 
     def _accessed(self, event: np.void, space: str) -> Accessed:
@@ -96,6 +119,8 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
     here, there = scene.place(int(seen["pc"])), scene.place(int(seen["other_pc"]))
     if event is Event.BARRIERS_MIXED and here == there:
         return None
+    if event is Event.MBARRIER_NOT_FENCED and scene.is_inside(int(seen["other_pc"]), _MEMCPY_ASYNC):
+        return None  # nobody who calls it can know of the copy
     access = scene.access(seen)
     block, other_block = _dim(seen["block"]), _dim(seen["other_block"])
     same_value = bool(seen["same_value"])
@@ -125,7 +150,8 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         lanes=int(seen["lanes"]),
         plain_launch=event is Event.TRAP
         and not scene.cooperative
-        and scene.in_grid_barrier(int(seen["pc"])),
+        and scene.is_inside(int(seen["pc"]), _GRID_BARRIER),
+        overlap=scene.overlap(seen) if event in _OVERLAPS else None,
     )
 
 

@@ -28,7 +28,15 @@ def _sentence(seen: Finding, gpu: str) -> Message:
         if seen.kind is Kind.TENSOR_CORE:
             return phrase("{instruction} runs on tensor cores", instruction=seen.text)
         return seen.text
-    return seen.event.sentence(EventScene(seen, gpu))
+    found = seen.event.sentence(EventScene(seen, gpu))
+    if seen.overlap is None or seen.overlap.offset:
+        return found
+    return phrase(
+        "{found}; {one} and {other} are both extern __shared__, so they begin at one address",
+        found=found,
+        one=seen.overlap.overwritten,
+        other=seen.overlap.written,
+    )
 
 
 def _stream_race(seen: Crossing, shown: records.Place | None) -> Message:

@@ -77,7 +77,29 @@ no_fence_after_flag = volatile_race
 
 
 def proxy_fence_missing(s: EventScene) -> str:
+    if s.access.write:
+        return "over a store"
     return "in global memory" if s.access.space == "global" else volatile_race(s)
+
+
+def extern_arrays_meet(s: EventScene) -> Message:
+    seen = s.seen.overlap
+    assert seen
+    return s.told(
+        phrase(
+            "{one} and {other} are both extern __shared__, so they begin at one address: what "
+            "{this_thread} writes to {other} at {here} overwrites {one}, which {that_thread} reads "
+            "at {there} {in_block}; let {later} begin {bytes} behind the start of {first} "
+            "({later} = {first} + {count}, in elements of {element} bytes)",
+            one=seen.overwritten,
+            other=seen.written,
+            later=seen.later,
+            first=seen.first,
+            bytes=byte_count(seen.offset),
+            count=seen.offset // seen.element,
+            element=seen.element,
+        )
+    )
 
 
 def trap(s: EventScene) -> str:

@@ -1,6 +1,6 @@
 """A kernel and the functions it calls → one packed program for the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from ptxsim.lowering.control_flow import Slots, TooDeep, ranks, reachable
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_layout import LocalMemory, MemoryLayout, too_large
 from ptxsim.lowering.rules import RULES
-from ptxsim.lowering.shared_arrays import ANY, SharedArrayInfo, accessible, align_up
+from ptxsim.lowering.shared_arrays import ANY, SharedArrayInfo, accessible, align_up, extern_of
 from ptxsim.message import phrase
 
 _LEAVES = {"ret", "exit"}
@@ -46,6 +46,9 @@ class EngineProgram:
     widths: np.ndarray  # per instruction: bytes that a lane moves, 0: none
     spaces: np.ndarray  # per instruction: space of a memory access, -1: none
     arrays: list[SharedArrayInfo]
+    externs: tuple[str, ...]  # as in SharedMemory
+    extern_of: np.ndarray  # per instruction: which of them, as extern_of has it; 0: unknown
+    extern_elements: dict[int, int]  # by extern_of's numbers: bytes of the narrowest access
     locals: list[LocalMemory]
     param_bytes: int  # of the kernel's parameter block
     sources: list[Instruction | None]  # per instruction: the PTX instruction it came from
@@ -165,6 +168,8 @@ class Builder:
         arrays = np.array([(a.start, a.size) for a in shared.arrays], ARRAY)
         masks = accessible(list(layout.functions.values()), shared)
         own_arrays = np.array([masks.get(id(o.source), ANY) for o in code], np.uint64)
+        externs = extern_of(list(layout.functions.values()), shared)
+        extern_arrays = np.array([externs.get(id(o.source), 0) for o in code], np.uint8)
         private = np.array(layout.private, ARRAY)
         row = (len(reach) + 31) // 32 * 4
         later = np.frombuffer(b"".join(r.to_bytes(row, "little") for r in reach), np.uint32)
@@ -175,6 +180,7 @@ class Builder:
             slots.count, max(predicates, 1), labels[f"{kernel}/"],
             align_up(layout.local_bytes, 16), shared.end, self.shared_cell,
             self.global_cell, shared.reserved_bytes, own_arrays.ctypes.data,
+            extern_arrays.ctypes.data, len(shared.externs) if externs else 0,
         ), PROGRAM)  # fmt: skip
         head, at = np.zeros(len(code), np.int64), 0
         for index, operation in enumerate(code):
@@ -182,7 +188,10 @@ class Builder:
             head[index] = at
         return EngineProgram(
             packed=struct,
-            keep=(packed, pool_array, constants, special, arrays, private, later, own_arrays),
+            keep=(
+                *(packed, pool_array, constants, special, arrays, private, later, own_arrays),
+                extern_arrays,
+            ),
             length=len(code),
             locations=[o.source.loc if o.source is not None else -1 for o in code],
             rows=np.array([o.source.row if o.source is not None else 0 for o in code]),
@@ -193,11 +202,23 @@ class Builder:
             widths=np.array([o.width * o.vec for o in code]),
             spaces=np.array([o.space if o.width else -1 for o in code]),
             arrays=shared.arrays,
+            externs=shared.externs,
+            extern_of=extern_arrays,
+            extern_elements=_element_bytes(code, externs),
             locals=layout.locals,
             param_bytes=layout.param_bytes,
             sources=[o.source for o in code],
             first_uses={at: o.first_use for at, o in enumerate(code) if o.first_use is not None},
         )
+
+
+def _element_bytes(code: Sequence[ops.Operation], externs: Mapping[int, int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for operation in code:
+        number = externs.get(id(operation.source))
+        if number and operation.name in {"ld", "st"}:
+            found[number] = min(found.get(number, operation.width), operation.width)
+    return found
 
 
 def _by_rank(blocks: int, rank: list[int]) -> int:

@@ -39,6 +39,8 @@ def fence(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if "proxy" in mods and any(m.startswith("async") for m in mods):
         low.emit_guarded("fence.proxy.async", [])  # which tells other threads of nothing
         return
+    if "mbarrier_init" in mods:
+        low.emit_guarded("fence.mbarrier_init", [])
     wide = "cta" not in mods or "proxy" in mods
     low.emit_guarded("fence" if wide else "fence.cta", [])
 

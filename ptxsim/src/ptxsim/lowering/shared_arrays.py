@@ -14,6 +14,7 @@ from ptxsim.frontend.records import Function, Instruction, PtxModule, Variable
 ANY = (1 << 64) - 1  # an instruction that may access every array
 _UNKNOWN = 1 << 63  # beside the arrays' bits: a pointer that may have come from anywhere
 _MOST_ARRAYS = 63
+_MOST_EXTERNS = 8  # limits.hpp has the same
 _WORD = re.compile(r"[\w$%.@]+")
 
 # The first target that keeps the first bytes of shared memory for the system, and how many.
@@ -44,6 +45,7 @@ class SharedMemory:
     first: int  # address that the program may use
     arrays: list[SharedArrayInfo]  # the dynamic one is the last
     addresses: dict[str, int]
+    externs: tuple[str, ...]  # all dynamic ones, which begin at one address or nearly so
     end: int  # where the bytes begin that the launch asks for
     reserved_bytes: int  # of the first array, which holds something when a block begins
 
@@ -76,7 +78,9 @@ def lay_out_shared(module: PtxModule, functions: Sequence[Function]) -> SharedMe
     arrays.append(SharedArrayInfo(dynamic[0].name, base + min(starts), 0))
     addresses = {array.name: array.start for array in arrays}
     addresses |= {v.name: base + start for v, start in zip(dynamic, starts, strict=True)}
-    return SharedMemory(base, arrays, addresses, base + max(starts), _RESERVED_BYTES * reserved)
+    externs = tuple(v.name for v in dynamic)
+    end, reserved_bytes = base + max(starts), _RESERVED_BYTES * reserved
+    return SharedMemory(base, arrays, addresses, externs, end, reserved_bytes)
 
 
 def accessible(functions: Sequence[Function], shared: SharedMemory) -> dict[int, int]:
@@ -84,8 +88,25 @@ def accessible(functions: Sequence[Function], shared: SharedMemory) -> dict[int,
     its own address was computed from. An instruction that is not in the map may access all."""
     if not 1 < len(shared.arrays) <= _MOST_ARRAYS:
         return {}
-    bits = _bits(shared)
-    found = {}
+    return dict(_computed_from(functions, _bits(shared)))
+
+
+def extern_of(functions: Sequence[Function], shared: SharedMemory) -> dict[int, int]:
+    """Map the ``id`` of an instruction to the one of several ``externs`` from which its address was
+    computed, counted from 1. An instruction that is not in the map may access each."""
+    if not 1 < len(shared.externs) <= _MOST_EXTERNS:
+        return {}
+    numbers = {1 << k: k + 1 for k in range(len(shared.externs))}
+    bits = dict(zip(shared.externs, numbers, strict=True))
+    found = _computed_from(functions, bits)
+    return {item: numbers[mask] for item, mask in found if mask in numbers}
+
+
+def _computed_from(
+    functions: Sequence[Function], bits: Mapping[str, int]
+) -> Iterator[tuple[int, int]]:
+    """The ``id`` of each instruction with an address, and the variables, as ``bits``, that this was
+    computed from; none whose address may have come from anywhere."""
     for function in functions:
         origins = _origins(function, bits)
         for item in function.instructions:
@@ -94,8 +115,7 @@ def accessible(functions: Sequence[Function], shared: SharedMemory) -> dict[int,
             for word in (word for words in firsts for word in words):
                 mask |= bits.get(word, origins.get(word, 0))
             if mask and not mask & _UNKNOWN:
-                found[id(item)] = mask
-    return found
+                yield id(item), mask
 
 
 def reads_of_addresses(

@@ -54,6 +54,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier, const Red
   drop_misaligned(w, one, SHARED, true);
   if (one.mask) settle_shared(w, one, true);
   MBarrier* const b = one.mask ? barrier_at(w, lane, barrier) : nullptr;
+  if (b) check_init(w, lane, *b);
   const Region::Stamp copy{w.home->linear + 1, w.stamp(lane), w.pc};
   count_shared_side(w, tile.bytes());
   if (in_shared(w, lane, to, tile.room(), true)) {
@@ -67,6 +68,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier, const Red
         undefined |= is_undefined(*w.block, (place + k) >> shift);
         reduction->apply(there + k, tile.data.data() + at + k);
       }
+      check_overwritten(w, lane, place, PIECE);
       shared_write(w, lane, place, PIECE, false, reduction, undefined ? w.pc : DEFINED);
       for (u32 cell = place; cell < place + PIECE; cell += 1u << shift) {
         Cell& c = w.block->cells[cell >> shift];

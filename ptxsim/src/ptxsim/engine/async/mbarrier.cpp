@@ -46,6 +46,14 @@ Flow init(Warp& w, const Ins& i) {
   return Flow::next;
 }
 
+// fence.mbarrier_init: other threads, and the async proxy, see the barriers that these lanes made.
+Flow show_inits(Warp& w, const Ins&) {
+  for (auto& [address, b] : w.home->mbarriers)
+    if ((b.creator & 1023) / LANES == w.index && w.exec >> b.creator % LANES & 1)
+      b.shown = w.stamp(int(b.creator % LANES));
+  return Flow::next;
+}
+
 Flow invalidate(Warp& w, const Ins& i) {
   const Access a = barrier_address(w, i);
   each_barrier(w, a, [](int, MBarrier&) {});  // there must be one
@@ -188,6 +196,7 @@ MBarrier* barrier_at(Warp& w, int lane, u32 address) {
 
 void add_mbarrier(Table& t) {
   add(t, "mbarrier.init", init, ">n---a");
+  add(t, "fence.mbarrier_init", show_inits, ">");
   add(t, "mbarrier.inval", invalidate, ">----a");
   add(t, "mbarrier.arrive", arrive<false, false>, "W>NN-a");
   add(t, "mbarrier.arrive_drop", arrive<true, false>, "W>NN-a");

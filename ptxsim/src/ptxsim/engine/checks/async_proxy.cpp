@@ -71,11 +71,43 @@ void AsyncReader::read(u32 address, u32 needed) {
       continue;
     }
     const Ins& writer = w_.program->code[c.writer_pc & PC_MASK];
-    const u32 fenced = std::max(w_.known.fenced[warp], of_group ? w_.warpgroup.fenced[warp] : 0);
+    const u32 fenced = std::max(w_.fenced(warp), of_group ? w_.warpgroup.fenced[warp] : 0);
     if (clock <= fenced || is_bulk_copy(writer)) continue;
     race(w_, lane_, is_async_copy(writer) ? PROXY_FENCE_AFTER_COPY : PROXY_FENCE_MISSING, at, cell,
          false, last_writer(*w_.block, at >> shift), true);
   }
+}
+
+void check_overwritten(Warp& w, int lane, u32 address, u32 bytes) {
+  const Program& p = *w.program;
+  if (w.block->machine->sampling) return;
+  for (u32 at = address; at - address < bytes; at += 1u << p.shared_shift) {
+    const Cell& c = w.block->cells[at >> p.shared_shift];
+    if (!c.writer || c.pending) continue;
+    const Region::Stamp writer = last_writer(*w.block, at >> p.shared_shift);
+    const Ins& by = p.code[writer.pc & PC_MASK];
+    if (is_async_copy(by) || completes_at_mbarrier(by)) continue;
+    if (!in_order(w, lane, writer) || proxy_sees(w, writer)) continue;
+    const bool read = c.reader && !(c.reader_pc & BEFORE_WRITE);
+    race(w, lane, read ? PROXY_FENCE_AFTER_READ : PROXY_FENCE_MISSING, at, 1u << p.shared_shift,
+         true, writer, true);
+  }
+}
+
+void check_init(Warp& w, int lane, MBarrier& b) {
+  const u32 home = w.block->linear + 1;
+  const Region::Stamp made{home, b.creator, b.creator_pc};
+  if (w.block->machine->sampling || !in_order(w, lane, made) || proxy_sees(w, made) ||
+      (b.shown && in_order(w, lane, {home, b.shown, b.creator_pc})))
+    return;
+  b.shown = b.creator;  // it is said once
+  Event e = event_at(w, MBARRIER_NOT_FENCED, lane);
+  std::swap(e.block, e.other_block);
+  std::swap(e.thread, e.other_thread);
+  e.block = w.block->id;
+  e.thread = thread_at(*w.block->machine, b.creator & 1023);
+  e.pc = b.creator_pc;
+  w.block->machine->report(e);
 }
 
 void AsyncReader::keep(u32 group, bool wgmma) {

@@ -29,6 +29,11 @@ class AsyncReader {
   u32 origin_ = 0;
   Region::Stamp seen_{};  // the last writer of another block that was in order
 };
+// A finding where a bulk copy writes what threads stored there, unseen by the async proxy.
+void check_overwritten(Warp& w, int lane, u32 address, u32 bytes);
+// The same where it completes on an mbarrier in `w.block`, and the async proxy has not been shown
+// the initialisation.
+void check_init(Warp& w, int lane, MBarrier& b);
 // Nobody overwrote what these read; from now on they are reads stamped `who`.
 void finish_async_reads(Block& b, const AsyncReads& reads, u32 who);
 // The same of a copy to another block, which has landed there.

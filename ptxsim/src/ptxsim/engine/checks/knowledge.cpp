@@ -279,7 +279,7 @@ Known shown_to_proxy(const Known& known, const Block& b) {
 
 bool proxy_sees(const Warp& w, const Region::Stamp& write) {
   if (write.block == w.home->linear + 1)
-    return (write.who >> 10) <= w.known.fenced[(write.who & 1023) / LANES];
+    return (write.who >> 10) <= w.fenced((write.who & 1023) / LANES);
   const Known known = others_of(w);
   if (too_many_flags(*w.block->machine) || !known || known->everything) return true;
   const u32* entry = known->find(write.block - 1);

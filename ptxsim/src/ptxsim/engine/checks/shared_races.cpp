@@ -110,6 +110,8 @@ void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
   if (__builtin_expect(!w.block->reading.empty(), 0)) check_async_reads(w, lane, address, bytes);
   const u32 pc = (undefined_origin == DEFINED ? w.pc : undefined_origin | UNDEFINED_BIT) |
                  (atomic ? ATOMIC_BIT : 0);
+  if (__builtin_expect(!w.block->externs.empty(), 0))
+    extern_write(w, lane, address, bytes, same, atomic);
   const bool visits = w.visits();
   if (__builtin_expect(visits || !w.block->peers.empty(), 0))
     check_write_among_peers(w, lane, address, bytes, same, atomic);
@@ -134,6 +136,7 @@ void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
       race(w, lane, RACE, at, bytes, true, {home, c.reader2, c.reader2_pc}, false, !c.writer);
     c.writer = w.stamp(lane);
     c.writer_pc = pc;
+    c.reader_pc |= BEFORE_WRITE;
   }
   if (__builtin_expect(visits, 0)) keep_write(w, lane, address, bytes, pc);
 }

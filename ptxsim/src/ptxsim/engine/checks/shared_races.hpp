@@ -1,7 +1,7 @@
 // Races for shared memory, and its undefined values.
 #pragma once
 
-#include "../machine/machine.hpp"
+#include "extern_arrays.hpp"
 
 namespace sim {
 
@@ -21,10 +21,12 @@ bool read_of_peer(Warp& w, int lane, u32 address, u32 bytes, bool plain, u32& or
 class SharedReader {
  public:
   explicit SharedReader(Warp& w)
-      : w_(w), cells_(w.block->cells.data()), shift_(w.program->shared_shift), now_(w.stamp(0)) {}
+      : w_(w), cells_(w.block->cells.data()), shift_(w.program->shared_shift), now_(w.stamp(0)),
+        externs_(!w.block->externs.empty()) {}
 
   bool read(int lane, u32 address, u32 bytes, bool plain, u32& origin) {
     const u32 cell = 1u << shift_, me = now_ | u32(lane);
+    if (__builtin_expect(externs_, 0)) extern_read(w_, lane, address, bytes);
     if (__builtin_expect(w_.visits(), 0))
       return read_of_peer(w_, lane, address, bytes, plain, origin);
     bool undefined = false;
@@ -58,6 +60,7 @@ class SharedReader {
   Warp& w_;
   Cell* const cells_;
   const u32 shift_, now_;
+  const bool externs_;
   u32 seen_ = 1;  // the last writers from another warp that were in order; at first nobody's stamp
 };
 

@@ -27,7 +27,11 @@ Flow stop(Warp& w, EventKind why, u64 address) {
   e.space = GLOBAL;
   e.arrived = u32(w.now.stack.size());
   e.expected = w.block->machine->stack_bytes;
-  w.block->machine->report(e);
+  return stop(w, e);
+}
+
+Flow stop(Warp& w, const Event& why) {
+  w.block->machine->report(why);
   w.block->machine->trapped = true;
   w.block->stopped = true;
   return Flow::yield;
@@ -49,13 +53,24 @@ Flow branch(Warp& w, const Ins& i) {
   return Flow::jumped;
 }
 
+// What follows is undefined in PTX.
+Flow leave_table(Warp& w, const Ins& i, int lane, u32 index) {
+  Event e = event_at(w, BRANCH_OUT_OF_TABLE, lane);
+  e.arrived = index;
+  e.expected = u32(i.targets());
+  return stop(w, e);
+}
+
 // brx.idx
 Flow indexed_branch(Warp& w, const Ins& i) {
   const i32 slot = i.input(0);
   check_defined(w, slot, UNDEFINED_BRANCH, false);
+  const u32* index = lanes<u32>(w, slot);
+  for (int l = 0; l < LANES; ++l)
+    if (w.exec >> l & 1 && index[l] >= i.targets() && !(w.tainted && undefined_bits(w, slot, l)))
+      return leave_table(w, i, l, index[l]);
   leave_behind(w);
   const size_t others = w.others.size();
-  const u32* index = lanes<u32>(w, slot);
   u32 left = w.exec;
   Group side = w.now;
   w.now.mask = 0;
@@ -65,7 +80,7 @@ Flow indexed_branch(Warp& w, const Ins& i) {
     for (int l = 0; l < LANES; ++l)
       if (left >> l & 1 && index[l] == value) side.mask |= 1u << l;
     left &= ~side.mask;
-    side.pc = i.x[std::min<u32>(value, u32(i.targets()) - 1)];  // out of range is undefined in PTX
+    side.pc = i.x[std::min<u32>(value, u32(i.targets()) - 1)];  // it may be undefined
     side.rank = u32(w.program->code[side.pc].rank());
     w.others.push_back(side);
   }

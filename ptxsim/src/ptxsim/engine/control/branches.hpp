@@ -11,6 +11,7 @@ namespace sim {
 void leave_behind(Warp& w);
 // Ends the launch. address: of what the event is about.
 Flow stop(Warp& w, EventKind why, u64 address = 0);
+Flow stop(Warp& w, const Event& why);
 
 // Jumps go to the heads of basic blocks, and where they may fall through there is one too.
 bool is_block(const Program& p, i64 at);

@@ -31,6 +31,7 @@ struct MBarrier {
   u64 announced;       // bytes expected in this phase
   u64 phase;
   u32 creator, creator_pc;               // stamp of its initialisation
+  u32 shown;                             // of its thread's fence.mbarrier_init since; 0: none
   bool destroyed;                        // something else has been written there since
   Clocks arriving, released;             // of this phase's arrivals, of all completed phases
   std::vector<Landing> landing, landed;  // what copies bring in this phase, and brought

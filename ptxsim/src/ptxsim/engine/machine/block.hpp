@@ -37,6 +37,7 @@ struct Block {
   std::vector<Cell> cells;
   std::vector<PeerCell> peers;          // as many; empty until another block comes
   std::vector<Region::Stamp> hidden;    // as many: the plain write that atomics followed
+  std::vector<ExternCell> externs;      // as many, where several extern arrays share the memory
   std::vector<Region::Stamp> visitors;  // the latest access of each warp of other blocks
   Barrier barriers[BARRIERS + WARPGROUPS];
   Clocks exited;                      // of the warps that have left

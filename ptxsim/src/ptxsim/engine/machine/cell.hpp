@@ -8,18 +8,30 @@ namespace sim {
 // Shadow of one cell of shared memory.
 struct Cell {
   u32 writer, writer_pc;  // stamp; 0: never written. pc bit 31: an undefined value, its origin
-  u32 reader, reader_pc;  // the two latest reads by different threads; pc bit 31: BY_WGMMA
+  // The two latest reads by different threads. pc bits: BY_WGMMA, and, of the latest, BEFORE_WRITE.
+  u32 reader, reader_pc;
   u32 reader2, reader2_pc;
   u32 pending, pending_pc;  // thread + 1 of a cp.async in flight
 };
 constexpr u32 UNDEFINED_BIT = 0x80000000u;
-constexpr u32 BY_WGMMA = 0x80000000u;  // the stamp holds its group's number, + 1, for a clock
-constexpr u32 BEFORE_ALL = 1;          // a writer whose time is 0: it comes before every access
-constexpr u32 BY_PEER = ~0u;           // a writer that belongs to another block of the cluster
+constexpr u32 BY_WGMMA = 0x80000000u;      // the stamp holds its group's number, + 1, for a clock
+constexpr u32 BEFORE_WRITE = 0x40000000u;  // the cell has been written since
+constexpr u32 BEFORE_ALL = 1;              // a writer whose time is 0: it comes before every access
+constexpr u32 BY_PEER = ~0u;               // a writer that belongs to another block of the cluster
 
 // What other blocks of the cluster did last to a cell of shared memory. writer: where Cell::writer
 // is BY_PEER.
 struct PeerCell { Region::Stamp writer, reader, reader2; };
+
+// Of several extern arrays, by Program::extern_arrays: through which one the cell was last written,
+// and what came of it.
+struct ExternCell {
+  Region::Stamp writer;  // block: 0: nobody, or nobody knows through which
+  Region::Stamp reader;  // through an array whose value the writer overwrote; block: 0: none
+  u8 written_as, read_as;
+  u8 overwritten;  // arrays, as bits, whose values were here
+  bool read_back;  // through the array that it was written through
+};
 
 // Beside the program counter of an access, here and in a Region::Stamp.
 constexpr u32 ATOMIC_BIT = 0x40000000u;

@@ -149,6 +149,10 @@ struct Warp {
     own = std::max(own, of.warps[index]);
   }
   bool knows_more() const { return some_lanes & exec; }
+  // Up to when the async proxy sees what the warp of this number wrote, as executing lanes know.
+  u32 fenced(u32 warp) const {
+    return std::max(known.fenced[warp], knows_more() ? some.fenced[warp] : 0);
+  }
   u32 stamp(int lane) const { return (index * LANES + lane) | clock() << 10; }
   bool whole() const { return exec == live; }
   bool visits() const { return block != home; }  // the shared memory of another block

@@ -96,6 +96,11 @@ bool is_sound(const Program& p, const Ins& i, const Named& named, i32 pool) {
   return !named.sound || named.sound(p, i);
 }
 
+bool names_externs(const Program& p) {
+  return std::all_of(p.extern_arrays.begin(), p.extern_arrays.end(),
+                     [&](u8 name) { return name <= p.extern_ends.size(); });
+}
+
 bool is_cell(u32 bytes) { return bytes == 1 || bytes == 2 || bytes == 4; }
 
 // What belongs to no single instruction.
@@ -109,6 +114,7 @@ bool is_laid_out(const Program& p, const PackedProgram& packed) {
   if (p.reserved && (p.arrays.size() < 2 || p.reserved > p.arrays[0].size)) return false;
   for (size_t k = 0; k + 1 < p.arrays.size(); ++k)
     if (!within(p.arrays[k].start, p.arrays[k].size, p.shared_bytes)) return false;
+  if (!names_externs(p)) return false;
   for (const SharedArray& range : p.private_ranges)
     if (!within(range.start, range.size, p.local_bytes)) return false;
   for (const Preset& c : p.constants)
@@ -123,6 +129,7 @@ bool is_laid_out(const Program& p, const PackedProgram& packed) {
 u64 load(const PackedProgram& packed, Program& program) {
   if (!packed.length || !is_cell(packed.shared_cell) || !is_cell(packed.global_cell))
     return packed.length;
+  if (packed.externs > MOST_EXTERNS) return packed.length;
   if (packed.slots > u32(INT32_MAX) / 2 || packed.ranks >= u64{1} << 20) return packed.length;
   for (u64 k = 0; k < packed.length; ++k)
     if (packed.code[k].operation < 0 || size_t(packed.code[k].operation) >= operations().size())
@@ -164,6 +171,10 @@ u64 load(const PackedProgram& packed, Program& program) {
   program.shared_bytes = packed.shared_bytes;
   program.reserved = packed.reserved_bytes;
   program.own_arrays.assign(packed.own_arrays, packed.own_arrays + packed.length);
+  if (packed.externs) {
+    program.extern_arrays.assign(packed.extern_arrays, packed.extern_arrays + packed.length);
+    program.extern_ends.assign(packed.externs, 0);
+  }
   program.shared_shift = u32(__builtin_ctz(packed.shared_cell));
   program.global_shift = u32(__builtin_ctz(packed.global_cell));
   if (!is_laid_out(program, packed)) return packed.length;

@@ -18,8 +18,12 @@ struct Program {
   i32 special[64];  // slot of each special register (see SpecialRegister), -1: unused
   u32 entry = 0;
   u32 local_bytes = 0;
-  std::vector<SharedArray> arrays;          // static ones, then the dynamic one (always last)
-  std::vector<u64> own_arrays;              // per instruction, as bits: those it may access
+  std::vector<SharedArray> arrays;  // static ones, then the dynamic one (always last)
+  std::vector<u64> own_arrays;      // per instruction, as bits: those it may access
+  // Per instruction: 1 + the extern array that its address comes from; 0: another, or unknown.
+  // Empty unless the kernel has several, which all begin at one address.
+  std::vector<u8> extern_arrays;
+  std::vector<u32> extern_ends;             // up to which address each has been used
   std::vector<SharedArray> private_ranges;  // lane-private variables, by address
   std::vector<u32> reach;                   // per rank a row of bits: the ranks that may run later
   u32 ranks = 0, reach_row = 0;

@@ -99,6 +99,7 @@ void begin(Block& b, u32 linear) {
   b.reading.clear();
   b.peers.clear();
   b.hidden.clear();
+  b.externs.assign(m.program->extern_ends.empty() || m.sampling ? 0 : b.cells.size(), {});
   b.visitors.clear();
   b.cluster = nullptr;
   b.rank = 0;

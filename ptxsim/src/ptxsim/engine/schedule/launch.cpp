@@ -5,6 +5,7 @@
 
 #include "../checks/conflicts.hpp"
 #include "../checks/dependency.hpp"
+#include "../checks/extern_arrays.hpp"
 #include "../limits.hpp"
 #include "divergence.hpp"
 #include "turns.hpp"
@@ -211,6 +212,7 @@ void Machine::launch() {
   begin_dependency(*this);
   Residents(*this).run_all();
   conclude(*this);
+  suggest_offsets(*this);
   if (tracing) keep_in_flight(*this);
   ++launches;
 }
