@@ -79,6 +79,7 @@ enum EventKind : u32 {
   READ_ONLY_WRITTEN,
   LOOKS_AT_ATOMIC,
   BAD_TEXTURE,
+  LEFT_BEFORE_BARRIER,
 };
 
 enum SpecialRegister {
@@ -203,8 +204,9 @@ struct Event {
   Dim block, thread, other_block, other_thread;
   u32 arrived, expected;
   u32 mask, lanes;  // of a warp operation: the lanes that it names, and those that execute it
+  u32 calls[8];     // that lead to pc, innermost first; 0: none
 };
-static_assert(sizeof(Event) == 136);
+static_assert(sizeof(Event) == 168);
 
 struct PackedProgram {
   const PackedIns* code;
@@ -225,6 +227,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 144);
 
-constexpr const char* LAYOUT = "7270bc3dc143d7a8";
+constexpr const char* LAYOUT = "bd3aeae74dd6572e";
 
 }  // namespace sim

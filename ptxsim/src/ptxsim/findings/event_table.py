@@ -79,6 +79,7 @@ class Event(Enum):
     READ_ONLY_WRITTEN = auto()
     LOOKS_AT_ATOMIC = auto()
     BAD_TEXTURE = auto()
+    LEFT_BEFORE_BARRIER = auto()
 
     @property
     def severity(self) -> Severity:

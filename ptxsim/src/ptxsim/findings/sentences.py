@@ -66,7 +66,7 @@ def atomic_and_plain(s: EventScene) -> str:
     return "in shared memory" if s.access.space == "shared" else "in global memory"
 
 
-bulk_copy_race = operand_overwritten = atomic_and_plain
+bulk_copy_race = operand_overwritten = unused_race = atomic_and_plain
 
 
 def volatile_race(s: EventScene) -> str:
