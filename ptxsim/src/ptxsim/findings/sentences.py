@@ -34,9 +34,15 @@ def misaligned(s: EventScene) -> Message:
             name=what.name,
             size=size,
         )
-    if size == 16:
+    if not what.element or size <= what.element:
+        return found
+    if size == 16 and what.element == 4:
         return phrase("{found}; a float4 needs an index that is a multiple of 4", found=found)
-    return found
+    return phrase(
+        "{found}; so many at once need an index that is a multiple of {count}",
+        found=found,
+        count=size // what.element,
+    )
 
 
 def no_function(s: EventScene) -> str:

@@ -1,6 +1,6 @@
 """A kernel and the functions it calls → one packed program for the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +20,17 @@ from ptxsim.lowering.control_flow import Slots, TooDeep, ranks, reachable
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_layout import LocalMemory, MemoryLayout, too_large
 from ptxsim.lowering.rules import RULES
-from ptxsim.lowering.shared_arrays import ANY, SharedArrayInfo, accessible, align_up
+from ptxsim.lowering.shared_arrays import (
+    ANY,
+    SharedArrayInfo,
+    accessible,
+    align_up,
+    element_sizes,
+)
 from ptxsim.message import phrase
 
 _LEAVES = {"ret", "exit"}
+_CALLS = {"call", "call.recursive"}
 OUT = -1  # in EngineProgram.after
 _MAX_BLOCKS = 4096
 _MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
@@ -46,6 +53,10 @@ class EngineProgram:
     widths: np.ndarray  # per instruction: bytes that a lane moves, 0: none
     spaces: np.ndarray  # per instruction: space of a memory access, -1: none
     arrays: list[SharedArrayInfo]
+    elements: list[int]  # of each of them: bytes, 0: not known
+    split_by_index: bool  # how the parts of arrays are named
+    entries: list[int]  # where its functions begin
+    calls: Mapping[int, Sequence[int]]  # by such a place: the calls that lead there
     locals: list[LocalMemory]
     param_bytes: int  # of the kernel's parameter block
     sources: list[Instruction | None]  # per instruction: the PTX instruction it came from
@@ -129,6 +140,7 @@ class Builder:
         slots.finish()
         pool: list[int] = []
         rows = []
+        calls: dict[int, list[int]] = {}
         names = self.engine.operations
         for operation in code:
             operands = [slots.place(o) for o in operation.operands]
@@ -146,6 +158,8 @@ class Builder:
             if operation.label is not None:
                 target = operation.label if operation.label in labels else f"{operation.label}/"
                 imm = labels[target]
+            if operation.name in _CALLS:
+                calls.setdefault(imm, []).append(len(rows))
             if operation.name.endswith(".recursive"):
                 frame = layout.frames[str(operation.label)]
                 wide = tuple(2 * w for w in frame.wide)
@@ -163,7 +177,8 @@ class Builder:
         special = np.array(slots.specials(), np.int32)
         shared = layout.shared
         arrays = np.array([(a.start, a.size) for a in shared.arrays], ARRAY)
-        masks = accessible(list(layout.functions.values()), shared)
+        functions = list(layout.functions.values())
+        masks = accessible(functions, shared)
         own_arrays = np.array([masks.get(id(o.source), ANY) for o in code], np.uint64)
         private = np.array(layout.private, ARRAY)
         row = (len(reach) + 31) // 32 * 4
@@ -193,6 +208,10 @@ class Builder:
             widths=np.array([o.width * o.vec for o in code]),
             spaces=np.array([o.space if o.width else -1 for o in code]),
             arrays=shared.arrays,
+            elements=element_sizes(functions, shared, masks),
+            split_by_index=self.module.split_by_index,
+            entries=sorted(labels[f"{function.name}/"] for function in functions),
+            calls=calls,
             locals=layout.locals,
             param_bytes=layout.param_bytes,
             sources=[o.source for o in code],
