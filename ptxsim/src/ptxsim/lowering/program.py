@@ -139,7 +139,7 @@ class Builder:
     ) -> EngineProgram:
         slots.finish()
         pool: list[int] = []
-        rows = []
+        rows: list[tuple[object, ...]] = []
         calls: dict[int, list[int]] = {}
         names = self.engine.operations
         for operation in code:
