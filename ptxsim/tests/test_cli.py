@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine, kernels, table
+from harness import engine, kernels, table, values
 from ptxsim import cli, launching
 
 SOURCE = kernels("scale.cu")
@@ -29,6 +29,7 @@ def command(
     (tmp_path / "two.cu").write_text(SOURCE + SOURCE.replace("scale", "again"))
     last = "__global__ void last(int* a) { atomicExch(a, blockIdx.x); }"
     (tmp_path / "last.cu").write_text(last)
+    (tmp_path / "copy.cu").write_text("__global__ void copy(char* made, int n) {}")
     (tmp_path / "texture.ptx").write_text(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n"
         "  .reg .b32 %r<2>;\n  tcgen05.wait::ld.sync.aligned;\n  ret;\n}\n"
@@ -59,6 +60,19 @@ def test_run_answers_with_sentences_excerpts_and_a_status(command: Command) -> N
         assert "allocation argument 0 (in order 1 of 3, that of their numbers)" in said
     status, said, _ = command(f"run scale.cu {RIGHT} --expect 1=nan.npy")
     assert status == 1 and "argument 1[0] is" in said and "64 of 64 elements differ" in said
+
+
+@pytest.mark.parametrize(("want", "made", "options", "differ"), values("expected.txt"))
+def test_what_is_expected_may_have_any_size(
+    command: Command, want: str, made: str, options: str, differ: int
+) -> None:
+    for name, text in (("want.npy", want), ("made.npy", made)):
+        kind, *numbers = text.split()
+        np.save(name, np.array(numbers, kind))
+    status, said, _ = command(
+        f"run copy.cu --arg made.npy --arg {len(numbers)} --expect 0=want.npy {options}"
+    )
+    assert (status, f"{differ} of {len(numbers)} elements" in said) == (bool(differ), bool(differ))
 
 
 def test_the_readme_shows_what_is_said(command: Command) -> None:

@@ -277,7 +277,7 @@ def test_every_event_has_a_sentence(event: Event) -> None:
             address=132,
             size=4,
             write=True,
-            accessed=Accessed(name="tile", start=0, size=128),
+            accessed=Accessed(name="tile", start=0, size=128, element=4),
         ),
     )
     said = str(scene.sentence(found))

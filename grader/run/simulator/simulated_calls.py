@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.base import Finding, Kind, Rejected, ThreadTile, Verdict, element_words
-from grader.problems import FUNCTION, OutputCheck, Problem, check, make_inputs, poisoned
+from grader.problems import FUNCTION, Operand, OutputCheck, Problem, check, make_inputs, poisoned
 from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.simulator.messages import BlockCapacity
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import remark
+from ptxsim.findings.reports import in_elements
 from ptxsim.message import NOTHING, enumerated, listed, phrase, verbatim
 from ptxsim.outcome import Reason, RefusedProgram, SimOutcome
 from ptxsim.records import Plan, Record, Size
@@ -43,10 +44,10 @@ class Arrays:
 
     def __init__(self, problem: Problem, size: Size, turn: int) -> None:
         self._problem, self._size = problem, size
-        operands = problem.operands(size)
-        self._inputs = [each for each in operands if each.role == "in"]
-        self._outputs = [each for each in operands if each.role == "out"]
-        self._originals = make_inputs(operands)
+        self.operands = problem.operands(size)
+        self._inputs = [each for each in self.operands if each.role == "in"]
+        self._outputs = [each for each in self.operands if each.role == "out"]
+        self._originals = make_inputs(self.operands)
         self._given = [each.copy() for each in self._originals]
         self._turn = turn
         self._results = [poisoned(each, turn) for each in self._outputs]
@@ -146,7 +147,8 @@ def seen_calls(
         event = Event.NOT_ALL_RESIDENT
         held = {found.arrived for found in outcome.findings if found.event is event}
         gpu = next((capacity.gpu for capacity in capacities if capacity.blocks in held), "")
-        findings = (*worded(outcome.findings, gpu), *arrays.modified())
+        sizes = element_sizes(arrays.operands, plan)
+        findings = (*worded(outcome.findings, gpu, sizes), *arrays.modified())
         seen.append(SeenCall(outcome=outcome, check=check, findings=findings))
         judged = not plan.setup or len(seen) == 2
         again = not judged or (not plan.calls_differ and took <= _AGAIN * seconds)
@@ -223,9 +225,19 @@ _REFUSALS = {
 }
 
 
-def worded(findings: Sequence[simulator.Finding], gpu: str = "") -> tuple[Finding, ...]:
-    """gpu: that more blocks wait for each other than it holds, where one does."""
-    told = (msgspec.structs.asdict(remark(seen, gpu)) for seen in findings)
+def element_sizes(operands: Sequence[Operand], plan: Plan) -> dict[int, int]:
+    """By the address of an operand: the bytes of its elements."""
+    given = zip(plan.allocations, operands, strict=False)  # they come first, in this order
+    return {allocation.address: operand.element.bytes for allocation, operand in given}
+
+
+def worded(
+    findings: Sequence[simulator.Finding], gpu: str = "", sizes: Mapping[int, int] | None = None
+) -> tuple[Finding, ...]:
+    """gpu: that more blocks wait for each other than it holds, where one does. sizes: as from
+    ``element_sizes``."""
+    counted = (in_elements(seen, sizes or {}) for seen in findings)
+    told = (msgspec.structs.asdict(remark(seen, gpu)) for seen in counted)
     return tuple(Finding(**each | {"kind": Kind(each["kind"])}) for each in told)
 
 

@@ -22,7 +22,14 @@ from grader.base import GraderError, Rejected, Verdict, decoder
 from grader.problems import Problem, ProblemRef, load_problem
 from grader.run import protocol
 from grader.run.simulator import messages
-from grader.run.simulator.simulated_calls import Arrays, rejected, seen_calls, summary, worded
+from grader.run.simulator.simulated_calls import (
+    Arrays,
+    element_sizes,
+    rejected,
+    seen_calls,
+    summary,
+    worded,
+)
 from grader.sandbox import lock_down
 from ptxsim.engine import Engine, load_engine
 from ptxsim.message import phrase
@@ -96,7 +103,9 @@ def _answer(
         case messages.Sample(plan=plan, seconds=seconds, counts=True):
             replies.send(messages.Sampled(samples=simulator.sample(plan, seconds)))
         case messages.Sample(plan=plan, seconds=seconds):
-            replies.send(messages.Notes(findings=worded(simulator.probe(plan, seconds))))
+            sizes = element_sizes(problem.operands(plan.size), plan) if problem else {}
+            found = worded(simulator.probe(plan, seconds), sizes=sizes)
+            replies.send(messages.Notes(findings=found))
         case messages.Job():
             assert problem
             _serve(request, simulator, problem, replies)

@@ -86,6 +86,7 @@ _RECORDS = {
   Dim block, thread, other_block, other_thread;
   u32 arrived, expected;
   u32 mask, lanes;  // of a warp operation: the lanes that it names, and those that execute it
+  u32 calls[8];     // that lead to pc, innermost first; 0: none
 """,
     "PackedProgram": """
   const PackedIns* code;

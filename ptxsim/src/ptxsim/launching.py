@@ -12,14 +12,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxsim import native
 from ptxsim.engine import Engine, load_engine
-from ptxsim.findings.finding import Finding
 from ptxsim.findings.names import plain_name
+from ptxsim.findings.reports import in_elements
 from ptxsim.frontend.interface import Declarations
 from ptxsim.frontend.module import ptx_text
 from ptxsim.frontend.places import source_files
@@ -139,7 +138,7 @@ class Kernel:
         run = partial(simulator.run, plan, memory.buffers, limits, memory.inputs)
         names = [each.name for each in memory.allocations]
         outcome = in_orders(run, memory.arrays, names, Orders(orders, seed, tolerance))
-        findings = tuple(map(memory.counted, outcome.findings))
+        findings = tuple(in_elements(each, memory.elements) for each in outcome.findings)
         origin, name = self.module.origin, plain_name(self.name)
         report = Report(**vars(replace(outcome, findings=findings)), origin=origin, kernel=name)
         if self.module.checked:
@@ -220,17 +219,11 @@ class _Memory:
             self.inputs.add(number)
         return self.allocations[number].address
 
-    def counted(self, found: Finding) -> Finding:
-        """The finding with its place in the array as its element's index."""
-        access = found.access
-        start = access.accessed.start if access else None
+    @property
+    def elements(self) -> dict[int, int]:
+        """By the address of an allocation: the bytes of its elements."""
         pairs = zip(self.allocations, self.arrays, strict=True)
-        size = next((array.itemsize for made, array in pairs if made.address == start), None)
-        if access is None or size is None:
-            return found
-        accessed = msgspec.structs.replace(access.accessed, element=size)
-        access = msgspec.structs.replace(access, accessed=accessed)
-        return msgspec.structs.replace(found, access=access)
+        return {made.address: array.itemsize for made, array in pairs}
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:

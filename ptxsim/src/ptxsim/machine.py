@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ptxsim import records
 from ptxsim.engine import Engine, view
 from ptxsim.engine_header import NO_MEMORY, RAN
+from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.records import Variable
@@ -313,12 +314,12 @@ def _errors(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _only_races(findings: Sequence[Finding]) -> bool:
-    """Whether there are errors, and all are races of a read in shared memory with a write."""
+    """Whether there are errors, and all are races of a read with a write."""
     errors = _errors(findings)
     return bool(errors) and all(
         each.kind is Kind.RACE
         and each.access is not None
-        and each.access.space == "shared"
+        and (each.access.space == "shared" or each.event is Event.RACE)
         and each.access.write != each.other_write
         for each in errors
     )

@@ -15,6 +15,7 @@ from ptxsim.outcome import SimOutcome
 Run = Callable[..., SimOutcome]  # takes turn and seed as Simulator.run does
 Arrays = Sequence[NDArray[Any]]
 _MOST_SEEDS = 1 << 31
+_TOLERANCE = 1e-5
 _DIFFERS = phrase(
     "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
     "the order of their numbers and {other} in another; {count} of {total} elements differ"
@@ -26,14 +27,23 @@ _ORDERS = (
 _SEEDED = phrase("in order {number} of {orders}, seed {seed}")
 
 
-def differing(
-    one: NDArray[Any], other: NDArray[Any], tolerance: float, equal_nan: bool = False
-) -> dict[str, str | int]:
-    """The first element that differs and how many do, for a sentence; {} if none does. tolerance:
-    of floating-point elements, absolute and relative to ``other``'s."""
+def usual_tolerance(dtype: np.dtype[Any]) -> float:
+    """Return the tolerance of results of this type where nobody gives one."""
+    steps = 2 * float(np.finfo(dtype).eps) if dtype.kind in "fc" else 0.0
+    return max(_TOLERANCE, steps)
+
+
+def differing(one: NDArray[Any], other: NDArray[Any], tolerance: float) -> dict[str, str | int]:
+    """The first element that differs and how many do, for a sentence; {} if none does.
+
+    tolerance: of floating-point elements, relative to the element of ``other`` and to what is usual
+    there: where sums cancel, more than their own last digits is lost.
+    """
     one, other = one.reshape(-1), other.reshape(-1)
     if one.dtype.kind in "fc" or other.dtype.kind in "fc":
-        found = np.flatnonzero(~np.isclose(one, other, tolerance, tolerance, equal_nan))
+        around = tolerance * _usual_size(other)
+        close = np.isclose(_wide(one), _wide(other), tolerance, around, equal_nan=True)
+        found = np.flatnonzero(~close)
     else:
         found = np.flatnonzero(one != other)
     if not len(found):
@@ -43,13 +53,26 @@ def differing(
     return {"index": at, **values, "count": len(found), "total": one.size}
 
 
+def _wide(values: NDArray[Any]) -> NDArray[Any]:
+    """The values in a type that holds a small part of them, too."""
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+def _usual_size(values: NDArray[Any]) -> float:
+    """Return the lower median of the magnitudes but for zeros; 1 where there are no others."""
+    sizes = np.abs(_wide(values))
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    middle = (sizes.size - 1) // 2
+    return float(np.partition(sizes, middle)[middle]) if sizes.size else 1.0
+
+
 @dataclass(frozen=True)
 class Orders:
     """The order of the numbers, the reverse one, then permutations of blocks and warps."""
 
     number: int = 1
     seed: int = 1  # of the first permutation
-    tolerance: float = 1e-5  # of floating point: sums in another order are rounded otherwise
+    tolerance: float = _TOLERANCE  # sums in another order are rounded otherwise
 
     def __post_init__(self) -> None:
         if self.number < 1 or not 1 <= self.seed <= _MOST_SEEDS - self.number:
@@ -83,7 +106,7 @@ def in_orders(run: Run, arrays: Arrays, names: Sequence[str], orders: Orders) ->
         seen = list(other.findings)
         if not stopped and not other.stopped:
             for name, one, two in zip(names, after, arrays, strict=True):
-                if found := differing(one, two, orders.tolerance, equal_nan=True):
+                if found := differing(one, two, orders.tolerance):
                     text = _DIFFERS.given(name=name, **found)
                     kind, warning = Kind.ORDER, Severity.WARNING
                     seen.append(Finding(kind=kind, severity=warning, place=None, text=text))

@@ -83,6 +83,7 @@ enum EventKind : u32 {
   EXTERN_ARRAYS_MEET,
   MBARRIER_NOT_FENCED,
   PROXY_FENCE_AFTER_READ,
+  LEFT_BEFORE_BARRIER,
 };
 
 enum SpecialRegister {
@@ -207,8 +208,9 @@ struct Event {
   Dim block, thread, other_block, other_thread;
   u32 arrived, expected;
   u32 mask, lanes;  // of a warp operation: the lanes that it names, and those that execute it
+  u32 calls[8];     // that lead to pc, innermost first; 0: none
 };
-static_assert(sizeof(Event) == 136);
+static_assert(sizeof(Event) == 168);
 
 struct PackedProgram {
   const PackedIns* code;
@@ -231,6 +233,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "662c582c5921a34b";
+constexpr const char* LAYOUT = "e437078516ef7db4";
 
 }  // namespace sim

@@ -83,6 +83,7 @@ class Event(Enum):
     EXTERN_ARRAYS_MEET = auto()
     MBARRIER_NOT_FENCED = auto()
     PROXY_FENCE_AFTER_READ = auto()
+    LEFT_BEFORE_BARRIER = auto()
 
     @property
     def severity(self) -> Severity:

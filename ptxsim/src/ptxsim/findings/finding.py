@@ -40,7 +40,8 @@ class Accessed(Record):
     name: str  # "" when there is none
     start: int  # address
     size: int  # bytes
-    element: int = 4  # bytes
+    element: int = 0  # bytes; 0: not known
+    whole: bool = False  # it is no array, or one element of an array, as its name says
 
 
 class Access(Record):

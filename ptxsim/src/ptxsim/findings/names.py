@@ -6,8 +6,11 @@ returned as it is. The recorder's messages hold mangled names; the grader reads 
 
 import re
 
+from ptxsim.frontend.records import SIZES
+
 _LENGTH = re.compile(r"[0-9]{1,6}")
 _NO_LENGTH = ("S", "T", *(f"L{kind}" for kind in "bcahstijlmxy"))  # S1_, T0_, Li128E
+_SPLIT, _HALF = "_$_", 2  # bytes
 _MANGLED = re.compile(r"\b_Z[A-Za-z0-9_.$]+")
 
 
@@ -34,6 +37,23 @@ def plain_name(mangled: str) -> str:
     names, _ = _path(mangled)
     found = names or identifiers(mangled)
     return found[-1] if found else mangled
+
+
+def array_name(mangled: str, type_: str, *, by_index: bool) -> str:
+    """The name of a shared variable in the source: "s[31]" for ``_ZZ1kvE1s_$_31``, which is what
+    nvcc makes of an element that constants alone index. Other compilers than NVVM 7 just count the
+    elements that are used: "s[…]".
+
+    type_: of a variable that is no array.
+    """
+    base, *path = mangled.partition("@")[0].split(_SPLIT)
+    if not path or not all(map(str.isdecimal, path)):
+        return plain_name(mangled)
+    if not by_index:
+        return f"{plain_name(base)}[…]"
+    if len(path) > 1 and path[-1] == "0" and SIZES.get(type_) == _HALF:
+        path.pop()  # the only member of a __half or of a __nv_bfloat16
+    return plain_name(base) + "".join(f"[{index}]" for index in path)
 
 
 def kernel_name(mangled: str) -> str:

@@ -1,6 +1,7 @@
 """Engine events → findings."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -8,10 +9,11 @@ import numpy as np
 
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Access, Accessed, Crossing, Finding, Kind, Overlap, Severity
-from ptxsim.findings.names import plain_name
+from ptxsim.findings.names import array_name, plain_name
 from ptxsim.frontend.records import Instruction, Location, PtxModule
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import EngineProgram
+from ptxsim.lowering.shared_arrays import accessed_size
 from ptxsim.message import Message
 from ptxsim.records import Dim3, Operation, Place
 
@@ -26,6 +28,7 @@ _EVENTS = tuple(Event)
 # In the paths of CUDA's headers that define grid.sync(), and cuda::memcpy_async.
 _GRID_BARRIER, _MEMCPY_ASYNC = "/cooperative_groups", "/__memcpy_async/"
 _OVERLAPS = {Event.EXTERN_ARRAYS_MEET, Event.RACE}
+_MOST_CALLS = 8  # that are followed outwards
 _NOTHING = Accessed(name="", start=0, size=0)
 
 
@@ -39,10 +42,26 @@ class Scene:
     dynamic_bytes: int
     cooperative: bool
 
-    def place(self, pc: int) -> Place | None:
+    def place(self, pc: int, calls: Iterable[int] = ()) -> Place | None:
+        """The line of an instruction; where that is in a library, of the call in the program's own
+        code by which it came there. calls: that led there, innermost first, as far as known."""
         first_use = self.program.first_uses.get(pc)
-        place = self.program.locations[pc] if first_use is None else first_use.loc
-        return _place(self.locations, place)
+        index = self.program.locations[pc] if first_use is None else first_use.loc
+        outer = (self.program.locations[call] for call in (*calls, *self._only_calls(pc)))
+        known = (at for at in (index, *outer) if at >= 0)
+        inside = (at for at in known if (where := self.locations[at]) and where.inside)
+        return _place(self.locations, next(inside, index))
+
+    def _only_calls(self, pc: int) -> Iterator[int]:
+        """The call of the function that the instruction is in, the call of that one's, and so on,
+        as long as there is one call alone."""
+        for _ in range(_MOST_CALLS):
+            entry = self.program.entries[bisect_right(self.program.entries, pc) - 1]
+            calls = self.program.calls.get(entry, ())
+            if len(calls) != 1:
+                return
+            (pc,) = calls
+            yield pc
 
     def is_inside(self, pc: int, header: str) -> bool:
         """Whether the instruction comes from a file whose path holds ``header``."""
@@ -90,12 +109,23 @@ class Scene:
         if space == "shared":
             if region < 0:
                 return self._shared_array(int(event["address"]))
-            name = plain_name(self.program.arrays[region].name)
-        elif region >= 0:
-            name = self.regions[region]
-        else:
-            return self._local_arrays(int(event["address"])) if space == "local" else _NOTHING
-        return Accessed(name=name, start=start, size=size)
+            return self._shared(region, start, size)
+        if region >= 0:
+            element = self._element(int(event["pc"]), int(event["other_pc"]))
+            return Accessed(name=self.regions[region], start=start, size=size, element=element)
+        return self._local_arrays(int(event["address"])) if space == "local" else _NOTHING
+
+    def _shared(self, index: int, start: int, size: int) -> Accessed:
+        array, element = self.program.arrays[index], self.program.elements[index]
+        name = array_name(array.name, array.type, by_index=self.program.split_by_index)
+        whole = bool(array.type)
+        return Accessed(name=name, start=start, size=size, element=element, whole=whole)
+
+    def _element(self, *pcs: int) -> int:
+        """The bytes of an element of global memory, as these instructions have them."""
+        sources = (self.program.sources[pc] for pc in pcs)
+        sizes = {accessed_size(item) for item in sources if item is not None}
+        return min(sizes - {0}, default=0)
 
     def _local_arrays(self, address: int) -> Accessed:
         """The local arrays next to ``address``."""
@@ -105,10 +135,10 @@ class Scene:
         return Accessed(name=plain_name(near.function), start=near.start, size=near.size)
 
     def _shared_array(self, address: int) -> Accessed:
-        for array in self.program.arrays:
+        for index, array in enumerate(self.program.arrays):
             size = array.size or self.dynamic_bytes
             if array.start <= address < array.start + size:
-                return Accessed(name=plain_name(array.name), start=array.start, size=size)
+                return self._shared(index, array.start, size)
         return Accessed(name="shared memory", start=0, size=0)
 
 
@@ -116,7 +146,8 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
     """The finding that one event (``EVENT`` in engine_header.py) stands for; None for copies of one
     source-level barrier."""
     event = _EVENTS[int(seen["kind"])]
-    here, there = scene.place(int(seen["pc"])), scene.place(int(seen["other_pc"]))
+    calls = [int(call) for call in seen["calls"] if call]
+    here, there = scene.place(int(seen["pc"]), calls), scene.place(int(seen["other_pc"]))
     if event is Event.BARRIERS_MIXED and here == there:
         return None
     if event is Event.MBARRIER_NOT_FENCED and scene.is_inside(int(seen["other_pc"]), _MEMCPY_ASYNC):
@@ -153,6 +184,18 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         and scene.is_inside(int(seen["pc"]), _GRID_BARRIER),
         overlap=scene.overlap(seen) if event in _OVERLAPS else None,
     )
+
+
+def in_elements(found: Finding, sizes: Mapping[int, int]) -> Finding:
+    """The finding with its place in memory as an element's index. sizes: by the address of an
+    allocation, the bytes of its elements."""
+    access = found.access
+    if access is None or access.accessed.start not in sizes or access.space == "shared":
+        return found
+    element = sizes[access.accessed.start]
+    accessed = msgspec.structs.replace(access.accessed, element=element)
+    access = msgspec.structs.replace(access, accessed=accessed)
+    return msgspec.structs.replace(found, access=access)
 
 
 def stream_race(first: Operation, second: Operation, name: str) -> Finding:

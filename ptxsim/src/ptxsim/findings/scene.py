@@ -198,11 +198,14 @@ def _lanes(mask: int) -> Message:
 
 
 def _element(access: Access) -> Message:
-    """ "As[12]"; bytes if the offset is not a multiple of an element's size."""
+    """ "As[12]"; bytes if the offset is not a multiple of an element's size, or that is not
+    known."""
     name = access.accessed.name
     if not name:
         return phrase("address {address:#x}", address=access.address)
-    offset = access.address - access.accessed.start
-    if offset % access.accessed.element:
+    what, offset = access.accessed, access.address - access.accessed.start
+    if what.whole and 0 <= offset < what.size:
+        return verbatim(name)
+    if not what.element or offset % what.element:
         return phrase("byte {offset} of {name}", offset=offset, name=name)
-    return verbatim(f"{name}[{offset // access.accessed.element}]")
+    return verbatim(f"{name}[{offset // what.element}]")

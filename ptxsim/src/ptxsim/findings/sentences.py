@@ -34,9 +34,15 @@ def misaligned(s: EventScene) -> Message:
             name=what.name,
             size=size,
         )
-    if size == 16:
+    if not what.element or size <= what.element:
+        return found
+    if size == 16 and what.element == 4:
         return phrase("{found}; a float4 needs an index that is a multiple of 4", found=found)
-    return found
+    return phrase(
+        "{found}; so many at once need an index that is a multiple of {count}",
+        found=found,
+        count=size // what.element,
+    )
 
 
 def no_function(s: EventScene) -> str:
@@ -66,7 +72,7 @@ def atomic_and_plain(s: EventScene) -> str:
     return "in shared memory" if s.access.space == "shared" else "in global memory"
 
 
-bulk_copy_race = operand_overwritten = atomic_and_plain
+bulk_copy_race = operand_overwritten = unused_race = atomic_and_plain
 
 
 def volatile_race(s: EventScene) -> str:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxsim.frontend.declarations import constant, expression, variables
 from ptxsim.frontend.places import Places
-from ptxsim.frontend.records import SIZES, Function, Instruction, Label, Variable
+from ptxsim.frontend.records import SIZES, Function, Instruction, Label
 from ptxsim.frontend.scopes import BadName, Scopes
 from ptxsim.frontend.tokens import DOT, NUMBER, STRING, WORD, Tokens, Wanted
 from ptxsim.message import phrase
@@ -19,6 +19,23 @@ _TABLES = (".branchtargets", ".calltargets", ".callprototype")
 _AXES = (".x", ".y", ".z", ".w")
 _PIECES = re.compile(r"\.(b[0-7]{1,4}|h[0-3]{1,2})")  # of a register, for video instructions
 _CONSTANTS = {"WARP_SZ": "32"}
+
+
+_ACCESSES = {"ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix"}
+_SYNC_AT = {"vote": 0, "shfl": 0, "redux": 0, "match": 1}  # which modifier it is
+_ANY_ORDER = {*_ACCESSES, *_SYNC_AT, "bar", "barrier", "mul", "mad", "setp", "shf", "bfind"}
+
+
+def _usual_order(opcode: str) -> str:
+    """The opcode as the PTX ISA spells it. ptxas takes these modifiers in any order, and CUB writes
+    ``vote.ballot.sync.b32``."""
+    base, *mods = opcode.split(".")
+    if base in _ANY_ORDER:
+        mods.sort(key=SIZES.__contains__)  # the type is last
+    if base in _SYNC_AT and "sync" in mods:
+        mods.remove("sync")
+        mods.insert(_SYNC_AT[base], "sync")
+    return ".".join((base, *mods))
 
 
 @dataclass(slots=True)
@@ -121,7 +138,7 @@ class Body:
             name = self.scopes.declare(variable.name, mark)
             if not variable.size:
                 raise self.tokens.saying("{name} has no size", name=variable.name)
-            self.function.variables.append(Variable(name, space, variable.size, variable.align))
+            self.function.variables.append(replace(variable, name=name))
 
     def _table(self, label: str) -> None:
         """``.branchtargets A, B;``: where a brx.idx may go. The other directives
@@ -190,6 +207,7 @@ class Body:
             raise tokens.saying(
                 "a function has more than {most} instructions", most=MAX_INSTRUCTIONS
             )
+        opcode = _usual_order(opcode)
         body.append(Instruction(opcode, operands, guard, negate, self.places.here, row))
 
     def _operand(self, depth: int) -> str:

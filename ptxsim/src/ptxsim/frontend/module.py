@@ -55,6 +55,7 @@ def _is_ours(function: Function, stub: _Stub | None) -> bool:
     return not function.entry and opcodes == [statement.split()[0] for statement in stub.body]
 
 
+_NVVM_7, _HEADER = "// Based on NVVM 7.", 1000  # characters
 _ASSEMBLY = "// begin inline asm"  # nvcc writes it before the text of an asm()
 
 
@@ -74,6 +75,7 @@ def read_module(ptx: str, source_root: Path) -> PtxModule:
         module = parse(ptx, source_root)
     except PtxError as error:
         raise _refusal(error, _ASSEMBLY in ptx) from None
+    module.split_by_index = _NVVM_7 in ptx[:_HEADER]
     for name in SIMULATED_CALLS:  # the simulator and the GPU would run different programs
         function = module.functions.get(name)
         if function is not None and not _is_ours(function, _STUBS.get(name)):

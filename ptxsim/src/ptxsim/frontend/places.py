@@ -8,7 +8,6 @@ from ptxsim.frontend.records import Location
 from ptxsim.frontend.tokens import NUMBER, STRING, WORD, Tokens, Wanted
 from ptxsim.message import phrase
 
-_MAX_INLINED = 32  # nested inlined calls that are followed
 _MAX_NUMBER = 2**31 - 1
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"', re.MULTILINE | re.ASCII)
 
@@ -19,6 +18,7 @@ def source_files(ptx: str) -> list[str]:
 
 
 _Position = tuple[int, int, int]  # file, line, column
+_Inlined = tuple[_Position, int]  # and the index of what it is inlined into, -1: nothing
 
 
 class Places:
@@ -27,8 +27,8 @@ class Places:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._files: dict[int, str] = {}
-        self._callers: dict[_Position, _Position | None] = {}
-        self._chains: dict[tuple[_Position, ...], int] = {}
+        self._indices: dict[_Inlined, int] = {}
+        self._latest: dict[_Position, int] = {}  # index of what a position meant last
         self.here = -1
 
     def file(self, tokens: Tokens) -> None:
@@ -59,16 +59,23 @@ class Places:
             caller = _position(tokens)
         if not position[1]:
             return  # line 0: the compiler's own code; it belongs to the line before it
-        self._callers[position] = caller
-        # nvcc writes callers first, so the chain is complete now.
-        chain = [position]
-        while caller is not None and len(chain) < _MAX_INLINED:
-            chain.append(caller)
-            caller = self._callers.get(caller)
-        self.here = self._chains.setdefault(tuple(chain), len(self._chains))
+        # nvcc writes callers first. A template that calls itself is inlined at its own position.
+        outer = -1
+        if caller is not None:
+            outer = self._latest.get(caller, -1)
+            outer = self._index(caller, -1) if outer < 0 else outer
+        self.here = outer if caller == position else self._index(position, outer)
+
+    def _index(self, position: _Position, outer: int) -> int:
+        index = self._indices.setdefault((position, outer), len(self._indices))
+        self._latest[position] = index
+        return index
 
     def locations(self) -> list[Location | None]:
-        return [self._location(chain) for chain in self._chains]
+        found: list[Location | None] = []
+        for position, outer in self._indices:  # what it is inlined into comes before it
+            found.append(self._location(position, found[outer] if outer >= 0 else None))
+        return found
 
     def where(self, text: str) -> Location | None:
         """The current place if reading ends early; nvcc writes the files at the end."""
@@ -76,23 +83,24 @@ class Places:
             return None
         for index, name in _FILE.findall(text):
             self._files.setdefault(int(index), name)
-        return self._location(list(self._chains)[self.here])
+        return self.locations()[self.here]
 
-    def _location(self, chain: list[_Position] | tuple[_Position, ...]) -> Location:
-        """The innermost place of a chain of inlined calls that is below the source root."""
-        outside: list[str] = []
-        for file, line, _ in chain:
-            name = self._files.get(file)
-            if name is None:
-                continue
-            path = Path(normpath(name))  # folder/../../usr is not below the folder
-            if path.is_relative_to(self._root):
-                path = path.relative_to(self._root)
-            if not path.is_absolute() and path.parts[:1] != ("..",):
-                return Location(path.as_posix(), line, True, tuple(outside))
-            outside.append(path.as_posix())
-        file, line, _ = chain[-1]
-        return Location(self._files.get(file, "?"), line, False, tuple(outside))
+    def _location(self, position: _Position, outer: Location | None) -> Location:
+        """The place of a position; that of the call that it is inlined at where it is not below
+        the source root."""
+        file, line, _ = position
+        name = self._files.get(file)
+        if name is None:
+            return outer or Location("?", line, False)
+        path = Path(normpath(name))  # folder/../../usr is not below the folder
+        if path.is_relative_to(self._root):
+            path = path.relative_to(self._root)
+        if not path.is_absolute() and path.parts[:1] != ("..",):
+            return Location(path.as_posix(), line, True)
+        if outer is None:
+            return Location(name, line, False, (path.as_posix(),))
+        outside = (path.as_posix(), *(each for each in outer.outside if each != path.as_posix()))
+        return Location(outer.file, outer.line, outer.inside, outside)
 
 
 def _position(tokens: Tokens) -> _Position:

@@ -104,3 +104,5 @@ class PtxModule:
     externs: set[str]  # functions declared only
     locations: list[Location | None]
     target: int = 0  # 90 of sm_90a; 0: not said
+    # The parts into which the compiler splits an array have their indices in their names.
+    split_by_index: bool = False

@@ -180,7 +180,7 @@ def copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
         low.emit_guarded(f"cp.async.{mods[0]}", [])
     elif mods[0] == "wait_group":
         low.emit_guarded("cp.async.wait_group", [], imm=int(item.operands[0], 0))
-    elif mods[0] in {"ca", "cg"} and "mbarrier" not in mods:
+    elif {"ca", "cg"} & set(mods):
         _issue_copy(low, item, mods)
     elif mods[0] == "mbarrier":
         async_rules.arrive_after_copies(low, item, mods)

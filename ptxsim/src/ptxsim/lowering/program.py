@@ -20,10 +20,18 @@ from ptxsim.lowering.control_flow import Slots, TooDeep, ranks, reachable
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_layout import LocalMemory, MemoryLayout, too_large
 from ptxsim.lowering.rules import RULES
-from ptxsim.lowering.shared_arrays import ANY, SharedArrayInfo, accessible, align_up, extern_of
+from ptxsim.lowering.shared_arrays import (
+    ANY,
+    SharedArrayInfo,
+    accessible,
+    align_up,
+    element_sizes,
+    extern_of,
+)
 from ptxsim.message import phrase
 
 _LEAVES = {"ret", "exit"}
+_CALLS = {"call", "call.recursive"}
 OUT = -1  # in EngineProgram.after
 _MAX_BLOCKS = 4096
 _MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
@@ -49,6 +57,10 @@ class EngineProgram:
     externs: tuple[str, ...]  # as in SharedMemory
     extern_of: np.ndarray  # per instruction: which of them, as extern_of has it; 0: unknown
     extern_elements: dict[int, int]  # by extern_of's numbers: bytes of the narrowest access
+    elements: list[int]  # of each of them: bytes, 0: not known
+    split_by_index: bool  # how the parts of arrays are named
+    entries: list[int]  # where its functions begin
+    calls: Mapping[int, Sequence[int]]  # by such a place: the calls that lead there
     locals: list[LocalMemory]
     param_bytes: int  # of the kernel's parameter block
     sources: list[Instruction | None]  # per instruction: the PTX instruction it came from
@@ -131,7 +143,8 @@ class Builder:
     ) -> EngineProgram:
         slots.finish()
         pool: list[int] = []
-        rows = []
+        rows: list[tuple[object, ...]] = []
+        calls: dict[int, list[int]] = {}
         names = self.engine.operations
         for operation in code:
             operands = [slots.place(o) for o in operation.operands]
@@ -149,6 +162,8 @@ class Builder:
             if operation.label is not None:
                 target = operation.label if operation.label in labels else f"{operation.label}/"
                 imm = labels[target]
+            if operation.name in _CALLS:
+                calls.setdefault(imm, []).append(len(rows))
             if operation.name.endswith(".recursive"):
                 frame = layout.frames[str(operation.label)]
                 wide = tuple(2 * w for w in frame.wide)
@@ -166,9 +181,10 @@ class Builder:
         special = np.array(slots.specials(), np.int32)
         shared = layout.shared
         arrays = np.array([(a.start, a.size) for a in shared.arrays], ARRAY)
-        masks = accessible(list(layout.functions.values()), shared)
+        functions = list(layout.functions.values())
+        masks = accessible(functions, shared)
         own_arrays = np.array([masks.get(id(o.source), ANY) for o in code], np.uint64)
-        externs = extern_of(list(layout.functions.values()), shared)
+        externs = extern_of(functions, shared)
         extern_arrays = np.array([externs.get(id(o.source), 0) for o in code], np.uint8)
         private = np.array(layout.private, ARRAY)
         row = (len(reach) + 31) // 32 * 4
@@ -205,6 +221,10 @@ class Builder:
             externs=shared.externs,
             extern_of=extern_arrays,
             extern_elements=_element_bytes(code, externs),
+            elements=element_sizes(functions, shared, masks),
+            split_by_index=self.module.split_by_index,
+            entries=sorted(labels[f"{function.name}/"] for function in functions),
+            calls=calls,
             locals=layout.locals,
             param_bytes=layout.param_bytes,
             sources=[o.source for o in code],

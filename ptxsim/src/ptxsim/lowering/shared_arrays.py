@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxsim.frontend.records import Function, Instruction, PtxModule, Variable
+from ptxsim.frontend.records import SIZES, Function, Instruction, PtxModule, Variable
 
 ANY = (1 << 64) - 1  # an instruction that may access every array
 _UNKNOWN = 1 << 63  # beside the arrays' bits: a pointer that may have come from anywhere
@@ -24,6 +24,8 @@ _DYNAMIC_ALIGN = 16  # of the dynamic array, at least
 # it holds when a block begins is not said.
 _RESERVED, _RESERVED_BYTES = "%reserved_smem_offset_1", 288
 
+_ACCESSES = {"ld", "ldu", "st", "atom", "red", "wmma", "ldmatrix", "stmatrix"}
+_VECTORS = {"v2", "v4", "v8", "x1", "x2", "x4"}
 # Results of these are no pointers, whatever was loaded.
 _NO_POINTERS = {"mul", "mul24", "shl", "div", "rem", "setp", "set", "popc", "clz", "bfind"}
 _POINTER_TYPES = {kind + bits for kind in "bus" for bits in ("32", "64")}
@@ -34,6 +36,8 @@ class SharedArrayInfo:
     name: str
     start: int  # simulated shared address
     size: int  # bytes; 0 for the dynamic array, whose size the launch gives
+    align: int = 1  # bytes
+    type: str = ""  # of a variable that is no array: "f32"
 
 
 @dataclass(frozen=True)
@@ -69,18 +73,22 @@ def lay_out_shared(module: PtxModule, functions: Sequence[Function]) -> SharedMe
         arrays.append(SharedArrayInfo(_RESERVED, 0, _RESERVED_BYTES))
     for variable in (v for v in variables if v.size):
         size = align_up(size, variable.align)
-        arrays.append(SharedArrayInfo(variable.name, base + size, variable.size))
+        arrays.append(_info(variable, base + size))
         size += variable.size
     dynamic = [v for v in variables if not v.size] or [
         Variable("dynamic shared memory", "shared", 0, 1)
     ]
     starts = [align_up(size, max(v.align, _DYNAMIC_ALIGN)) for v in dynamic]
-    arrays.append(SharedArrayInfo(dynamic[0].name, base + min(starts), 0))
+    arrays.append(_info(dynamic[0], base + min(starts)))
     addresses = {array.name: array.start for array in arrays}
     addresses |= {v.name: base + start for v, start in zip(dynamic, starts, strict=True)}
     externs = tuple(v.name for v in dynamic)
     end, reserved_bytes = base + max(starts), _RESERVED_BYTES * reserved
     return SharedMemory(base, arrays, addresses, externs, end, reserved_bytes)
+
+
+def _info(variable: Variable, start: int) -> SharedArrayInfo:
+    return SharedArrayInfo(variable.name, start, variable.size, variable.align, variable.type)
 
 
 def accessible(functions: Sequence[Function], shared: SharedMemory) -> dict[int, int]:
@@ -116,6 +124,44 @@ def _computed_from(
                 mask |= bits.get(word, origins.get(word, 0))
             if mask and not mask & _UNKNOWN:
                 yield id(item), mask
+
+
+def element_sizes(
+    functions: Sequence[Function], shared: SharedMemory, masks: Mapping[int, int]
+) -> list[int]:
+    """The bytes of an element of each array, as the accesses to it have them; 0: not known.
+
+    PTX declares arrays as bytes. A scalar access tells more than a vector's, by which all types are
+    copied; dynamic memory may hold arrays of several types. masks: as from ``accessible``.
+    """
+    scalars: list[set[int]] = [set() for _ in shared.arrays]
+    vectors: list[set[int]] = [set() for _ in shared.arrays]
+    alone = len(shared.arrays) == 1
+    for item in (item for function in functions for item in function.instructions):
+        mods = item.opcode.split(".")
+        mask = int("shared" in mods) if alone else masks.get(id(item), 0)
+        size = accessed_size(item)
+        if size and mask.bit_count() == 1:
+            known = vectors if _VECTORS & set(mods) else scalars
+            known[mask.bit_length() - 1].add(size)
+    return [
+        _element_size(array, some or copies)
+        for array, some, copies in zip(shared.arrays, scalars, vectors, strict=True)
+    ]
+
+
+def _element_size(array: SharedArrayInfo, sizes: set[int]) -> int:
+    if not sizes or (not array.size and len(sizes) > 1):
+        return 0
+    return min({*sizes, array.align})
+
+
+def accessed_size(item: Instruction) -> int:
+    """The bytes of an element that an access to memory moves; 0: not known."""
+    base, *mods = item.opcode.split(".")
+    if base not in _ACCESSES:
+        return 0
+    return 4 if mods[-1] == "tf32" else SIZES.get(mods[-1], 0)
 
 
 def reads_of_addresses(

@@ -191,6 +191,7 @@ int sim_snapshot(Machine* m, u64 most) {
   return guarded([&]() -> int {
     m->before = m->after = {};
     m->suspect_reads.clear();
+    m->suspect_writes = 0;
     m->looks_again = m->used = false;
     m->launches = 0;
     u64 bytes = 0;

@@ -10,6 +10,7 @@ namespace sim {
 namespace {
 
 constexpr size_t MOST_SUSPENDED = 1 << 14;  // of a launch
+constexpr size_t MOST_UNWRITTEN = 1 << 16;  // the same
 
 bool is_atomic(const Program& p, u32 pc) {
   const std::string_view name = p.named[pc & PC_MASK]->name;
@@ -26,10 +27,21 @@ void suspend(Machine& m, const Event& e, u64 place, bool first) {
     m.suspended.try_emplace({e.pc, e.other_pc, place}, Machine::Suspended{e, first});
 }
 
-void report_race(Machine& m, const Event& e, bool first) {
+void report_race(Machine& m, const Event& e, u64 place, bool first) {
   m.report(e);
   if (first && e.space == GLOBAL) m.too_early_of.insert(e.region);
-  else if (first) m.too_early.insert(e.other_pc);
+  else if (first) {  // the race names one of the reads, and others may have been too early as well
+    m.too_early.insert(e.other_pc);
+    const auto end = m.found_unwritten.end();
+    for (auto at = m.found_unwritten.lower_bound({place, 0}); at != end && at->first == place; ++at)
+      m.too_early.insert(at->second);
+  }
+}
+
+void suspect_reader(Warp& w, const Event& e, const Region::Stamp& other) {
+  Machine& m = *w.home->machine;
+  if (!e.write) suspect(m, e, w.home->linear + 1, w.stamp(0), w.pc);
+  else if (!e.other_write) suspect(m, e, other.block, other.who, e.other_pc);
 }
 
 bool comes_of_race(const Machine& m, const Event& e) {
@@ -78,7 +90,13 @@ void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool firs
   } else if (e.write && e.other_write && (is_atomic(p, w.pc) || is_atomic(p, other.pc))) {
     e.kind = ATOMIC_AND_PLAIN;
   }
-  report_race(m, e, first);
+  if (e.space == GLOBAL && e.kind == RACE) suspect_reader(w, e, other);
+  report_race(m, e, place, first);
+}
+
+void found_unwritten(Warp& w, u64 place) {
+  auto& found = w.home->machine->found_unwritten;
+  if (found.size() < MOST_UNWRITTEN) found.emplace(place, w.pc);
 }
 
 void look_at_atomic(Warp& w, const Event& e) {
@@ -88,7 +106,8 @@ void look_at_atomic(Warp& w, const Event& e) {
 void conclude(Machine& m) {
   for (const auto& [key, race] : m.suspended) {
     const auto& excused = race.event.kind == LOOKS_AT_ATOMIC ? m.compared : m.awaited;
-    if (!excused.contains(std::get<u64>(key))) report_race(m, race.event, race.first);
+    const u64 place = std::get<u64>(key);
+    if (!excused.contains(place)) report_race(m, race.event, place, race.first);
   }
   std::erase_if(m.events, [&](const Event& e) { return comes_of_race(m, e); });
   m.suspended.clear();
@@ -96,6 +115,7 @@ void conclude(Machine& m) {
   m.compared.clear();
   m.too_early.clear();
   m.too_early_of.clear();
+  m.found_unwritten.clear();
 }
 
 }  // namespace sim

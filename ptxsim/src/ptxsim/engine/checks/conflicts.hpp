@@ -25,6 +25,8 @@ void await(Warp& w, u64 place, u32 bytes, u32 cell);
 // accesses could rely on. first: nothing else has written there; that the other one found nothing
 // is then this race.
 void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool first);
+// The warp reads a word of shared memory that nobody has written yet.
+[[gnu::cold]] void found_unwritten(Warp& w, u64 place);
 // The warp reads at e.address what an atomic operation left there, in no order with it. A plain
 // read may be the first guess of a loop around atomicCAS, which is known when the launch has ended.
 [[gnu::cold]] void look_at_atomic(Warp& w, const Event& e);

@@ -93,6 +93,7 @@ bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, boo
   if (c.pending) copy_race(w, lane, at, bytes, false, c);
   if (!c.writer) {
     origin = w.pc;
+    found_unwritten(w, shared_place(*w.block, at));
     return true;
   }
   const Region::Stamp writer = last_writer(*w.block, at >> w.program->shared_shift);

@@ -10,7 +10,8 @@
 namespace sim {
 namespace {
 
-constexpr size_t MOST_SUSPECT_READS = 1 << 16;  // reads of one call
+constexpr size_t MOST_SUSPECT_READS = 1 << 16;   // of one call
+constexpr size_t MOST_SUSPECT_WRITES = 1 << 19;  // that these reads raced with
 
 // All warps of a block that come to a read at the same time of theirs: they do the same.
 Machine::Read read_at(const Machine& m, u32 block, u32 who, u32 pc) {
@@ -37,21 +38,37 @@ bool is_undefined(const Warp& w, char kind, i32 slot) {
 
 void suspect(Machine& m, const Event& e, u32 block, u32 who, u32 pc) {
   const Ins& reader = m.program->code[pc];
-  if (is_load(reader) || is_load_matrix(reader)) {
-    if (m.suspect_reads.size() < MOST_SUSPECT_READS)
-      m.suspect_reads.try_emplace(read_at(m, block - 1, who, pc), e);
-  }
+  if (!is_load(reader) && !is_load_matrix(reader)) return;
+  const Machine::Read read = read_at(m, block - 1, who, pc);
+  if (m.suspect_reads.size() == MOST_SUSPECT_READS && !m.suspect_reads.contains(read)) return;
+  Machine::Suspicion& of =
+      m.suspect_reads.try_emplace(read, Machine::Suspicion{e, {}}).first->second;
+  const Dim writer = e.write ? e.thread : e.other_thread, home = e.write ? e.block : e.other_block;
+  if (m.suspect_writes < MOST_SUSPECT_WRITES)
+    m.suspect_writes +=
+        of.writes.emplace(e.address, linear(home, m.grid), linear(writer, m.ntid)).second;
+  else of.everywhere = true;
 }
 
-bool is_suspect(Warp& w) {
+u32 doubted_lanes(Warp& w, const Access& a, u32 cell) {
   Machine& m = *w.block->machine;
-  if (__builtin_expect(!m.looks_again, 1)) return false;
   const auto found = m.suspect_reads.find(read_at(m, w.home->linear, w.stamp(0), w.pc));
-  if (found == m.suspect_reads.end()) return false;
-  Event e = found->second;
-  e.kind = UNUSED_RACE;
-  m.report(e);
-  return true;
+  if (found == m.suspect_reads.end()) return 0;
+  const auto& [event, writes, everywhere] = found->second;
+  u32 doubted = everywhere ? a.mask : 0;
+  for (u32 rest = a.mask & ~doubted; rest; rest &= rest - 1) {
+    const u32 lane = u32(__builtin_ctz(rest));
+    const std::pair self{w.home->linear, w.index * LANES + lane};
+    auto write = writes.lower_bound({a.at[lane] & ~u64(cell - 1), 0, 0});
+    for (; write != writes.end() && std::get<0>(*write) < a.at[lane] + a.bytes; ++write)
+      if (self != std::pair{std::get<1>(*write), std::get<2>(*write)}) doubted |= 1u << lane;
+  }
+  if (doubted) {
+    Event e = event;
+    e.kind = UNUSED_RACE;
+    m.report(e);
+  }
+  return doubted;
 }
 
 void check_use(Warp& w, const Ins& i) {

@@ -49,6 +49,7 @@ void report_mixed(Block& b) {
       const u32 pc = w.pc;
       w.pc = g.pc - 1;
       Event e = event_at(w, BARRIERS_MIXED, __builtin_ctz(g.mask));
+      note_calls(e, g.stack);
       e.other_pc = first->pc - 1;
       b.machine->report(e);
       w.pc = pc;
@@ -135,6 +136,7 @@ Flow meet(Warp& w, u32 id, u32 threads) {
 
 Flow leave(Warp& w, u32 lanes_leaving) {
   w.live &= ~lanes_leaving;
+  for (u32 rest = lanes_leaving; rest; rest &= rest - 1) w.left_at[__builtin_ctz(rest)] = w.pc;
   w.now.mask &= ~lanes_leaving;
   w.block->live -= __builtin_popcount(lanes_leaving);
   if (w.done()) w.block->exited.join(w.now_for_others());

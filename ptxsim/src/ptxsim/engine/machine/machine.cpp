@@ -102,7 +102,14 @@ Event event_at(const Warp& w, EventKind kind, int lane) {
   e.region = -1;
   e.block = w.home->id;
   e.thread = thread_at(*w.block->machine, w.index * LANES + lane);
+  note_calls(e, w.now.stack);
   return e;
+}
+
+void note_calls(Event& e, const std::vector<u32>& stack) {
+  std::fill(std::begin(e.calls), std::end(e.calls), 0);
+  const size_t count = std::min(std::size(e.calls), stack.size());
+  for (size_t k = 0; k < count; ++k) e.calls[k] = stack[stack.size() - 1 - k] - 1;
 }
 
 void Machine::report(Event e) {

@@ -4,6 +4,7 @@
 #include <compare>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_set>
@@ -39,6 +40,8 @@ struct Machine {
   // reads of shared memory by their instruction.
   std::unordered_set<i64> too_early_of;
   std::unordered_set<u32> too_early;
+  // Words of shared memory that were read before anybody wrote there, and by which instructions.
+  std::set<std::pair<u64, u32>> found_unwritten;
   std::string printed;
   Program* program = nullptr;
   Dim grid{}, ntid{}, cluster{1, 1, 1};
@@ -59,13 +62,19 @@ struct Machine {
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;
 
-  // Reads of shared memory that raced in a look at this call, and how (suspect_reads.hpp). who: the
-  // reader's clock.
+  // Reads that raced in a look at this call (suspect_reads.hpp). who: the reader's clock.
   struct Read {
     u32 launch, block, who, pc;
     auto operator<=>(const Read&) const = default;
   };
-  std::map<Read, Event> suspect_reads;
+  // How, and where: a cell and the thread that writes there, whose own read is in order.
+  struct Suspicion {
+    Event event;
+    std::set<std::tuple<u64, u32, u32>> writes;  // address, number of the block, thread
+    bool everywhere = false;                     // there were too many to keep
+  };
+  std::map<Read, Suspicion> suspect_reads;
+  size_t suspect_writes = 0;
   bool looks_again = false;  // what they read is undefined
   bool used = false;         // and something comes of it
   u32 launches = 0;          // of this look
@@ -101,9 +110,12 @@ struct Machine {
 };
 
 Event event_at(const Warp& w, EventKind kind, int lane);  // of what the warp does now
+// The calls that lead to what the event is about.
+void note_calls(Event& e, const std::vector<u32>& stack);
 
 // Where the block of this number lies in the grid, and a thread in its block.
 Dim block_at(const Machine& m, u32 linear);
+inline u32 linear(Dim at, Dim extents) { return at.x + extents.x * (at.y + extents.y * at.z); }
 Dim thread_at(const Machine& m, u32 thread);
 
 }  // namespace sim

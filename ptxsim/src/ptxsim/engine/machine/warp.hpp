@@ -45,10 +45,11 @@ struct Warp {
   Program* program;
   u8* regs;
   u32* preds;
-  u32 index;    // within the block
-  u32 started;  // lanes that there are: the last warp of a block may have fewer
-  u32 live;     // lanes not exited
-  u32 exec;     // lanes that execute the current instruction
+  u32 index;           // within the block
+  u32 started;         // lanes that there are: the last warp of a block may have fewer
+  u32 live;            // lanes not exited
+  u32 left_at[LANES];  // of the others: the instruction that ended them
+  u32 exec;            // lanes that execute the current instruction
   u32 pc;
   Group now;  // the group that runs; now.mask is the active mask
   std::vector<Group> others;

@@ -104,7 +104,8 @@ Region* settle_global(Warp& w, Access& a, u8 space, bool write) {
     if (!r || !within(a.at[l], a.bytes, r->base, r->size)) {
       // Name the nearest allocation, so that "12 bytes before B" can be said too.
       i64 next = r ? index + 1 : 0;
-      bool before = next < i64(m.regions.size()) &&
+      const bool begins_inside = r && within(a.at[l], 1, r->base, r->size);
+      bool before = !begins_inside && next < i64(m.regions.size()) &&
                     (!r || m.regions[next]->base - a.at[l] < a.at[l] - (r->base + r->size)) &&
                     m.regions[next]->base - a.at[l] < NEARBY;
       if (before) index = next, r = m.regions[next].get();

@@ -83,6 +83,12 @@ bool is_asking(const Ins& i, u8 space) {
   return i.flags & SYNCHRONISES && (!(i.order() & VOLATILE) || i.order() & asking);
 }
 
+u32 doubted_in(Warp& w, const Access& a, u32 shift, bool plain) {
+  return __builtin_expect(w.block->machine->looks_again && plain, 0)
+             ? doubted_lanes(w, a, 1u << shift)
+             : 0;
+}
+
 void load_shared(Warp& w, const Ins& i, Access& a) {
   if (!familiar(w, a, SHARED)) {
     drop_misaligned(w, a, SHARED, false);
@@ -92,11 +98,11 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   Places p;
   u32 undefined[8] = {}, origin[8] = {};
   const bool asks = is_asking(i, SHARED), plain = !asks;
-  if (__builtin_expect(plain && is_suspect(w), 0)) {
-    std::fill(undefined, undefined + i.vec, a.mask);
+  const u32 doubted = doubted_in(w, a, w.program->shared_shift, plain);
+  if (__builtin_expect(doubted, 0)) {
+    std::fill(undefined, undefined + i.vec, doubted);
     std::fill(origin, origin + i.vec, w.pc);
   }
-  const bool doubted = undefined[0];
   Signal signal(w, SHARED, i.order());
   u8* base = w.block->shared.data();
   SharedReader reader(w);
@@ -104,7 +110,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   for (int l = 0; l < LANES; ++l)
     if (a.mask == ALL || a.mask >> l & 1) p.at[l] = base + a.at[l];
   for (int l = 0; l < LANES; ++l) {
-    if (!(a.mask >> l & 1) || w.block->machine->sampling || doubted) continue;
+    if (!((a.mask & ~doubted) >> l & 1) || w.block->machine->sampling) continue;
     if (__builtin_expect(asks, 0)) {
       signal.ask(a.at[l]);
       const u64 place = shared_place(*w.block, u32(a.at[l]));
@@ -113,8 +119,8 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
         w.observe(place, last_writer(*w.block, u32(a.at[l]) >> w.program->shared_shift), l);
     }
     // Two lanes that read an address have said all there is to say about a third.
-    const bool third =
-        l >= 2 && (a.mask >> (l - 2) & 3) == 3 && a.at[l] == a.at[l - 1] && a.at[l] == a.at[l - 2];
+    const bool third = l >= 2 && ((a.mask & ~doubted) >> (l - 2) & 3) == 3 &&
+                       a.at[l] == a.at[l - 1] && a.at[l] == a.at[l - 2];
     for (u32 v = 0; v < elements; ++v)
       if (!third) {
         const bool bad = reader.read(l, u32(a.at[l]) + v * width, width, plain, origin[v]);
@@ -140,6 +146,8 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   std::fill(origin, origin + 8, w.pc);
   const bool asks = is_asking(i, space), plain = !(i.flags & SYNCHRONISES);
   const bool checked = plain || i.order() & VOLATILE;
+  const u32 doubted = doubted_in(w, a, w.program->global_shift, plain);
+  std::fill(undefined, undefined + i.vec, doubted);
   w.block->fenced |= bool(i.order() & ACQUIRES);
   Signal signal(w, space, i.order());
   // Nothing can be wrong with what nobody has written in this launch.
@@ -162,11 +170,16 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
     }
     if (r.all_defined && r.stamps.empty()) continue;
     if (i.order() & READ_ONLY) check_read_only(w, l, r, index, a.at[l], a.bytes);
+    if (doubted >> l & 1) continue;
     for (int v = 0; v < i.vec; ++v)
       undefined[v] |= u32(global_read(w, l, r, index, a.at[l] + u64(v) * i.width, i.width, checked))
                       << l;
   }
-  if (!asks && space == GLOBAL) remember_reads(w, common, a);
+  if (!asks && space == GLOBAL) {
+    a.mask ^= doubted;
+    remember_reads(w, common, a);
+    a.mask ^= doubted;
+  }
   trace(w, a, plain ? READ : READ_STRONGLY);
   finish_load(w, i, p, a.mask, undefined, origin);
 }

@@ -18,6 +18,7 @@ void report_deadlock(Block& b) {
       if (g.wait == Group::in_barrier) {
         w.pc = g.pc - 1;
         Event e = event_at(w, DEADLOCK, __builtin_ctz(g.mask));
+        note_calls(e, g.stack);
         const Barrier& barrier = b.barriers[g.barrier_id];
         e.arrived = barrier.arrived;
         e.expected = barrier.expected ? barrier.expected : b.live;

@@ -132,6 +132,10 @@ void report_missing(Warp& w, EventKind kind, u32 members) {
   const int lane = __builtin_ctz(missing ? missing : w.exec);
   for (const Group& g : w.others)
     if (g.mask >> lane & 1) e.other_pc = g.wait == Group::in_barrier ? g.pc - 1 : g.pc;
+  if (missing && !(w.live >> lane & 1)) {
+    e.other_pc = w.left_at[lane];
+    if (kind == DIVERGENT_BARRIER) e.kind = LEFT_BEFORE_BARRIER;
+  }
   e.arrived = __builtin_popcount(w.exec);
   e.expected = __builtin_popcount(members);
   e.mask = members;

@@ -42,7 +42,8 @@ Flow ldmatrix(Warp& w, const Ins& i) {
   Flow flow = Flow::next;
   if (!come_together(w, flow)) return flow;
   const Access a = row_addresses(w, i, false);
-  const bool doubted = is_suspect(w);
+  const bool doubted =
+      w.block->machine->looks_again && doubted_lanes(w, a, 1u << w.program->shared_shift);
   u32 undefined = doubted ? ALL : 0, origin = w.pc;
   u16 matrix[4][8][8] = {};
   SharedReader reader(w);
