@@ -147,7 +147,7 @@ u64 Machine::block_bytes() const {
   const u64 warps = (u64(ntid.x) * ntid.y * ntid.z + LANES - 1) / LANES;
   const u64 shared = u64(p.shared_bytes) + dynamic_bytes;
   const u64 cell = sizeof(Cell) + (cluster_size() > 1 ? sizeof(PeerCell) : 0);
-  return warps * (p.slots * u64{128} + p.local_bytes * u64{LANES}) + shared +
+  return warps * (p.slots * u64{128} + p.local_bytes * u64{3 * LANES}) + shared +
          (shared >> p.shared_shift) * cell;
 }
 
