@@ -12,8 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-import grader
-import ptxsim
 from grader import base
 from grader.build import Toolchain, cache
 from grader.explain.accesses import accesses, shared_accesses
@@ -196,8 +194,6 @@ def _advice(
 
 # --- explanation cache -------------------------------------------------------------------------
 
-_OUR_CODE = (".py", ".toml", ".cpp", ".hpp")
-
 
 def explanation_key(
     build: base.Build, plan: Plan, problem: Problem, toolchain: Toolchain, gpu: base.Gpu | None
@@ -209,13 +205,8 @@ def explanation_key(
     digest.update(msgspec.json.encode([build.arch, build.info.kernels, plan, gpu, stamp]))
     digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
     digest.update(msgspec.json.encode([FITTED, course_cards()]))
-    ours = (
-        path
-        for package in (grader, ptxsim)
-        for path in sorted(Path(str(package.__file__)).parent.rglob("*"))
-        if path.suffix in _OUR_CODE
-    )
-    for path in (build.ptx, build.cubin, *ours):
+    digest.update(base.own_code().encode())
+    for path in (build.ptx, build.cubin):
         content = path.read_bytes()
         digest.update(f"\0{path.name} {len(content)}\0".encode() + content)
     return digest.hexdigest()[:24]
