@@ -21,7 +21,7 @@ from ptxsim.findings.finding import Severity
 from ptxsim.message import Message, phrase
 from ptxsim.records import Plan
 
-_MOST_INSTRUCTIONS = 50_000  # of warps, that the first build executes at these sizes
+_MOST_INSTRUCTIONS = 120_000  # of warps, that the first build executes at these sizes
 
 
 def with_second_build(
@@ -59,16 +59,16 @@ def _in_second_build(what: Message) -> Message:
 
 
 def _plans(group: Group, ruling: Ruling) -> Iterator[Plan]:
-    """The smallest sizes; of a program that is wrong, those with wrong elements."""
+    """The sizes that take least; of a program that is wrong, those with wrong elements."""
     outcomes = {outcome.id: outcome for outcome in ruling.outcomes}
     verdicts = {case.id: case.verdict for case in ruling.cases}
     sought = [case for case in group.planned if verdicts.get(case.id) is ruling.verdict]
     left = _MOST_INSTRUCTIONS
     for place, case in enumerate(sought):
-        left -= sum(line.instructions for line in outcomes[case.id].lines)
-        if place and left < 0:
-            return
-        yield case.plan
+        takes = sum(line.instructions for line in outcomes[case.id].lines)
+        if not place or takes <= left:
+            left -= takes
+            yield case.plan
 
 
 def _seen(

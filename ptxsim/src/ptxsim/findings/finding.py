@@ -40,7 +40,7 @@ class Accessed(Record):
     name: str  # "" when there is none
     start: int  # address
     size: int  # bytes
-    element: int = 4  # bytes
+    element: int = 4  # bytes; 0: all local arrays of the function ``name``
 
 
 class Access(Record):

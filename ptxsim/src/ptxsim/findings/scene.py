@@ -134,9 +134,9 @@ class EventScene:
 
 def _whole(access: Access) -> Message:
     name, size = access.accessed.name, access.accessed.size
-    if access.space == "local":
+    if access.space == "local" and not access.accessed.element:
         return phrase("the local arrays of {name}", name=name)
-    if access.space == "shared":
+    if access.space in ("local", "shared"):
         return phrase("the {size}-byte array {name}", size=size, name=name)
     if access.space != "parameter":
         return phrase("the {size}-byte allocation {name}", size=size, name=name)
@@ -195,6 +195,6 @@ def _element(access: Access) -> Message:
     if not name:
         return phrase("address {address:#x}", address=access.address)
     offset = access.address - access.accessed.start
-    if offset % access.accessed.element:
+    if not access.accessed.element or offset % access.accessed.element:
         return phrase("byte {offset} of {name}", offset=offset, name=name)
     return verbatim(f"{name}[{offset // access.accessed.element}]")

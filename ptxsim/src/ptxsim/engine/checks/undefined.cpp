@@ -96,7 +96,7 @@ void report_undefined(Warp& w, i32 slot, EventKind kind, bool predicate, u32 byt
   if (is_wgmma(origin)) e.kind = WGMMA_NOT_WAITED_FOR;
   else if (!origin.width) e.kind = origin.run == never_set ? NEVER_SET : ABSENT_LANE;
   const Hint& hint = w.program->hints[e.other_pc];
-  e.space = w.program->code[e.other_pc].space;
+  e.space = hint.space == SPACES ? w.program->code[e.other_pc].space : hint.space;
   e.region = hint.region;
   e.region_start = e.address = hint.low;
   w.block->machine->report(e);
