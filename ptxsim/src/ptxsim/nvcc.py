@@ -33,7 +33,7 @@ def cuda_program(name: str) -> Path | None:
     return next((place for place in places if os.access(place, os.X_OK)), None)
 
 
-def compiled(source: Path, arch: str, *, second: bool = False) -> str:
+def compiled(source: Path, arch: str, *flags: str, second: bool = False) -> str:
     """The PTX of a CUDA source, with its lines. second: unoptimised. Raises CompileError,
     OSError."""
     source.stat()
@@ -44,7 +44,7 @@ def compiled(source: Path, arch: str, *, second: bool = False) -> str:
         made = Path(folder) / "made.ptx"
         # With -G there are lines, too; the source sees no difference.
         kind = ("-G", "-U__CUDACC_DEBUG__") if second else ("-lineinfo",)
-        options = (f"-arch={arch}", *kind, "-ptx", "-o", str(made))
+        options = (f"-arch={arch}", *kind, *flags, "-ptx", "-o", str(made))
         done = answer_of([nvcc, *options, source.absolute()])
         if done.returncode == 0:
             return ptx_text(made.read_bytes())
