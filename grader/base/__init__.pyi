@@ -67,6 +67,7 @@ from .native import cache_limit as cache_limit
 from .native import find_host_compiler as find_host_compiler
 from .native import lock_folder as lock_folder
 from .native import locked as locked
+from .native import own_code as own_code
 from .native import prepared as prepared
 from .profile import PROFILE_SCHEMA as PROFILE_SCHEMA
 from .profile import PROFILE_VERSION as PROFILE_VERSION

@@ -41,6 +41,7 @@ class Kind(str, Enum):
     CALLS_DIFFER = "calls-differ"  # the third call of run_custom does what the second did not
     CHECKS_DIFFER = "checks-differ"  # the host finds wrong what the GPU's comparison let pass
     BOUND_EXCEEDED = "bound-exceeded"  # a measured speed; the model is wrong
+    SECOND_BUILD = "second-build"  # it was not looked at
     STATE_LEFT = "state-left"  # a call is wrong because of what the one before it left behind
 
 

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import grader
+import ptxsim
 from grader.base.errors import MachineError, ToolchainError
 from ptxsim.message import Message, phrase
 from ptxsim.native import answer_of as answer_of
@@ -27,6 +29,7 @@ CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
 PREPARED_VARIABLE = "SGEMM_GRADER_PREPARED"
 LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"
 _LIMIT_GB = 4.0
+_OUR_CODE = (".py", ".toml", ".cpp", ".hpp")
 _INCLUDED = (".h", ".hpp", ".inc", ".cpp")
 _SHIPPED = Path(__file__).parents[1] / "built"  # what the wheel brought
 _ANOTHERS = phrase("it is another user's")
@@ -88,6 +91,18 @@ def cache_limit() -> int:
         wrong = phrase("{setting}: not a size; give gigabytes, such as {usual:g}", usual=_LIMIT_GB)
         raise ToolchainError(wrong.given(setting=f"{LIMIT_VARIABLE}={named}")) from None
     return int(limit * 1e9)
+
+
+@functools.cache
+def own_code() -> str:
+    """A digest of the grader's and the simulator's code, on which what they find depends."""
+    digest = hashlib.sha256()
+    for package in (grader, ptxsim):
+        for path in sorted(Path(str(package.__file__)).parent.rglob("*")):
+            if path.suffix in _OUR_CODE:
+                content = path.read_bytes()
+                digest.update(f"\0{path.name} {len(content)}\0".encode() + content)
+    return digest.hexdigest()
 
 
 def lock_folder() -> Path:

@@ -180,6 +180,7 @@ class Build(Record):
 
     arch: str  # e.g. "sm_80"
     ptx: Path  # with line info
+    second_ptx: Path  # of the same device code by nvcc -G, unoptimised; empty if there is none
     cubin: Path
     host_library: Path  # the host function, linked against no CUDA runtime
     info: BuildInfo

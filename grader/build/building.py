@@ -28,7 +28,7 @@ from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim.frontend.module import LIBRARY_CALLS
 from ptxsim.message import phrase
 
-_FILES = (steps.PTX, steps.CUBIN, steps.LIBRARY)
+_FILES = (steps.PTX, steps.SECOND, steps.CUBIN, steps.LIBRARY)
 # A word between the captures and the parameters of a lambda: __device__, or a macro for it.
 _ANNOTATED = re.compile(rb"\]\s*[A-Za-z_]")
 _MAX_KERNELS = 1000
@@ -189,5 +189,7 @@ def _load(folder: Path, arch: str) -> base.Build | None:
         info = base.decode(found, base.BuildInfo)
     except msgspec.DecodeError:
         return None
-    ptx, cubin, library = (folder / name for name in _FILES)
-    return base.Build(arch=arch, ptx=ptx, cubin=cubin, host_library=library, info=info)
+    ptx, second, cubin, library = (folder / name for name in _FILES)
+    return base.Build(
+        arch=arch, ptx=ptx, second_ptx=second, cubin=cubin, host_library=library, info=info
+    )

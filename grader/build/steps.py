@@ -15,6 +15,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ import msgspec
 from grader.base import ToolchainError
 from grader.build.diagnostics import first_error, readable
 from grader.build.entry import ENTRY, INCLUDE, WRAPPER
-from grader.build.nvcc_halves import SCRIPT, make_script
+from grader.build.nvcc_halves import SCRIPT, SECOND_S, make_script, second_ptx
 from grader.build.toolchain import Toolchain, to_ptx
 from grader.labs import NotAFileError, open_folder, read
 from grader.problems import Interface
@@ -33,6 +34,7 @@ from ptxsim.message import phrase
 from ptxsim.records import Record
 
 PTX, CUBIN, OBJECT, LIBRARY = "kernels.ptx", "kernels.cubin", "host.o", "host.so"
+SECOND = "second.ptx"  # of nvcc -G; empty if there is none
 # Host code keeps line tables (-g1), so that a crash or a refused call can be pinned to a line.
 _COMPILE = (
     "-std=c++17",
@@ -126,14 +128,20 @@ def translate(settings: BuildSettings, fill: Fill, entry: str) -> Made:
     """PTX and host object of the sources that ``fill`` writes, compiled through our file ``entry``.
     Raises StepFailed."""
     kept = f"{ENTRY.removesuffix('.cu')}.ptx"
-    made, source = _step("nvcc", settings, fill, (kept, OBJECT), entry)
-    ptx = made.files[kept]
-    # .file "/scratch/source/./sgemm.cu" becomes "sgemm.cu". Names in full are not the student's.
+    second = second_ptx(kept)
+    made, source = _step("nvcc", settings, fill, (kept, OBJECT), entry, optional=second)
+    first, second_build = (_with_our_names(made.files[name], source) for name in (kept, second))
+    files = {PTX: first, SECOND: second_build, OBJECT: made.files[OBJECT]}
+    return msgspec.structs.replace(made, files=files)
+
+
+def _with_our_names(ptx: bytes, source: Path) -> bytes:
+    """``.file "/scratch/source/./sgemm.cu"`` becomes ``"sgemm.cu"``. Names in full are not the
+    student's."""
     for place, name in ((source, b'"'), (INCLUDE, b'"/grader/'), (_OURS, b'"/grader/')):
         for prefix in (f'"{place}/./', f'"{place}/'):
             ptx = ptx.replace(prefix.encode(), name)
-    files = {PTX: with_own_library(ptx), OBJECT: made.files[OBJECT]}
-    return msgspec.structs.replace(made, files=files)
+    return with_own_library(ptx)
 
 
 def assemble(settings: BuildSettings, ptx: bytes) -> Made:
@@ -151,9 +159,18 @@ def _write(name: str, content: bytes, folder: Path) -> None:
 
 
 def _step(
-    step: str, settings: BuildSettings, fill: Fill, wanted: Sequence[str], entry: str = ""
+    step: str,
+    settings: BuildSettings,
+    fill: Fill,
+    wanted: Sequence[str],
+    entry: str = "",
+    optional: str = "",
 ) -> tuple[Made, Path]:
-    """The files ``wanted``, and the folder that it ran in. Only ../out can be written to there."""
+    """The files ``wanted``, and the folder that it ran in. Only ../out can be written to there.
+
+    optional: one more file, empty where there is none.
+    """
+    limits = settings.limits
     compiler = settings.toolchain.host_compiler.resolve()
     shown = [*settings.toolchain.roots, INCLUDE, *settings.toolchain.cutlass_folders]
     if not compiler.is_relative_to("/usr"):
@@ -171,13 +188,14 @@ def _step(
         if step == "nvcc" and (script := make_script(command, source)):
             (ours / SCRIPT).write_text(script)
             command = ["/bin/sh", f"{_OURS}/{SCRIPT}"]
+            limits = msgspec.structs.replace(limits, cpu_s=limits.cpu_s + SECOND_S)
         descriptor = open_folder(out)
         try:
             for _ in range(_ATTEMPTS):
                 done = settings.sandbox.run(
                     command,
                     cwd=source,
-                    limits=settings.limits,
+                    limits=limits,
                     readable=[*shown, source, ours],
                     writable=[out],
                     env={"TMPDIR": str(out)},
@@ -192,6 +210,10 @@ def _step(
                 full = shutil.disk_usage(scratch).free < _ROOM
                 raise StepFailed(step, done, output, full=full)
             files = {each: _taken(each, descriptor, output) for each in wanted}
+            if optional:
+                files[optional] = b""
+                with suppress(ToolchainError, TooLarge):
+                    files[optional] = _taken(optional, descriptor, output)
         finally:
             os.close(descriptor)
     return Made(files=files, output=output, seconds=done.seconds), source

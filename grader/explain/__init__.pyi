@@ -7,7 +7,6 @@ from .comparison import total as total
 from .explanation import explain_speed as explain_speed
 from .explanation import explanation_key as explanation_key
 from .explanation import keep as keep
-from .explanation import our_code as our_code
 from .explanation import recall as recall
 from .explanation import unexplained as unexplained
 from .issue_model import model_library as model_library

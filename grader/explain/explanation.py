@@ -4,7 +4,6 @@
 counts with the machine code; docs/explain.md says what is modelled, and where.
 """
 
-import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-import grader
-import ptxsim
 from grader import base
 from grader.build import Toolchain, cache
 from grader.explain.accesses import accesses, shared_accesses
@@ -197,8 +194,6 @@ def _advice(
 
 # --- explanation cache -------------------------------------------------------------------------
 
-_OUR_CODE = (".py", ".toml", ".cpp", ".hpp")
-
 
 def explanation_key(
     build: base.Build, plan: Plan, problem: Problem, toolchain: Toolchain, gpu: base.Gpu | None
@@ -210,26 +205,11 @@ def explanation_key(
     digest.update(msgspec.json.encode([build.arch, build.info.kernels, plan, gpu, stamp]))
     digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
     digest.update(msgspec.json.encode([FITTED, course_cards()]))
-    digest.update(our_code().encode())
+    digest.update(base.own_code().encode())
     for path in (build.ptx, build.cubin):
-        digest.update(_named_content(path))
+        content = path.read_bytes()
+        digest.update(f"\0{path.name} {len(content)}\0".encode() + content)
     return digest.hexdigest()[:24]
-
-
-@functools.cache
-def our_code() -> str:
-    """Return the digest of all our code: what it found out once, the same one finds again."""
-    digest = hashlib.sha256()
-    for package in (grader, ptxsim):
-        for path in sorted(Path(str(package.__file__)).parent.rglob("*")):
-            if path.suffix in _OUR_CODE:
-                digest.update(_named_content(path))
-    return digest.hexdigest()
-
-
-def _named_content(path: Path) -> bytes:
-    content = path.read_bytes()
-    return f"\0{path.name} {len(content)}\0".encode() + content
 
 
 def recall(key: str) -> base.Explanation | None:

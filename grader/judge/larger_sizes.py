@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from grader import base, explain
+from grader import base
 from grader.build import cache
 from grader.judge.launches import refused_calls
 from grader.judge.program import Program
@@ -97,7 +97,7 @@ class LargerSizes(Record):
 
 
 def _kept_in(built: base.Build, plan: Plan) -> Path:
-    digest = hashlib.sha256(explain.our_code().encode() + msgspec.json.encode(plan))
+    digest = hashlib.sha256(base.own_code().encode() + msgspec.json.encode(plan))
     digest.update(built.ptx.read_bytes())
     return base.cache_folder() / "builds" / f"probed-{digest.hexdigest()[:24]}"
 

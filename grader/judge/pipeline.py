@@ -19,6 +19,7 @@ from grader.judge import rulings
 from grader.judge.launches import held_to_the_clock
 from grader.judge.program import Code, Explaining, GradingContext, build_program
 from grader.judge.scoring import measures
+from grader.judge.second_build import with_second_build
 from grader.judge.second_look import look_again
 from grader.judge.verdicts import DECIDING, broken_rule
 from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
@@ -173,6 +174,7 @@ def grade_in_simulator(
     group = record_group(program, lab.cpu, progress, larger=() if timed else lab.performance)
     with Explaining(program, (plan for _, plan in group.larger.plans)) as explaining:
         public = walk(group, run, device, progress)
+        public = with_second_build(group, public, device, progress)
         ruling = rulings.conclude(public, lab)
         explanation = explaining.result(device, progress) if ruling.explain else None
         # Last of all, so that nothing said of the others can depend on them.

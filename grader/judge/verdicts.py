@@ -125,6 +125,18 @@ def judge_case(
     return Verdict.AC, NOTHING
 
 
+def hidden_by_nvcc(case: CaseResult, finding: Finding) -> CaseResult:
+    """The result of a case at which an unoptimised build shows ``finding``."""
+    if case.verdict is not Verdict.AC:
+        words = phrase("{wrong} ({cause})", wrong=case.message, cause=_place(finding))
+        return msgspec.structs.replace(case, message=words)
+    words = phrase(
+        "{place}: the values are right here, but only because nvcc optimises the mistake away",
+        place=_place(finding),
+    )
+    return msgspec.structs.replace(case, verdict=Verdict.WA, message=words)
+
+
 def broken_rule(findings: Sequence[Finding], rules: Rules, arithmetic: str) -> Message | None:
     """Return the first rule of the lab that the code breaks, with its place; None if it keeps
     all."""

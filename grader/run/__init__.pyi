@@ -21,6 +21,7 @@ from .protocol import refused as refused
 from .simulator.device import CpuDevice as CpuDevice
 from .simulator.device import engine_library as engine_library
 from .simulator.device import portable_engine as portable_engine
+from .simulator.messages import SecondRun as SecondRun
 from .statistics import TARGET_HALF_WIDTH as TARGET_HALF_WIDTH
 from .statistics import Clocked as Clocked
 from .statistics import few as few

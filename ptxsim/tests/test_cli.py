@@ -118,3 +118,18 @@ def test_errors_are_one_line_that_says_what_to_change(
 ) -> None:
     done = command(line.replace("RIGHT", RIGHT))
     assert done[:2] == (int(status), "") and says in done[2] and done[2].count("\n") == 1
+
+
+def test_what_nvcc_hides_is_looked_for_in_a_second_build(command: Command) -> None:
+    Path("hidden.cu").write_text(kernels("local_arrays.cu"))
+    call = "run hidden.cu --block 32 --arg random:64f32 --arg out:32f32 --kernel"
+    status, said, err = command(f"{call} between --arg 3")
+    assert (status, err) == (1, "") and "past the end of the 8-byte array b" in said
+    status, said, _ = command(f"{call} stage --arg 1 --json")
+    (found,) = json.loads(said)["findings"]
+    assert (status, found["kind"], found["line"]) == (1, "uninitialized-read", 76)
+    assert command(f"{call} stage --arg 2") == (0, "stage: nothing found\n", "")
+    assert command(f"{call} stage --arg 1 --no-debug-build") == (0, "stage: nothing found\n", "")
+    status, said, err = command(f"{call} not_simulated --arg 1")
+    assert (status, said) == (0, "not_simulated: nothing found\n")
+    assert err.startswith("ptxsim: not looked at without optimisation: ") and "tcgen05" in err

@@ -369,7 +369,9 @@ def test_nvcc_takes_the_steps_that_can_run_side_by_side(arch: str, tmp_path: Pat
 
 def test_an_nvcc_with_other_steps_takes_them_itself(compiled: Compile, tmp_path: Path) -> None:
     ours = compiled(STARTER, other_nvcc(tmp_path, "grep -v fatbinary"))
-    assert ours.ptx.read_bytes() == compiled(STARTER).ptx.read_bytes()
+    usual = compiled(STARTER)
+    assert ours.ptx.read_bytes() == usual.ptx.read_bytes()
+    assert usual.second_ptx.read_bytes() and not ours.second_ptx.read_bytes()
 
 
 @pytest.mark.parametrize(

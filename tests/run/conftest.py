@@ -12,4 +12,4 @@ def build(tmp_path: Path) -> Build:
     ptx = tmp_path / "kernels.ptx"
     ptx.write_text(".version 9.0")
     info = BuildInfo(ok=True, command="", log="", seconds=0, kernels=())
-    return Build(arch="sm_80", ptx=ptx, cubin=ptx, host_library=ptx, info=info)
+    return Build(arch="sm_80", ptx=ptx, second_ptx=ptx, cubin=ptx, host_library=ptx, info=info)

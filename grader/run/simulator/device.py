@@ -38,6 +38,8 @@ _READ_SECONDS = 20.0  # CPU; the largest module that a compiler makes takes less
 _GRACE_SECONDS = 60.0  # CPU, beyond the lab's own limits: inputs and verification
 _SAMPLE_SECONDS = 1.0  # CPU, of the launches that are counted or looked at
 _SAMPLE_GRACE_SECONDS = 30.0  # CPU, including the preparation
+_SECOND_SECONDS = 2.0  # CPU, of the second build's launches
+_LARGEST_SECOND = 2 << 20  # bytes of its PTX, which take about a second to read
 _THREADS = 32  # the worker's own, and those that a library starts
 _FILE_MB = 8  # its log, and a piece of memory that it maps many times
 _DECODER: msgspec.json.Decoder[messages.Reply] = base.decoder(messages.Reply)
@@ -181,6 +183,24 @@ class CpuDevice:
             request, messages.Notes, late, phrase("while it looked at its memory")
         ).findings
 
+    def run_second(
+        self, build: base.Build, source_root: str, plans: Sequence[Plan], progress: Progress
+    ) -> messages.SecondRun:
+        """Run ``plans`` on the second build of the device code. Raises GraderError with the reason
+        when there is nothing."""
+        self.read(build, source_root, progress)
+        ptx = build.second_ptx.read_bytes()
+        if not ptx:
+            raise base.MachineError.saying("nvcc -G does not compile it")
+        if len(ptx) > _LARGEST_SECOND:
+            raise base.MachineError.saying("its PTX is too long")
+        request = messages.RunSecond(
+            ptx=ptx_text(ptx), source_root=source_root, plans=tuple(plans), seconds=_SECOND_SECONDS
+        )
+        late = phrase("it did not end in time")
+        when = phrase("while it ran the second build")
+        return self._answer(request, messages.SecondRun, late, when)
+
     def run(
         self,
         build: base.Build,
@@ -245,9 +265,9 @@ class CpuDevice:
         when: Message,
         progress: Progress = quietly,
     ) -> _T:
-        """The only answer to a request. late: why there is none in time, which is the submission's
-        fault, but for a sample's. when: how to say that the process ended."""
-        sampling = isinstance(request, messages.Sample)
+        """The only answer to a request. late: why there is none in time; only where the first
+        build is read is that the submission's fault. when: how to say that the process ended."""
+        sampling = isinstance(request, messages.Sample | messages.RunSecond)
         cpu_s = _SAMPLE_GRACE_SECONDS if sampling else _READ_SECONDS
         try:
             for reply in self._ask(request, cpu_s, progress):

@@ -6,8 +6,8 @@ from grader.base import Finding, MachineError, Rejected, Verdict
 from grader.run.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase
 from ptxsim.findings.finding import LaunchSample
 from ptxsim.frontend.interface import Declarations
-from ptxsim.message import Message
-from ptxsim.records import Plan, Record
+from ptxsim.message import NOTHING, Message
+from ptxsim.records import Plan, Record, Size
 
 
 class Read(Record, tag="read"):
@@ -51,7 +51,17 @@ class Sample(Record, tag="sample"):
     counts: bool  # true: count them; false: find their accesses outside their memory
 
 
-Request = Read | Inspect | Job | Sample
+class RunSecond(Record, tag="second"):
+    """Run plans on the second build of the module that was read, each once, until one shows what
+    the first build hides."""
+
+    ptx: str
+    source_root: str
+    plans: tuple[Plan, ...]
+    seconds: float  # CPU time, of all
+
+
+Request = Read | Inspect | Job | Sample | RunSecond
 
 
 class Declared(Record, tag="declared"):
@@ -74,7 +84,15 @@ class Sampled(Record, tag="sampled"):
     samples: tuple[LaunchSample, ...]
 
 
-Reply = Declared | Notes | Sampled | Forbidden | Finished | Failed | Done
+class SecondRun(Record, tag="ran-second"):
+    """What the second build shows."""
+
+    findings: tuple[Finding, ...] = ()  # those that count against the program
+    size: Size | None = None  # at which
+    missing: Message = NOTHING  # why sizes were not looked at
+
+
+Reply = Declared | Notes | Sampled | SecondRun | Forbidden | Finished | Failed | Done
 
 
 # --- answers -----------------------------------------------------------------------------------

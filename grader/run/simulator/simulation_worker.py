@@ -32,9 +32,12 @@ from grader.run.simulator.simulated_calls import (
 )
 from grader.sandbox import lock_down
 from ptxsim.engine import Engine, load_engine
+from ptxsim.frontend.interface import Declarations
 from ptxsim.message import phrase
 from ptxsim.outcome import EngineError, RefusedProgram, SimLimits
 from ptxsim.probing import Prober
+from ptxsim.second_build import has_same_kernels, telling
+from ptxsim.simulator import Simulator
 
 _DECODER: msgspec.json.Decoder[messages.Request] = decoder(messages.Request)
 # Needed in any case: the interpreter, and the operands with their copies and shadows.
@@ -75,6 +78,9 @@ def main(
                 if isinstance(request, messages.Read):
                     simulator = make_simulator(request.ptx, Path(request.source_root), engine)
                     replies.send(messages.Declared(interface=simulator.declared))
+                elif isinstance(request, messages.RunSecond):
+                    assert simulator and problem
+                    replies.send(run_second(request, simulator.declared, problem, engine))
                 elif simulator is not None:
                     _answer(request, simulator, problem, replies)
             except RefusedProgram as program:
@@ -172,6 +178,34 @@ def run_case(
         )
         return protocol.refused(case.id, size, Rejected(Verdict.RE, words))
     return summary(case, seen, arrays, hints=job.hints)
+
+
+def run_second(
+    request: messages.RunSecond, first: Declarations, problem: Problem, engine: Engine
+) -> messages.SecondRun:
+    """Run the plans on fresh inputs. first: the other build's declarations. Whatever ends this
+    early says nothing against the program: the other build ran well."""
+    begun = time.thread_time()
+    try:
+        simulator = Simulator(request.ptx, Path(request.source_root), engine)
+        if not has_same_kernels(first, simulator.declared):
+            return messages.SecondRun(
+                missing=phrase("its kernels are not those of the first build")
+            )
+        for plan in request.plans:
+            left = max(request.seconds - (time.thread_time() - begun), 0.0)
+            buffers = Arrays(problem, plan.size, 0).buffers
+            outcome = simulator.run(plan, buffers, SimLimits(seconds=left))
+            if found := telling(outcome):
+                return messages.SecondRun(findings=worded(found), size=plan.size)
+            if outcome.stopped:
+                words = phrase("{size} did not end in time", size=str(plan.size))
+                return messages.SecondRun(missing=words)
+    except RefusedProgram as refusal:
+        return messages.SecondRun(missing=refusal.message)
+    except MemoryError:
+        return messages.SecondRun(missing=phrase("it takes more memory than the lab allows"))
+    return messages.SecondRun()
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from ptxsim.nvcc import CompileError
 from ptxsim.orders import differing, usual_tolerance
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
 from ptxsim.report import Report
+from ptxsim.second_build import telling
 from ptxsim.tensor_maps import Output
 
 CLEAN, FOUND, MISUSED, REFUSED = range(4)
@@ -103,6 +104,11 @@ def _parser() -> argparse.ArgumentParser:
         help="run in N orders of blocks and warps, the second reversed, and compare (%(default)s)",
     )
     run.add_argument("--seed", type=int, default=1, help="of the third order (%(default)s)")
+    run.add_argument(
+        "--no-debug-build",
+        action="store_true",
+        help="do not run a kernel.cu without findings a second time, as nvcc -G compiles it",
+    )
     run.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0")
     run.add_argument(
         "--expect",
@@ -151,11 +157,11 @@ def _loaded(name: str, option: str) -> NDArray[Any]:
 
 
 def _launched(
-    given: argparse.Namespace, *, metrics: bool = False, **options: Any
+    given: argparse.Namespace, *, metrics: bool = False, second: bool = False, **options: Any
 ) -> tuple[Report, list[Argument]]:
     generator = np.random.default_rng(0)
     arguments = [_argument(text, generator) for text in given.arg]
-    module = Module(given.file, arch=given.arch, metrics=metrics)
+    module = Module(given.file, arch=given.arch, metrics=metrics, second=second)
     if given.kernel is None and len(module.kernels) != 1:
         names = ", ".join(module.kernels) or "none"
         raise ValueError(f"{given.file}: --kernel must name one of its kernels: {names}")
@@ -166,6 +172,20 @@ def _launched(
 
 
 # --- ptxsim run --------------------------------------------------------------------------------
+
+
+def _second_remarks(given: argparse.Namespace) -> list[Remark]:
+    """What the kernel shows when nvcc does not optimise it. If that cannot be seen, a line on
+    stderr says why."""
+    try:
+        report, _ = _launched(given, second=True)
+    except (CompileError, RefusedProgram, MemoryError, ValueError) as error:
+        why = str(error) or "too little memory on this machine"
+        print(f"ptxsim: not looked at without optimisation: {clean(why)}", file=sys.stderr)
+        return []
+    if report.stopped:
+        print("ptxsim: without optimisation it did not end in time", file=sys.stderr)
+    return [report.remark(each) for each in telling(report)]
 
 
 def _run(given: argparse.Namespace) -> tuple[str, int]:
@@ -183,9 +203,12 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             words = _UNEXPECTED.given(number=number, file=name, **found)
             error = Severity.ERROR
             wrong.append(Remark(kind="wrong-result", severity=error, message=words))
+    remarks = list(report.remarks)
+    if report.clean and given.file.suffix == ".cu" and not given.no_debug_build:
+        remarks += _second_remarks(given)
     hints = map(report.remark, report.hints) if wrong else ()
-    remarks = [*report.remarks, *wrong, *hints]
-    status = CLEAN if report.clean and not wrong else FOUND
+    remarks += [*wrong, *hints]
+    status = CLEAN if report.clean and not remarks else FOUND
     if given.sarif:
         return _sarif(report, remarks, given.file), status
     if given.json:
@@ -199,7 +222,7 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             ],
         }
         return json.dumps(document, ensure_ascii=False, indent=1) + "\n", status
-    paragraphs = in_words(remarks, report.origin.source) if wrong else [str(report)]
+    paragraphs = in_words(remarks, report.origin.source) if remarks else [str(report)]
     return clean(report.printed) + "\n\n".join(paragraphs) + "\n", status
 
 

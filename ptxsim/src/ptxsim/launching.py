@@ -52,6 +52,7 @@ class Module:
     sources: texts of files that findings may name and that are not there to be read.
     checked: whether a launch that is not clean raises FindingsError.
     metrics: whether reports have ``metrics``: counts by line under ncu's names.
+    second: whether nvcc compiles a source without optimisation (``ptxsim.second_build``).
 
     Raises RefusedProgram for PTX that cannot be read, CompileError for a source that nvcc does not
     compile, OSError for a file that cannot be read, EngineError without an engine.
@@ -66,10 +67,11 @@ class Module:
         engine: Engine | None = None,
         checked: bool = False,
         metrics: bool = False,
+        second: bool = False,
     ) -> None:
         self.engine = engine or default_engine()
         self.checked = checked
-        self.origin = _origin(ptx, arch, sources or {})
+        self.origin = _origin(ptx, arch, sources or {}, second)
         text = self.origin.texts[self.origin.name]
         self.simulator = Simulator(text, self.origin.root, self.engine, metrics)
         self.declared = self.simulator.declared
@@ -146,14 +148,14 @@ class Kernel:
         return report
 
 
-def _origin(ptx: Path | str, arch: str, sources: Mapping[str, str]) -> Origin:
+def _origin(ptx: Path | str, arch: str, sources: Mapping[str, str], second: bool) -> Origin:
     if isinstance(ptx, str) and "\n" in ptx:
         text, name, here = ptx, "the PTX", Path.cwd()
     else:
         path = Path(ptx)
         name, here = path.name, path.absolute().parent
         if path.suffix == ".cu":
-            name, text = f"{path.stem}.ptx", compiled(path, arch)
+            name, text = f"{path.stem}.ptx", compiled(path, arch, second=second)
         else:
             text = ptx_text(path.read_bytes())
     return Origin(_root(text, here), name, {**sources, name: text})

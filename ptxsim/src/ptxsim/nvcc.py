@@ -33,15 +33,18 @@ def cuda_program(name: str) -> Path | None:
     return next((place for place in places if os.access(place, os.X_OK)), None)
 
 
-def compiled(source: Path, arch: str, *flags: str) -> str:
-    """The PTX of a CUDA source, with its lines. Raises CompileError, OSError."""
+def compiled(source: Path, arch: str, *flags: str, second: bool = False) -> str:
+    """The PTX of a CUDA source, with its lines. second: unoptimised. Raises CompileError,
+    OSError."""
     source.stat()
     nvcc = cuda_program("nvcc")
     if nvcc is None:
         raise CompileError(f"{source}: no nvcc on PATH or in the wheels; {_REMEDY}, or give PTX")
     with tempfile.TemporaryDirectory(prefix="ptxsim-") as folder:
         made = Path(folder) / "made.ptx"
-        options = (f"-arch={arch}", "-lineinfo", *flags, "-ptx", "-o", str(made))
+        # With -G there are lines, too; the source sees no difference.
+        kind = ("-G", "-U__CUDACC_DEBUG__") if second else ("-lineinfo",)
+        options = (f"-arch={arch}", *kind, *flags, "-ptx", "-o", str(made))
         done = answer_of([nvcc, *options, source.absolute()])
         if done.returncode == 0:
             return ptx_text(made.read_bytes())

@@ -40,7 +40,7 @@ class Accessed(Record):
     name: str  # "" when there is none
     start: int  # address
     size: int  # bytes
-    element: int = 0  # bytes; 0: not known
+    element: int = 0  # bytes; 0: not known, as of a function's local arrays together
     whole: bool = False  # it is no array, or one element of an array, as its name says
 
 

@@ -132,7 +132,8 @@ class Scene:
         near = min(self.program.locals, key=lambda each: each.distance(address), default=None)
         if near is None:
             return _NOTHING
-        return Accessed(name=plain_name(near.function), start=near.start, size=near.size)
+        name = near.name or plain_name(near.function)
+        return Accessed(name=name, start=near.start, size=near.size, element=near.element)
 
     def _shared_array(self, address: int) -> Accessed:
         for index, array in enumerate(self.program.arrays):

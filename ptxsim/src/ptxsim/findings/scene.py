@@ -142,9 +142,9 @@ class EventScene:
 
 def _whole(access: Access) -> Message:
     name, size = access.accessed.name, access.accessed.size
-    if access.space == "local":
+    if access.space == "local" and not access.accessed.element:
         return phrase("the local arrays of {name}", name=name)
-    if access.space == "shared":
+    if access.space in ("local", "shared"):
         return phrase("the {size}-byte array {name}", size=size, name=name)
     if access.space != "parameter":
         return phrase("the {size}-byte allocation {name}", size=size, name=name)

@@ -15,7 +15,7 @@ def out_of_bounds(s: EventScene) -> str:
         return "freed"
     if access.space == "shared" and what.name and not what.size:
         return "no size"
-    return "local" if access.space == "local" else "any"
+    return "local" if access.space == "local" and not what.element else "any"
 
 
 def misaligned(s: EventScene) -> Message:

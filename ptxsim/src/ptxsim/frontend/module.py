@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ptxsim.frontend.local_arrays import move_apart
 from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import Function, Instruction, PtxError, PtxModule
 from ptxsim.message import phrase
@@ -81,6 +82,7 @@ def read_module(ptx: str, source_root: Path) -> PtxModule:
         if function is not None and not _is_ours(function, _STUBS.get(name)):
             why = phrase("{name} is a function of CUDA's", name=name)
             raise RefusedProgram(Reason.TAKEN_NAME, why)
+    move_apart(module)
     return module
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptxsim.frontend.body import Body, pragma
+from ptxsim.frontend.debug_info import Section
 from ptxsim.frontend.declarations import parameters, variable_name, variables
 from ptxsim.frontend.places import Places
-from ptxsim.frontend.records import Function, PtxError, PtxModule, Variable
+from ptxsim.frontend.records import SIZES, Function, PtxError, PtxModule, Variable
 from ptxsim.frontend.scopes import BadName, Scopes
 from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Tokens, Wanted
 from ptxsim.message import phrase, verbatim
@@ -43,12 +44,20 @@ class _Reader:
     scopes: Scopes = field(default_factory=Scopes)
     header: set[str] = field(default_factory=set)  # .version and similar directives that were read
     target: int = 0
+    sections: dict[str, Section] = field(default_factory=dict)
 
     def read(self) -> PtxModule:
         while self.tokens.kind != END:
             self._statement()
         variables, locations = list(self.variables.values()), self.places.locations()
-        return PtxModule(variables, self.functions, self.externs, locations, self.target)
+        return PtxModule(
+            variables,
+            self.functions,
+            self.externs,
+            locations,
+            self.target,
+            sections=self.sections,
+        )
 
     def _statement(self) -> None:
         tokens = self.tokens
@@ -85,7 +94,8 @@ class _Reader:
         """``.section .debug_str { label: .b8 1, 2 .b32 label + 4, .debug_loc }``: for debuggers."""
         tokens = self.tokens
         tokens.advance()
-        tokens.take(DOT, phrase("the name of a section"))
+        section = Section()
+        self.sections[tokens.take(DOT, phrase("the name of a section"))] = section
         tokens.expect("{")
         while tokens.value != "}":
             if tokens.kind == WORD:
@@ -94,15 +104,20 @@ class _Reader:
                 continue
             if tokens.value not in _DATA:
                 raise tokens.unexpected(Wanted.DATA)
-            tokens.advance()
+            width = SIZES[tokens.advance()[1:]]
             while True:
+                value = 0
                 if tokens.kind in (WORD, DOT):  # a label, another section
-                    tokens.advance()
+                    section.symbols[len(section.data)] = tokens.advance()
                 else:
-                    tokens.count(Wanted.DATA)
-                if tokens.value in ("+", "-"):
+                    value = tokens.count(Wanted.DATA)
+                section.data += (value & (1 << 8 * width) - 1).to_bytes(width, "little")
+                while tokens.value in ("+", "-"):
                     tokens.advance()
-                    continue
+                    if tokens.kind in (WORD, DOT):
+                        tokens.advance()
+                    else:
+                        tokens.count(Wanted.DATA)
                 if not tokens.accept(","):
                     break
         tokens.advance()

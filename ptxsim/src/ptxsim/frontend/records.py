@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ptxsim.frontend.debug_info import Section
 from ptxsim.message import Message
 from ptxsim.records import Dim3
 
@@ -57,6 +58,15 @@ class Address(NamedTuple):
     mask: int = (1 << 64) - 1
 
 
+class Part(NamedTuple):
+    """One of the local arrays of a function."""
+
+    offset: int  # bytes
+    size: int
+    name: str = ""  # "": not known
+    element: int = 0  # bytes of an element; 0: not known
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     name: str
@@ -66,6 +76,7 @@ class Variable:
     initial: tuple[tuple[int | Address, int], ...] = ()  # (bits or address, bytes) in order
     extern: bool = False
     type: str = ""  # "f32", "u64", "b8"
+    parts: tuple[Part, ...] = ()  # of local memory, which belong together otherwise
 
 
 @dataclass(slots=True)
@@ -106,3 +117,4 @@ class PtxModule:
     target: int = 0  # 90 of sm_90a; 0: not said
     # The parts into which the compiler splits an array have their indices in their names.
     split_by_index: bool = False
+    sections: dict[str, Section] = field(default_factory=dict)  # for debuggers

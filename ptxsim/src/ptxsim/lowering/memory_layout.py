@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ptxsim.frontend.interface import laid_out
 from ptxsim.frontend.module import SIMULATED_CALLS
-from ptxsim.frontend.records import SIZES, Address, Function, Instruction, PtxModule, Variable
+from ptxsim.frontend.records import SIZES, Address, Function, Instruction, Part, PtxModule, Variable
 from ptxsim.limits import MAX_LOCAL_BYTES
 from ptxsim.lowering.operation import Constant, UnsupportedInstruction
 from ptxsim.lowering.shared_arrays import align_up, lay_out_shared
@@ -23,11 +23,13 @@ _MOST_SHARED = 1 << 20  # bytes of static arrays, more than any GPU has; limits.
 
 @dataclass(frozen=True)
 class LocalMemory:
-    """The local arrays of one function, which PTX declares as one."""
+    """A local array, or those of one function together, as PTX declares them."""
 
     function: str  # mangled
     start: int  # lane-private address
     size: int  # bytes
+    name: str = ""  # of the array, where it is known
+    element: int = 0  # bytes of an element of that
 
     def distance(self, address: int) -> int:
         """How many bytes ``address`` lies before the start or past the last byte."""
@@ -133,7 +135,12 @@ class MemoryLayout:
                         ),
                     )
                 start = self._private(variable.size, variable.align)
-                self.locals.append(LocalMemory(function.name, start, variable.size))
+                parts = variable.parts or (Part(0, variable.size),)
+                self.private[-1:] = [(start + part.offset, part.size) for part in parts]
+                self.locals += [
+                    LocalMemory(function.name, start + offset, size, name, element)
+                    for offset, size, name, element in parts
+                ]
                 self.module_symbols[f"{function.name}/{variable.name}"] = Constant(start, 8)
         self.frames[function.name].local = (frame_start, self.local_bytes)
         self.results[function.name] = [self._private(r.size, r.align) for r in function.returns]
@@ -141,7 +148,10 @@ class MemoryLayout:
     def stack_bytes(self, function: Function) -> int:
         """Return the least stack that a call of ``function`` takes of a thread: its local arrays
         and the address to return to. How many registers ptxas saves there is not known."""
-        return _RETURN_ADDRESS + sum(v.size for v in function.variables if v.space == "local")
+        own = [v for v in function.variables if v.space == "local"]
+        return _RETURN_ADDRESS + sum(
+            sum(part.size for part in v.parts) if v.parts else v.size for v in own
+        )
 
     def symbols(self, function: Function) -> dict[str, Constant]:
         """Names this function may use as addresses."""

@@ -96,10 +96,25 @@ void report_undefined(Warp& w, i32 slot, EventKind kind, bool predicate, u32 byt
   if (is_wgmma(origin)) e.kind = WGMMA_NOT_WAITED_FOR;
   else if (!origin.width) e.kind = origin.run == never_set ? NEVER_SET : ABSENT_LANE;
   const Hint& hint = w.program->hints[e.other_pc];
-  e.space = w.program->code[e.other_pc].space;
+  e.space = hint.space == SPACES ? w.program->code[e.other_pc].space : hint.space;
   e.region = hint.region;
   e.region_start = e.address = hint.low;
   w.block->machine->report(e);
+}
+
+void store_undefined(Warp& w, i32 slot, int lane, const u8* at, u32 bytes) {
+  const size_t place = at - w.local.data();
+  const u64 bits = w.tainted ? undefined_bits(w, slot, lane, bytes) : 0;
+  std::memcpy(&w.unset[place], &bits, bytes);
+  if (bits) w.unset_by[place / 4] = w.origin[slot];
+}
+
+u64 load_undefined(const Warp& w, const u8* at, u32 bytes, u32 reader, u32& origin) {
+  const size_t place = at - w.local.data();
+  u64 bits = 0;
+  std::memcpy(&bits, &w.unset[place], bytes);
+  if (bits) origin = w.unset_by[place / 4] == DEFINED ? reader : w.unset_by[place / 4];
+  return bits;
 }
 
 void check_in_flight(Warp& w, const i32* slots, u32 count) {

@@ -1,6 +1,8 @@
 // Undefined values: which lanes of which registers hold one, and where it came from.
 #pragma once
 
+#include <cstring>
+
 #include "../shared.hpp"
 #include "../machine/warp.hpp"
 #include "../program/instruction.hpp"
@@ -35,5 +37,13 @@ constexpr u32 DEFINED = ~0u;  // undefined_origin of a defined value
 inline u32 undefined_origin(const Warp& w, i32 slot, int lane, u32 bytes) {
   return w.tainted && undefined_bits(w, slot, lane, bytes) ? w.origin[slot] : DEFINED;
 }
+
+// Lane-private memory holds what is undefined like a register: copying it is no use of it.
+void store_undefined(Warp& w, i32 slot, int lane, const u8* at, u32 bytes);
+inline void set_defined(Warp& w, const u8* at, u32 bytes) {
+  std::memset(w.unset.data() + (at - w.local.data()), 0, bytes);
+}
+// Of a value of `bytes` there: the undefined bits, and whose they are; `reader` if nobody's.
+u64 load_undefined(const Warp& w, const u8* at, u32 bytes, u32 reader, u32& origin);
 
 }  // namespace sim

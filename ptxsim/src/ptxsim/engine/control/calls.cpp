@@ -63,6 +63,8 @@ void restore_frame(Warp& w, const Frame& f) {
   });
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
+    set_defined(w, w.local.data() + u64(l) * w.program->local_bytes + f.bytes.from,
+                u32(f.bytes.size()));  // nobody saved whether it is
     const u8* bits = w.saved[l].data() + w.saved[l].size() - f.predicates.size();
     for (i32 p = f.predicates.from; p < f.predicates.to; ++p)
       w.preds[p] = (w.preds[p] & ~(1u << l)) | u32(*bits++) << l;

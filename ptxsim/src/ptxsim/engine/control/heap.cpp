@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "../checks/global_races.hpp"
+#include "../checks/undefined.hpp"
 #include "../limits.hpp"
 #include "../machine/machine.hpp"
 #include "../program/operations.hpp"
@@ -25,6 +26,11 @@ u64 number_at(Warp& w, int lane, i32 at) {
   u64 value;
   std::memcpy(&value, lane_bytes(w, lane, at), sizeof value);
   return value;
+}
+
+void set_result(Warp& w, int lane, i32 at, u64 value) {
+  std::memcpy(lane_bytes(w, lane, at), &value, sizeof value);
+  set_defined(w, lane_bytes(w, lane, at), sizeof value);
 }
 
 // Forgets what was freed. What was reported of it keeps its address and loses its name.
@@ -78,7 +84,7 @@ Flow malloc(Warp& w, const Ins& i) {
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
     const u64 address = allocate(w, number_at(w, l, o.bytes), ALIGNMENT);
-    std::memcpy(lane_bytes(w, l, o.result), &address, sizeof address);
+    set_result(w, l, o.result, address);
   }
   return Flow::next;
 }
@@ -90,7 +96,7 @@ Flow aligned_malloc(Warp& w, const Ins& i) {
     const u64 alignment = std::max(number_at(w, l, o.alignment), ALIGNMENT);
     const bool power = !(alignment & (alignment - 1)) && alignment <= MAX_ALIGNMENT;
     const u64 address = power ? allocate(w, number_at(w, l, o.bytes), alignment) : 0;
-    std::memcpy(lane_bytes(w, l, o.result), &address, sizeof address);
+    set_result(w, l, o.result, address);
   }
   return Flow::next;
 }

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "../checks/undefined.hpp"
 #include "../machine/machine.hpp"
 #include "../program/operations.hpp"
 
@@ -260,6 +261,7 @@ Flow print(Warp& w, const Ins& i) {
       }
     }
     std::memset(own + o.result, 0, 4);
+    set_defined(w, own + o.result, 4);
   }
   return Flow::next;
 }

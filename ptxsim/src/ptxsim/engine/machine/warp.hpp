@@ -111,6 +111,8 @@ struct Warp {
   std::vector<u8> regs_store;
   std::vector<u32> preds_store;
   std::vector<u8> local;         // lane-private memory, lane after lane
+  std::vector<u8> unset;         // for each byte of it: which bits are undefined
+  std::vector<u32> unset_by;     // for each four bytes: the origin of what is, or nobody's: DEFINED
   std::vector<u8> saved[LANES];  // frames of recursive calls, innermost last
 
   bool done() const { return !live; }

@@ -188,7 +188,20 @@ void load_private(Warp& w, const Ins& i, Access& a, u8 space) {
   Places p{};
   settle_private(w, a, space, p, false);
   u32 undefined[8] = {}, origin[8] = {};
+  u64 bits[8][LANES];
+  for (int l = 0; l < LANES && space == LOCAL; ++l)
+    for (int v = 0; a.mask >> l & 1 && v < i.vec; ++v) {
+      bits[v][l] = load_undefined(w, p.at[l] + v * i.width, i.width, w.pc, origin[v]);
+      undefined[v] |= u32(bits[v][l] != 0) << l;
+    }
   finish_load(w, i, p, a.mask, undefined, origin);
+  for (int v = 0; v < i.vec; ++v)
+    for (u32 rest = i.element(v) < 0 ? 0 : undefined[v]; rest; rest &= rest - 1) {
+      const int l = __builtin_ctz(rest);
+      const bool extends = i.flags & SIGNED && bits[v][l] >> (8 * i.width - 1);
+      const u64 above = extends && i.width < 8 ? ~u64{0} << 8 * i.width : 0;
+      w.undefined_bits[size_t(i.element(v)) * LANES + l] = bits[v][l] | above;
+    }
 }
 
 // Where only some blocks run, the counter of grid.sync() changes at the second look, as if the

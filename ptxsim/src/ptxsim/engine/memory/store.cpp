@@ -72,6 +72,7 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
       u64 value = lane_value(w, i, i.element(v), l);
       u8* at = p.at[l] + u64(v) * i.width;
       const bool same = put(at, value, i.width);
+      if (space == LOCAL) store_undefined(w, i.element(v), l, at, i.width);
       if (space == SHARED || space == GLOBAL) {
         u64 address = a.at[l] + u64(v) * i.width;
         if (space == SHARED)

@@ -1,6 +1,7 @@
 // Blocks before their first instruction.
 #include <algorithm>
 
+#include "../checks/undefined.hpp"
 #include "../limits.hpp"
 #include "turns.hpp"
 
@@ -44,6 +45,8 @@ void prepare(Block& b, Machine& m) {
     w.preds_store.resize(m.program->predicates + 1);
     w.preds = w.preds_store.data();
     w.local.resize(size_t(m.program->local_bytes) * LANES);
+    w.unset.resize(w.local.size());
+    w.unset_by.resize(w.local.size() / 4);
     for (const auto& c : m.program->constants) fill(w, c.slot, c.width, c.value);
     auto thread = [&](u32 l) { return k * LANES + l; };
     special_lanes(w, TID_X, [&](u32 l) { return thread(l) % m.ntid.x; });
@@ -120,6 +123,8 @@ void begin(Block& b, u32 linear) {
     w.turns = w.cc = w.past_wait = 0;
     u32* const unwritten = reinterpret_cast<u32*>(w.local.data());
     std::fill(unwritten, unwritten + w.local.size() / 4, m.filler);
+    std::fill(w.unset.begin(), w.unset.end(), u8{255});
+    std::fill(w.unset_by.begin(), w.unset_by.end(), DEFINED);
     w.async.clear();
     w.storing.clear();
     for (auto& frames : w.saved) frames.clear();
