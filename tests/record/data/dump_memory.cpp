@@ -1,9 +1,11 @@
 // Loaded before the recorder's own libraries: when a child is about to be shut in, it appends its
-// memory to the file $DUMP. Its number and its parent's, then of each mapping the start and the
-// length in bytes, as integers of 64 bits, and what it holds; two zeros end it.
+// memory to the file $DUMP. Its number and its parent's, the place where the kernel tells it its
+// CPU (struct rseq) and a zero, then of each mapping the start and the length in bytes, as integers
+// of 64 bits, and what it holds; two zeros end it.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+extern const ptrdiff_t __rseq_offset __attribute__((weak));  // since glibc 2.35
 
 namespace {
 
@@ -27,7 +31,9 @@ void dump() {
   const int source = open("/proc/self/maps", O_RDONLY), target = open(file, O_WRONLY | O_APPEND);
   size_t length = 0;
   for (ssize_t n; (n = read(source, maps + length, sizeof maps - 1 - length)) > 0;) length += n;
-  const uint64_t who[2] = {uint64_t(getpid()), uint64_t(getppid())};
+  const uint64_t thread = reinterpret_cast<uint64_t>(__builtin_thread_pointer());
+  const uint64_t rseq = &__rseq_offset == nullptr ? 0 : thread + __rseq_offset;
+  const uint64_t who[4] = {uint64_t(getpid()), uint64_t(getppid()), rseq, 0};
   bool written = write(target, who, sizeof who) == sizeof who;
   for (char *line = maps, *at; *line != 0; line = strchr(line, '\n') + 1) {
     const uint64_t start = strtoull(line, &at, 16), end = strtoull(at + 1, &at, 16);
