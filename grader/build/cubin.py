@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 
 from grader.base import KernelInfo
+from ptxsim.limits import MOST_NAME
 from ptxsim.records import Record
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little endian
@@ -15,7 +16,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NO_DATA = 8  # SHT_NOBITS
 _SYMBOLS = 2  # SHT_SYMTAB
-_MAX_NAME = 4096  # bytes
+_MAX_NAME = MOST_NAME + 64  # bytes; a section's begins with ".text." or the like
 FUNCTION = 2  # STT_FUNC
 UNDEFINED = 0  # SHN_UNDEF
 

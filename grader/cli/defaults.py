@@ -44,6 +44,25 @@ def default_of(name: str) -> Default | None:
     return read_defaults(os.environ, Path.cwd()).get(name)
 
 
+def describe_choices_of_file(chosen: argparse.Namespace, language: str | None) -> Message | None:
+    """Describe the options that a file chose for a command line, if one did: whoever runs the
+    command may not have written it. ``language`` is the command line's own."""
+    choices = [
+        default
+        for default in read_defaults(os.environ, Path.cwd()).values()
+        if default.origin not in VARIABLES.values()
+        if (not language if default.name == "language" else _is_taken(default, chosen))
+    ]
+    if not choices:
+        return None
+    options = ", ".join(f"--{default.name} {default.value}" for default in choices)
+    return phrase("{file} chooses {options}", file=choices[0].origin, options=options)
+
+
+def _is_taken(default: Default, chosen: argparse.Namespace) -> bool:
+    return str(getattr(chosen, default.name, None)) == default.value
+
+
 def lab_file(named: str | Default | None) -> tuple[Path, bool]:
     """Return the file of the lab that --lab or a default names, and whether the user vouches for
     it: anybody may have written the nearest grade.toml, such as the author of a submission."""
@@ -79,6 +98,10 @@ def _of_file(here: Path) -> dict[str, Default]:
         if not isinstance(value, str) or not value:
             wanted = phrase("expected a text, such as {example}", example=f'{name} = "…"')
             raise _mistake(f"{origin}: {name}", wanted)
+    folder = file.parent.resolve()
+    if not (folder / entries.get("out", "")).resolve().is_relative_to(folder):
+        outside = phrase("leads out of the file's own folder; name it by --out or {variable}")
+        raise _mistake(f"{origin}: out", outside.given(variable=VARIABLES["out"]))
     return {
         name: Default(name=name, value=_from_here(name, value, file.parent, here), origin=origin)
         for name, value in entries.items()

@@ -25,7 +25,7 @@ from rich.console import Console
 from grader.base import ENGLISH, GraderError, Language, MachineError, OutOfTime, UsageError
 from grader.cli import console as terminal
 from grader.cli import options
-from grader.cli.defaults import default_of
+from grader.cli.defaults import default_of, describe_choices_of_file
 from ptxsim.message import Message, phrase
 
 _DEFAULT = "grade"  # what is meant where no command is named
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGUSR1, _out_of_time)
     try:
         try:
-            status = _run(arguments, console)
+            status = _run(arguments, console, option)
         finally:  # after --help too
             sys.stdout.flush()
     except GraderError as error:
@@ -101,7 +101,7 @@ def unsupported(system: str, machine: str) -> str:
     return ""
 
 
-def _run(arguments: list[str], console: Console) -> int:
+def _run(arguments: list[str], console: Console, language_option: str | None) -> int:
     """The command named by the first word, or else ``grade SUBMISSION…``."""
     language = terminal.spoken(console)
     first, others = arguments[:1], arguments[1:]
@@ -125,6 +125,8 @@ def _run(arguments: list[str], console: Console) -> int:
         parser = options.Parser(prog="grade", epilog=known, language=language, raw=True)
     _describe(parser, name)
     chosen = parser.parse_args(arguments)
+    if note := describe_choices_of_file(chosen, language_option):
+        terminal.say(console, note)
     status: int = import_module(f"grader.cli.{name}_command").run(chosen, console)
     return status
 

@@ -17,8 +17,7 @@ from ptxsim.frontend.interface import Declarations
 from ptxsim.message import Message, listed, phrase, verbatim
 from ptxsim.records import Launch, Plan, RefusedCall, Size
 
-_NAMES, _LONGEST = 5, 80  # kernels that the message names, and characters of each
-_READ = 4096  # characters of a name in which a library's are looked for
+_NAMES = 5  # kernels that the message names
 
 
 def too_many_kernels(plan: Plan, rules: Rules) -> Rejected | None:
@@ -26,7 +25,7 @@ def too_many_kernels(plan: Plan, rules: Rules) -> Rejected | None:
     kernels = [each.kernel for each in plan.operations if isinstance(each, Launch)]
     if rules.kernels == "any" or len(kernels) <= 1:
         return None
-    times = Counter(kernel_name(kernel)[:_LONGEST] for kernel in kernels)
+    times = Counter(kernel_name(kernel) for kernel in kernels)
     names = [
         phrase("{name} {times} times", name=name, times=n) if n > 1 else verbatim(name)
         for name, n in times.items()
@@ -87,7 +86,7 @@ def library_kernels(
     found = []
     for kernel in sorted(launched):
         origins = declared.origins.get(kernel, ())
-        if (evidence := problem.from_a_library(identifiers(kernel[:_READ]), origins)) is not None:
+        if (evidence := problem.from_a_library(identifiers(kernel), origins)) is not None:
             words = phrase("{kernel} is a library's kernel: {evidence}", evidence=evidence)
             words = words.given(kernel=kernel_name(kernel))
             found.append(Finding(kind=Kind.LIBRARY, severity=Severity.NOTE, message=words))

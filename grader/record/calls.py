@@ -225,7 +225,6 @@ class _Comparison:
 
 _ORDINALS = ("first", "second", "third")
 _POINTER = 8  # bytes
-_NAME = 4096  # characters of a name that are read: a forged one may have millions
 
 
 def _without(data: bytes, pointers: Pointers) -> bytes:
@@ -240,13 +239,13 @@ def _without(data: bytes, pointers: Pointers) -> bytes:
 def _in_words(operation: records.Operation) -> str:
     match operation:
         case records.Launch(kernel=kernel, grid=grid, block=block):
-            return f"a launch of {_plain(kernel)} with grid {grid} and block {block}"
+            return f"a launch of {plain_name(kernel)} with grid {grid} and block {block}"
         case records.Memset(size=size):
             return f"a memset of {size} bytes"
         case records.Copy(size=size):
             return f"a copy of {size} bytes"
         case records.SymbolWrite(symbol=symbol):
-            return f"a copy to {_plain(symbol)}"
+            return f"a copy to {plain_name(symbol)}"
         case records.Write(data=data):
             return f"a copy of {len(data)} bytes from the host"
         case records.Allocate():
@@ -255,7 +254,3 @@ def _in_words(operation: records.Operation) -> str:
             return "freeing an allocation"
         case records.Synchronise():
             return "a synchronisation"
-
-
-def _plain(name: str) -> str:
-    return plain_name(name[:_NAME])[:80]

@@ -83,7 +83,7 @@ def record_plans(
     target = target or base.standing_for(build.arch)
     known = Known(declared=declared, figures=figures, target=target)
     given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
-    request = _request(build, known, given, limits.record_s)
+    request = _request(known, given, limits.record_s)
     # Of each size the lengths of the vectors, and the other arguments.
     numbers = [(*(each.count for each in one.operands), *one.size.extents) for one in given]
     lines = [" ".join(map(str, each)) for each in numbers]
@@ -131,7 +131,7 @@ def _innermost(frames: Sequence[int], places: Mapping[int, Place]) -> Place | No
     return next((places[frame] for frame in frames if frame in places), None)
 
 
-def _request(build: base.Build, known: Known, given: Sequence[Given], record_s: float) -> str:
+def _request(known: Known, given: Sequence[Given], record_s: float) -> str:
     """The recorder's input but for the sizes: one item a line, in the order that main.cpp reads
     them."""
     kernels = []
@@ -145,7 +145,6 @@ def _request(build: base.Build, known: Known, given: Sequence[Given], record_s: 
         )
     vectors = given[0].operands
     lines = [
-        str(build.host_library),
         f"{record_s} {PATIENCE * record_s}",
         str(known.target.device),
         " ".join(map(str, known.target.host_figures())),
@@ -279,6 +278,7 @@ def recorder_program(toolchain: Toolchain) -> base.Native:
         *macros(),
         *refusals.macros(),
         *lockdown.macros(),
+        "-Wl,-z,now",  # the first call of a function leaves no trace
         "-Wl,--no-as-needed",  # what a host library is linked with is there when it is loaded
         "-lm",
         "-ldl",
@@ -294,13 +294,15 @@ def _run_recorder(
     count = len(sizes)
     with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
         scratch = Path(name).resolve()
+        # The recorder is given no path: its memory, which host code reads, holds none.
+        (scratch / "library").symlink_to(library)
         (scratch / "request").write_text(request)
         (scratch / "sizes").write_text("".join(f"{size}\n" for size in sizes))
         allowed = lockdown.host_code_filter() if sandbox.filtered else b""
         (scratch / "filter").write_bytes(allowed)
         for _ in range(_ATTEMPTS):
             done = sandbox.run(
-                [str(recorder), str(scratch)],
+                [str(recorder)],
                 cwd=scratch,
                 limits=ProcessLimits(
                     cpu_s=limits.record_s * count + _START_S,

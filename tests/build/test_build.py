@@ -25,6 +25,7 @@ from grader.build.steps import BuildSettings, link
 from grader.build.toolchain import Toolchain, find_toolchain, to_ptx
 from grader.sandbox.running import ProcessLimits, Sandbox
 from ptxsim.frontend.module import read_module
+from ptxsim.limits import MOST_NAME
 from ptxsim.outcome import Reason, RefusedProgram
 from tests.support.bench import built, needs_cutlass
 from tests.support.commands import STARTER, hand_in, script
@@ -443,6 +444,18 @@ def test_functions_of_cuda_keep_their_names(compiled: Compile) -> None:
     with pytest.raises(RefusedProgram, match="vprintf is a function of CUDA's") as caught:
         read_module(own, Path("/nowhere"))
     assert caught.value.reason is Reason.TAKEN_NAME
+
+
+def test_the_names_of_kernels_and_variables_have_a_bound() -> None:
+    """And no others, since neither plans nor results hold those."""
+    header = ".version 9.0\n.target sm_80\n.address_size 64\n"
+    body = "{ .shared .b32 SHARED; ret; }"
+    for longest in (f".global .b32 NAME; .func f() {body}", f".entry NAME() {body}"):
+        text = header + longest.replace("SHARED", "s" * 70_000)
+        read_module(text.replace("NAME", "n" * MOST_NAME), Path("/nowhere"))
+        with pytest.raises(RefusedProgram, match=r"the name n{79}… has 16385 characters") as caught:
+            read_module(text.replace("NAME", "n" * (MOST_NAME + 1)), Path("/nowhere"))
+        assert caught.value.reason is Reason.LONG_NAME
 
 
 def test_options_in_sections_mean_nothing_to_the_linker(tmp_path: Path) -> None:

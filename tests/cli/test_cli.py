@@ -356,6 +356,9 @@ def test_help_loads_only_what_it_needs(place: Path) -> None:
     assert commands.run([sys.executable, "-c", look], place).stdout == "False\n"
 
 
+OUTSIDE = "leads out of the file's own folder; name it by --out or GRADE_OUT"
+
+
 def test_a_course_has_defaults_of_its_own(
     graded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -368,14 +371,18 @@ def test_a_course_has_defaults_of_its_own(
 
     (graded / "grade.toml").write_text('lab = "lab.yaml"\nout = "results"\nlanguage = "zh"\n')
     (graded / "below" / "submissions").mkdir(parents=True)
+    (graded / "link").symlink_to(graded.parent)
     (graded / "below" / "submissions" / "alice").symlink_to(graded / "submissions" / "alice")
     monkeypatch.chdir(graded / "below")
-    assert "alice: AC 通过" in answers(f"report {graded}/submissions/alice -q")
+    output = answers(f"report {graded}/submissions/alice -q")
+    assert "alice: AC 通过" in output
+    assert "../grade.toml 指定了 --lab ../lab.yaml, --out ../results, --language zh\n" in output
     assert "alice: AC accepted" in answers(f"report {graded}/submissions/alice -q --language en")
     monkeypatch.setenv("GRADE_OUT", "elsewhere")
-    assert "no result of these files in elsewhere" in answers(
-        f"report {graded}/submissions/alice --language en"
-    )
+    output = answers(f"report {graded}/submissions/alice --language en")
+    assert "no result of these files in elsewhere" in output
+    assert "../grade.toml chooses --lab ../lab.yaml\n" in output
+    assert "chooses" not in answers(f"report {graded}/submissions/alice --language en --lab sgemm")
     monkeypatch.setattr("grader.cli.doctor_command._attempt", lambda *_: CHECKED)
     for words in ("--lab ../lab.yaml (../grade.toml)", "--out elsewhere (GRADE_OUT)"):
         assert words in answers("doctor")
@@ -383,10 +390,12 @@ def test_a_course_has_defaults_of_its_own(
         ('labb = "x"', "../grade.toml: labb: unknown key; known here: lab, out, language; did you"),
         ("lab = 3", "../grade.toml: lab: expected a text, such as lab = "),
         ("lab", "../grade.toml: cannot be read: "),
+        *((f'out = "{out}"', f"../grade.toml: out: {OUTSIDE}") for out in ("../a", "/tmp", "link")),
     ):
         (graded / "grade.toml").write_text(text)
         assert mistake in answers("labs")
     (graded / "grade.toml").unlink()
+    (graded / "link").unlink()
 
 
 def test_a_file_of_defaults_runs_no_code(tmp_path: Path) -> None:
@@ -400,7 +409,9 @@ def test_a_file_of_defaults_runs_no_code(tmp_path: Path) -> None:
     (tmp_path / "grade.toml").write_text('lab = "alice/own.yaml"\n')
     for words in (("alice",), ("class", "."), ("sass", "alice"), ("new", "bob")):
         done = run(*words, cwd=tmp_path)
-        assert done.stderr.startswith("grade: alice/own.yaml: problem: is Python"), done
+        choice, mistake = done.stderr.splitlines()
+        assert choice == "grade.toml chooses --lab alice/own.yaml"
+        assert mistake.startswith("grade: alice/own.yaml: problem: is Python"), done
         assert done.returncode == 2
     assert not mark.exists()
     assert "expected one class" in run("alice", "--lab", "alice/own.yaml", cwd=tmp_path).stderr

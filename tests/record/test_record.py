@@ -6,12 +6,15 @@ All host code is in host/sgemm.cu, compiled once; the size's M chooses what it d
 import re
 import shutil
 import struct
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from grader.base.errors import Rejected
@@ -21,10 +24,10 @@ from grader.build.toolchain import find_toolchain
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from grader.record import recording
-from grader.record.recording import record_plans
+from grader.record.recording import record_plans, recorder_program
 from grader.record.refusals import REFUSALS, refusal_sentence
 from grader.sandbox import seccomp as lockdown
-from grader.sandbox.running import Sandbox
+from grader.sandbox.running import Completed, Sandbox
 from ptxsim import records
 from ptxsim.frontend.interface import interface
 from ptxsim.frontend.module import read_module
@@ -38,6 +41,8 @@ RECORD = Path(recording.__file__).parent
 ASKS = CHEATS / "leaves_word_in_the_kernel" / "asks.cuh"
 SOURCE = (FOLDER / "sgemm.cu").read_text().splitlines()
 N, K = 3, 5
+RSEQ_BYTES = 32
+MAX_LINE = 24  # bytes of a size, as this file chooses them
 
 Recorder = Callable[..., tuple[records.Plan | Rejected, ...]]
 
@@ -439,6 +444,90 @@ def test_a_child_knows_no_size_but_its_own(recorded: Recorder) -> None:
     assert [integer(launch) for launch in launches(one)] == [0]
     for other in (before, after):
         assert launches(other)[0].grid == (7654321, 1, 1)
+
+
+class Memory(records.Record):
+    """What a recorder's child holds shortly before host code is loaded."""
+
+    processes: tuple[int, int]  # the child and its supervisor
+    cpu: int  # the address at which the kernel writes the CPU's number
+    mappings: dict[int, bytes]  # by address
+
+    def word(self, start: int, offset: int) -> int:
+        """The 32 bits around one byte of a mapping."""
+        return int.from_bytes(self.mappings[start][offset & ~3 :][:4], "little")
+
+
+@pytest.fixture
+def memories(
+    recorded: Recorder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., list[Memory]]:
+    """Record scenarios, and return what each child had in its memory."""
+    library, dump = tmp_path / "dump_memory.so", tmp_path / "dump"
+    source = Path(__file__).parent / "data" / "dump_memory.cpp"
+    subprocess.run(["g++", "-O1", "-shared", "-fPIC", source, "-o", library], check=True)
+    start, preloaded = Sandbox.run, {"LD_PRELOAD": str(library), "DUMP": str(dump)}
+
+    def run(sandbox: Sandbox, argv: Sequence[str], **options: Any) -> Completed:
+        more = {"env": preloaded} if "recorder" in argv[0] else {}
+        return start(sandbox, argv, **options, **more)
+
+    def record(*scenarios: int) -> list[Memory]:
+        dump.touch()
+        monkeypatch.setattr(Sandbox, "run", run)
+        recorded(*scenarios, mode="off", located=False)
+        with dump.open("rb") as file:
+            return [read_memory(file) for _ in scenarios]
+
+    return record
+
+
+def read_memory(file: IO[bytes]) -> Memory:
+    def pair() -> tuple[int, int]:
+        first, second = struct.unpack("QQ", file.read(16))
+        return first, second
+
+    processes, (cpu, _), mappings = pair(), pair(), {}
+    while (span := pair()) != (0, 0):
+        mappings[span[0]] = file.read(span[1])
+    return Memory(processes=processes, cpu=cpu, mappings=mappings)
+
+
+def test_all_that_differs_between_children_is_their_own(
+    memories: Callable[..., list[Memory]],
+) -> None:
+    """Whatever a child replies, and however it ends: another one differs from it by nothing but the
+    numbers of its processes and of its CPU, and the line with its size."""
+    scenarios = (1, 100, 1, 41, 2)
+    first, *others = memories(*scenarios)
+    for scenario, other in zip(scenarios[1:], others, strict=True):
+        own = f"{scenario * K} {K * N} {scenario * N} {scenario} {N} {K}\n".encode()
+        sizes = {start: len(data) for start, data in first.mappings.items()}
+        assert sizes == {start: len(data) for start, data in other.mappings.items()}
+        lines = 0
+        for start, data in other.mappings.items():
+            line = data.find(own)
+            lines += data.count(own)
+            pair = (np.frombuffer(each.mappings[start], np.uint8) for each in (first, other))
+            for offset in map(int, np.flatnonzero(np.not_equal(*pair))):
+                words = first.word(start, offset), other.word(start, offset)
+                assert (
+                    0 <= line <= offset < line + MAX_LINE
+                    or first.cpu <= start + offset < first.cpu + RSEQ_BYTES
+                    or words in zip(first.processes, other.processes, strict=True)
+                ), hex(start + offset)
+        assert lines == 1
+
+
+def test_host_code_finds_no_path_of_the_graders(
+    memories: Callable[..., list[Memory]], submission: Submission
+) -> None:
+    """In arguments, environment, auxiliary vector or elsewhere."""
+    (memory,) = memories(1)
+    recorder = recorder_program(find_toolchain()).compiled()
+    for path in (recorder, recorder.parent, "sgemm-record-", RECORD, submission.folder):
+        assert not any(str(path).encode() in data for data in memory.mappings.values()), path
+    assert any(b"PATH=/usr/bin:/bin\0" in data for data in memory.mappings.values())
 
 
 def may_trace() -> bool:

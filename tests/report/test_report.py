@@ -21,7 +21,7 @@ from grader.report.bounds import limit, peak_sentence
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.tables import LongTable
 from grader.report.why import answers
-from ptxsim.findings.names import kernel_name
+from ptxsim.findings.names import kernel_name, plain_name, readable
 from ptxsim.message import phrase, verbatim
 from ptxsim.records import Size
 from tests.support.explained import explained, rung
@@ -194,6 +194,8 @@ def test_kernel_names_are_readable(mangled: str, readable: str) -> None:
 
 def test_kernel_names_of_any_kind_can_be_shown() -> None:
     assert all(map(kernel_name, (f"_Z{'9' * 5000}", f"_ZN{'0' * 5000}", f"_Z{'1a' * 5000}", "_Z٣")))
+    for name in ("k" * 70_000, f"_Z70000{'k' * 70_000}v", f"_Z7000{'k' * 7000}I{'k' * 500}Ev"):
+        assert max(len(kernel_name(name)), len(plain_name(name)), len(readable(name))) < 90
 
 
 def test_a_narrow_terminal_is_enough() -> None:

@@ -1,14 +1,17 @@
-// recorder FOLDER: reads the folder's files `request`, `filter` and `sizes` (one a line), runs one
+// recorder: reads the files `request`, `filter` and `sizes` (one a line) of its folder, runs one
 // child per size, and writes to the result pipe, for each size, a line "LATE WAIT_STATUS BYTES" and
 // the child's reply of so many bytes.
 //
-// The submission's code is only ever loaded by the children, and each knows no size but its own.
+// The submission's code is only ever loaded by the children. Each is forked from a supervisor of
+// its own before that has learned anything, and the process that forks the supervisors learns
+// nothing: no memory that a child has a copy of ever held another size, or what was recorded at
+// one.
 #include <fcntl.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <time.h>
-#include <sys/mman.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,25 +33,16 @@ Request request;
 namespace {
 
 constexpr int PATIENCE_MS = 1000;
-
-constexpr size_t MAX_SIZES_BYTES = 1 << 20, MAX_LINE_BYTES = 512;
-
-// What this process alone may know: all sizes, and what was recorded at them.
-struct Secrets {
-  char sizes[MAX_SIZES_BYTES];  // ends with a zero
-  char head[64];
-  char reply[MAX_REPLY_BYTES];
-};
-Secrets* secrets = nullptr;
+constexpr size_t MAX_LINE_BYTES = 512;
+enum { NEXT, LAST, BROKEN };  // exit statuses of a supervisor
 
 std::string contents(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-bool read_request(const std::string& folder) {
-  std::ifstream in(folder + "/request");
-  std::getline(in, request.library);
+bool read_request() {
+  std::ifstream in("request");
   in >> request.seconds >> request.wall_seconds >> std::ws;
   Target& t = request.target;
   std::getline(in, t.name);
@@ -70,23 +64,35 @@ bool read_request(const std::string& folder) {
   in >> vectors >> request.dims;
   request.vectors.resize(vectors);
   for (auto& [name, bytes] : request.vectors) in >> name >> bytes;
-  const std::string filter = contents(folder + "/filter");
+  const std::string filter = contents("filter");
   request.filter.resize(filter.size() / sizeof(sock_filter));
   std::memcpy(request.filter.data(), filter.data(), request.filter.size() * sizeof(sock_filter));
-  request.host_code = contents(request.library);
+  request.host_code = contents("library");
   return in && !request.host_code.empty();
 }
 
-// Into memory that no child gets a copy of.
-bool read_sizes(const std::string& folder) {
-  void* const place =
-      mmap(nullptr, sizeof(Secrets), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (place == MAP_FAILED || madvise(place, sizeof(Secrets), MADV_DONTFORK) != 0) return false;
-  secrets = static_cast<Secrets*>(place);
-  const int file = open((folder + "/sizes").c_str(), O_RDONLY | O_CLOEXEC);
-  const ssize_t bytes = read(file, secrets->sizes, MAX_SIZES_BYTES - 1);
-  close(file);
-  return bytes > 0 && bytes < ssize_t(MAX_SIZES_BYTES - 1);
+// Erases the paths of the grader and of the submission: the arguments, the environment and the name
+// of the program, which lie one behind the other. Of the environment a copy of two is left.
+void forget_paths(char** argv) {
+  const auto copy_of = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  const std::string path = copy_of("PATH"), language = copy_of("LANG");
+  char* const program = reinterpret_cast<char*>(getauxval(AT_EXECFN));
+  std::fill(argv[0], program + std::strlen(program), '\0');
+  clearenv();
+  setenv("PATH", path.c_str(), 1);
+  setenv("LANG", language.c_str(), 1);
+}
+
+// The next line of a file that several processes read: no byte beyond it.
+bool read_line(int file, char (&line)[MAX_LINE_BYTES]) {
+  for (char& c : line) {
+    if (read(file, &c, 1) != 1) return false;
+    if (c == '\n') return true;
+  }
+  return false;
 }
 
 Size read_size(const char* line) {
@@ -102,7 +108,7 @@ enum Late { IN_TIME, TOOK_TOO_LONG, STARVED };
 struct Ended {
   Late late;
   int status;
-  size_t bytes;  // of secrets->reply
+  std::string reply;
 };
 
 // The time that a child with one thread is charged after `wall` seconds: all of it, sleep included,
@@ -121,7 +127,8 @@ double charged(pid_t child, double wall) {
 Ended await(pid_t child, int fd) {
   using clock = std::chrono::steady_clock;
   const auto start = clock::now();
-  Ended ended = {IN_TIME, 0, 0};
+  Ended ended = {IN_TIME, 0, {}};
+  char part[1 << 16];
   while (true) {
     const double wall = std::chrono::duration<double>(clock::now() - start).count();
     const double left = request.seconds - charged(child, wall);
@@ -135,9 +142,10 @@ Ended await(pid_t child, int fd) {
     }
     pollfd ready = {fd, POLLIN, 0};
     if (poll(&ready, 1, int(left * 1000) + 1) == 0) continue;
-    const ssize_t n = read(fd, secrets->reply + ended.bytes, MAX_REPLY_BYTES - ended.bytes);
+    const ssize_t n =
+        read(fd, part, std::min<size_t>(sizeof part, MAX_REPLY_BYTES - ended.reply.size()));
     if (n <= 0) break;
-    ended.bytes += n;
+    ended.reply.append(part, n);
   }
   // A child that ends closes its end of the pipe, and a moment later waitpid finds it. One that is
   // still alive has closed the pipe, writes too much or hangs; it is killed here, but its status
@@ -163,12 +171,36 @@ bool send_all(int fd, const char* data, size_t bytes) {
   return true;
 }
 
-int main(int argc, char** argv) {
+// A process for one size.
+[[noreturn]] void supervise(int sizes, int result_fd, int nowhere) {
+  char own[MAX_LINE_BYTES] = {};  // the size of the child
+  if (!read_line(sizes, own)) _exit(own[0] == '\0' ? LAST : BROKEN);
+  int fds[2];
+  if (pipe(fds) != 0) _exit(BROKEN);
+  const pid_t child = fork();
+  if (child < 0) _exit(BROKEN);
+  if (child == 0) {
+    lock_down(fds[1], nowhere);
+    run_child(read_size(own));
+  }
+  close(fds[1]);
+  const Ended ended = await(child, fds[0]);
+  const std::string head = std::to_string(ended.late) + " " + std::to_string(ended.status) + " " +
+                           std::to_string(ended.reply.size()) + "\n";
+  if (!send_all(result_fd, head.data(), head.size()) ||
+      !send_all(result_fd, ended.reply.data(), ended.reply.size()))
+    _exit(BROKEN);
+  _exit(ended.late == IN_TIME ? NEXT : LAST);  // the others would take as long
+}
+
+int main(int, char** argv) {
   const char* fd_text = std::getenv("SGEMM_GRADER_RESULT_FD");
-  if (argc != 2 || fd_text == nullptr || !read_request(argv[1]) || !read_sizes(argv[1])) return 2;
+  if (fd_text == nullptr || !read_request()) return 2;
   const int result_fd = int(std::strtol(fd_text, nullptr, 10));
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (nowhere < 0) return 2;
+  const int sizes = open("sizes", O_RDONLY | O_CLOEXEC);
+  if (nowhere < 0 || sizes < 0) return 2;
+  forget_paths(argv);
   // The first use of these reads files: a library, and what std::locale("") is made of.
   call_stack();
   [[maybe_unused]] const locale_t kept = newlocale(LC_ALL_MASK, "", nullptr);
@@ -176,30 +208,11 @@ int main(int argc, char** argv) {
     std::fputs("memory that is mapped from files cannot be replaced by copies\n", stderr);
     return 2;
   }
-  prctl(PR_SET_DUMPABLE, 0);        // the children must not open this process's memory
-  static char own[MAX_LINE_BYTES];  // the size of the child
-  for (const char *line = secrets->sizes, *end; (end = std::strchr(line, '\n')); line = end + 1) {
-    if (size_t(end - line) >= sizeof own) return 2;
-    std::fill(std::copy(line, end, own), std::end(own), '\0');
-    int fds[2];
-    if (pipe(fds) != 0) return 3;
-    const pid_t child = fork();
-    if (child < 0) return 3;
-    if (child == 0) {
-      close(result_fd);
-      close(fds[0]);
-      lock_down(fds[1], nowhere);
-      run_child(read_size(own));
-    }
-    close(fds[1]);
-    const Ended ended = await(child, fds[0]);
-    close(fds[0]);
-    const int head = std::snprintf(secrets->head, sizeof secrets->head, "%d %d %zu\n",
-                                   int(ended.late), ended.status, ended.bytes);
-    if (!send_all(result_fd, secrets->head, head) ||
-        !send_all(result_fd, secrets->reply, ended.bytes))
-      return 3;
-    if (ended.late != IN_TIME) break;  // the others would take as long
+  prctl(PR_SET_DUMPABLE, 0);  // the children must not open the memory of these processes
+  for (int status = 0; status == 0;) {
+    const pid_t supervisor = fork();
+    if (supervisor == 0) supervise(sizes, result_fd, nowhere);
+    if (supervisor < 0 || waitpid(supervisor, &status, 0) < 0) return 3;
+    if (status != 0) return WIFEXITED(status) && WEXITSTATUS(status) == LAST ? 0 : 3;
   }
-  return 0;
 }

@@ -62,8 +62,7 @@ struct Size {
 
 // What every child may know. The sizes are not in it: each child gets its own, in its memory alone.
 struct Request {
-  std::string library;              // its path
-  std::string host_code;            // what the file holds
+  std::string host_code;            // the library, as its file holds it
   std::vector<sock_filter> filter;  // of system calls; empty where the kernel has none
   double seconds;                   // for one size; time in which others run instead is not counted
   double wall_seconds;

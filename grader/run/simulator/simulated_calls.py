@@ -218,6 +218,7 @@ _REFUSALS = {
         ),
     ),
     Reason.TAKEN_NAME: (Verdict.CE, phrase("{why}; give yours another name")),
+    Reason.LONG_NAME: (Verdict.CE, phrase("{why}; give yours a shorter one")),
     Reason.UNSUPPORTED: (Verdict.IE, phrase("{why}; grade it on a GPU")),
     Reason.TOO_LARGE: (Verdict.IE, phrase("{why}; grade it on a GPU")),
     Reason.UNSOUND: (Verdict.RE, phrase("{why}")),

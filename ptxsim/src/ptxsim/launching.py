@@ -235,7 +235,7 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
 def _find(kernel: str, declared: Declarations) -> str:
     if kernel in declared.entries:
         return kernel
-    found = [name for name in declared.entries if plain_name(name) == kernel]
+    found = [name for name in declared.entries if plain_name(name) == plain_name(kernel)]
     if len(found) != 1:
         names = ", ".join(declared.entries) or "none"
         raise ValueError(f"there is no one kernel {kernel}; the file has {names}")

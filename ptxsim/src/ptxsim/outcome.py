@@ -48,6 +48,7 @@ class Reason(Enum):
     UNREADABLE = "PTX that the reader does not accept, though nvcc wrote it"
     ASSEMBLY = "PTX that the reader does not accept, in a module with inline assembly"
     TAKEN_NAME = "a function with the name of one that CUDA provides"
+    LONG_NAME = "a kernel or a variable whose name is longer than any that programs have"
     UNSUPPORTED = "an instruction that is not simulated"
     TOO_LARGE = "more than the simulator accepts"
     UNSOUND = "a kernel that no CUDA device would run"

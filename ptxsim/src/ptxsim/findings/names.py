@@ -2,16 +2,19 @@
 
 Students choose names, so a name may be mangled wrongly: ``_Z9999k``. Whatever cannot be read is
 returned as it is. The recorder's messages hold mangled names; the grader reads those here, too.
+Whatever is returned for readers is short, however long the name is.
 """
 
 import re
 
 from ptxsim.frontend.records import SIZES
+from ptxsim.limits import MOST_NAME
 
 _LENGTH = re.compile(r"[0-9]{1,6}")
 _NO_LENGTH = ("S", "T", *(f"L{kind}" for kind in "bcahstijlmxy"))  # S1_, T0_, Li128E
 _SPLIT, _HALF = "_$_", 2  # bytes
-_MANGLED = re.compile(r"\b_Z[A-Za-z0-9_.$]+")
+_MOST_SHOWN = 80  # characters
+_TO_SHORTEN = re.compile(rf"\b_Z[A-Za-z0-9_.$]+|\w{{{_MOST_SHOWN + 1},}}")
 
 
 def identifiers(mangled: str) -> tuple[str, ...]:
@@ -32,11 +35,11 @@ def identifiers(mangled: str) -> tuple[str, ...]:
 def plain_name(mangled: str) -> str:
     """A C++ name without what it is declared in: "_ZZ1kvE2As" → "As", "_ZN1a1kI1bEEvv" → "k"."""
     mangled, _, _ = mangled.partition("@")  # the scope it is declared in
-    if not mangled.startswith("_Z"):
-        return mangled
+    if not _is_mangled(mangled):
+        return _short(mangled)
     names, _ = _path(mangled)
     found = names or identifiers(mangled)
-    return found[-1] if found else mangled
+    return _short(found[-1] if found else mangled)
 
 
 def array_name(mangled: str, type_: str, *, by_index: bool) -> str:
@@ -58,12 +61,21 @@ def array_name(mangled: str, type_: str, *, by_index: bool) -> str:
 
 def kernel_name(mangled: str) -> str:
     """``sgemm<…>`` for ``_Z5sgemmILi8EEvPfS_iii``; anything else unchanged."""
-    if not mangled.startswith("_Z"):
-        return mangled
+    if not _is_mangled(mangled):
+        return _short(mangled)
     names, at = _path(mangled)
     if not names:
-        return mangled
-    return "::".join(names) + ("<…>" if mangled[at : at + 1] == "I" else "")
+        return _short(mangled)
+    return _short("::".join(names)) + ("<…>" if mangled[at : at + 1] == "I" else "")
+
+
+def _is_mangled(name: str) -> bool:
+    """Whether there are names in it to look for: in a longer one that could take minutes."""
+    return name.startswith("_Z") and len(name) <= MOST_NAME
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _MOST_SHOWN else f"{name[: _MOST_SHOWN - 1]}…"
 
 
 def _path(mangled: str) -> tuple[list[str], int]:
@@ -79,5 +91,5 @@ def _path(mangled: str) -> tuple[list[str], int]:
 
 
 def readable(text: str) -> str:
-    """``text`` with ``kernel_name`` applied to every mangled name in it."""
-    return _MANGLED.sub(lambda name: kernel_name(name[0]), text)
+    """``text`` with ``kernel_name`` applied to every mangled or long name in it."""
+    return _TO_SHORTEN.sub(lambda name: kernel_name(name[0]), text)

@@ -60,13 +60,13 @@ def _operation_at(operation: records.Operation, shown: records.Place | None) -> 
 def _operation(operation: records.Operation) -> Message:
     match operation:
         case records.Launch(kernel=kernel):
-            return phrase("kernel `{kernel}`", kernel=plain_name(kernel)[:80])
+            return phrase("kernel `{kernel}`", kernel=plain_name(kernel))
         case records.Memset(size=size):
             return phrase("the memset of {bytes}", bytes=byte_count(size))
         case records.Copy(size=size):
             return phrase("the copy of {bytes}", bytes=byte_count(size))
         case records.SymbolWrite(symbol=symbol):
-            return phrase("the copy to {symbol}", symbol=plain_name(symbol)[:80])
+            return phrase("the copy to {symbol}", symbol=plain_name(symbol))
         case records.Write(data=data):
             return phrase("the copy of {bytes} from the host", bytes=byte_count(len(data)))
         case records.Allocate():

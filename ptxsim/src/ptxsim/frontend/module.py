@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from ptxsim.findings.names import plain_name
 from ptxsim.frontend.local_arrays import move_apart
 from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import Function, Instruction, PtxError, PtxModule
+from ptxsim.limits import MOST_NAME
 from ptxsim.message import phrase
 from ptxsim.outcome import Reason, RefusedProgram
 from ptxsim.records import Place, Record
@@ -70,7 +72,8 @@ def read_module(ptx: str, source_root: Path) -> PtxModule:
     """The module, in which source paths are relative to ``source_root``.
 
     Raises RefusedProgram: ASSEMBLY if the module holds inline assembly, which is then the cause;
-    UNREADABLE if nvcc wrote all of it; TAKEN_NAME for a function of CUDA's.
+    UNREADABLE if nvcc wrote all of it; TAKEN_NAME for a function of CUDA's; LONG_NAME for a kernel
+    or a variable whose name, which plans and results hold, is too long.
     """
     try:
         module = parse(ptx, source_root)
@@ -82,6 +85,17 @@ def read_module(ptx: str, source_root: Path) -> PtxModule:
         if function is not None and not _is_ours(function, _STUBS.get(name)):
             why = phrase("{name} is a function of CUDA's", name=name)
             raise RefusedProgram(Reason.TAKEN_NAME, why)
+    entries = (name for name, function in module.functions.items() if function.entry)
+    variables = (each.name for each in module.variables if each.space != "shared")
+    for name in (*entries, *variables):
+        if len(name) > MOST_NAME:
+            why = phrase(
+                "the name {name} has {count} characters, and at most {most} are read",
+                name=plain_name(name),
+                count=len(name),
+                most=MOST_NAME,
+            )
+            raise RefusedProgram(Reason.LONG_NAME, why)
     move_apart(module)
     return module
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import laid_out
 from ptxsim.frontend.module import SIMULATED_CALLS
 from ptxsim.frontend.records import SIZES, Address, Function, Instruction, Part, PtxModule, Variable
@@ -100,12 +101,12 @@ class MemoryLayout:
             self.results[name] = [self._private(8, 8)]
         if self.local_bytes > MAX_LOCAL_BYTES:
             raise too_large(
-                functions[0].name,
+                plain_name(functions[0].name),
                 phrase("local memory per thread ({size} bytes)", size=self.local_bytes),
             )
         if self.shared.end > _MOST_SHARED:
             shared = phrase("shared memory ({size} bytes)", size=self.shared.end)
-            raise too_large(functions[0].name, shared)
+            raise too_large(plain_name(functions[0].name), shared)
 
     def _private(self, size: int, align: int) -> int:
         start = align_up(self.local_bytes + PRIVATE_GAP, max(align, 16))
@@ -129,7 +130,7 @@ class MemoryLayout:
                         phrase(
                             "{function} has {size} bytes of local memory per thread in one array; "
                             "CUDA allows {most}",
-                            function=function.name,
+                            function=plain_name(function.name),
                             size=variable.size,
                             most=MAX_LOCAL_BYTES,
                         ),
