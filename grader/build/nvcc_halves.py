@@ -21,7 +21,9 @@ from pathlib import Path
 from grader.base import answer_of
 
 SCRIPT = "halves.sh"
-SECOND_S = 5  # CPU that the second build may take; CuTe makes 20 MB of PTX then, which nobody can read
+SECOND_S = (
+    5  # CPU that the second build may take; CuTe makes 20 MB of PTX then, which nobody can read
+)
 _MARK = ".debug"  # in the names of the files that it writes
 _ASSIGNMENT = re.compile(r"(\w+)=(.*)")
 _USED = ("PATH", "LD_LIBRARY_PATH", "CICC_PATH", "NVVMIR_LIBRARY_DIR")  # by these programs
