@@ -36,7 +36,7 @@ from ptxsim.frontend.interface import Declarations
 from ptxsim.message import phrase
 from ptxsim.outcome import EngineError, RefusedProgram, SimLimits
 from ptxsim.probing import Prober
-from ptxsim.second_build import has_same_kernels, telling
+from ptxsim.second_build import has_same_kernels, runs_alike, telling
 from ptxsim.simulator import Simulator
 
 _DECODER: msgspec.json.Decoder[messages.Request] = decoder(messages.Request)
@@ -186,6 +186,8 @@ def run_second(
     """Run the plans on fresh inputs. first: the other build's declarations. Whatever ends this
     early says nothing against the program: the other build ran well."""
     begun = time.thread_time()
+    if not runs_alike(request.ptx):
+        return messages.SecondRun(missing=phrase("it stores what wgmma has not computed yet"))
     try:
         simulator = Simulator(request.ptx, Path(request.source_root), engine)
         if not has_same_kernels(first, simulator.declared):
@@ -193,14 +195,16 @@ def run_second(
                 missing=phrase("its kernels are not those of the first build")
             )
         for plan in request.plans:
-            left = max(request.seconds - (time.thread_time() - begun), 0.0)
+            left = request.seconds - (time.thread_time() - begun)
+            late = phrase("{size} did not end in time", size=str(plan.size))
+            if left <= 0:
+                return messages.SecondRun(missing=late)
             buffers = Arrays(problem, plan.size, 0).buffers
             outcome = simulator.run(plan, buffers, SimLimits(seconds=left))
             if found := telling(outcome):
                 return messages.SecondRun(findings=worded(found), size=plan.size)
             if outcome.stopped:
-                words = phrase("{size} did not end in time", size=str(plan.size))
-                return messages.SecondRun(missing=words)
+                return messages.SecondRun(missing=late)
     except RefusedProgram as refusal:
         return messages.SecondRun(missing=refusal.message)
     except MemoryError:

@@ -28,7 +28,7 @@ from ptxsim.nvcc import CompileError
 from ptxsim.orders import differing, usual_tolerance
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
 from ptxsim.report import Report
-from ptxsim.second_build import telling
+from ptxsim.second_build import runs_alike, telling
 from ptxsim.tensor_maps import Output
 
 CLEAN, FOUND, MISUSED, REFUSED = range(4)
@@ -185,6 +185,9 @@ def _second_remarks(given: argparse.Namespace) -> list[Remark]:
         return []
     if report.stopped:
         print("ptxsim: without optimisation it did not end in time", file=sys.stderr)
+    if not runs_alike(report.origin.texts[report.origin.name]):
+        print("ptxsim: without optimisation wgmma is not looked at", file=sys.stderr)
+        return []
     return [report.remark(each) for each in telling(report)]
 
 

@@ -11,6 +11,14 @@ _UNINITIALISED = {
     *(Event.UNDEFINED_STORE, Event.UNDEFINED_ADDRESS, Event.UNDEFINED_BRANCH, Event.NEVER_SET)
 }
 
+# Its results come into registers later, which unoptimised code stores at once.
+_LATE_REGISTERS = "wgmma.mma_async"
+
+
+def runs_alike(ptx: str) -> bool:
+    """Whether unoptimised code can do what the source says."""
+    return _LATE_REGISTERS not in ptx
+
 
 def has_same_kernels(first: Declarations, second: Declarations) -> bool:
     """Whether the launches of the first build fit the second one."""
