@@ -28,7 +28,7 @@ from grader.sandbox.running import Sandbox
 from ptxsim.findings import finding as simulator
 from ptxsim.findings import scene
 from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Access, Accessed, Finding, Severity
+from ptxsim.findings.finding import Access, Accessed, Finding, Overlap, Severity
 from ptxsim.lowering.memory_layout import too_large
 from ptxsim.message import phrase
 from ptxsim.outcome import Reason, RefusedProgram
@@ -278,6 +278,9 @@ def test_every_event_has_a_sentence(event: Event) -> None:
             size=4,
             write=True,
             accessed=Accessed(name="tile", start=0, size=128, element=4),
+        ),
+        overlap=Overlap(
+            overwritten="As", written="Bs", first="As", later="Bs", offset=1024, element=4
         ),
     )
     said = str(scene.sentence(found))

@@ -15,7 +15,7 @@ constexpr u32 SHARED_UNIT = 128;  // bytes: shared memory is given out in multip
 
 // What one block may take. More than any GPU has; it keeps a program from taking all memory here.
 constexpr u32 MAX_SHARED_BYTES = 1 << 20;     // dynamic, and static, of a block
-constexpr u64 MAX_BLOCK_BYTES = 768u << 20;   // a block's registers, shadow and lane-private memory
+constexpr u64 MAX_BLOCK_BYTES = 2304u << 20;  // a block's registers, shadow and lane-private memory
 constexpr u64 MAX_RESIDENT_BYTES = 1u << 30;  // all blocks in flight together
 constexpr u64 HEAP_BYTES = 8u << 20;          // of malloc in kernels: CUDA's default
 constexpr size_t MAX_FREED = 1 << 16;         // allocations there that are remembered when freed
