@@ -24,7 +24,7 @@ from typing import Literal
 
 from benchmarks.measure import ALICE, ROOT, tools
 from grader.judge.program import GradingContext
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
 
 FOLDER = Path(__file__).parent / "bound_patterns"
 Half = Literal["fit", "test"]

@@ -23,7 +23,7 @@ from pathlib import Path
 from benchmarks import timeline
 from benchmarks.measure import ALICE, GRADE, ROOT, gpus_here, machine, on_the_gpu, spent, table
 from grader.results import store
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 GOAL = 0.80
 GOAL_OF_SEVERAL = 1 / 3  # of the time that one GPU takes, on four

@@ -35,9 +35,8 @@ from grader.labs.submission import load_submission
 from grader.run.gpu.messages import Watching
 from grader.run.probe import first_gpu_arch, gpu_names
 from grader.run.simulator.device import engine_library
-from ptxsim.engine import load_engine
-from ptxsim.records import Launch, Record
-from ptxsim.sampling import Sampler
+from ptxsim import Sampler, load_engine
+from ptxsim.plan import Launch, Record
 
 WIDE = ROOT / "benchmarks" / "bank_patterns"  # loads of shared memory by all lanes
 LANES = ROOT / "benchmarks" / "lane_patterns"  # by some; cp.async

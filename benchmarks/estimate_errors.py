@@ -26,8 +26,8 @@ from grader.explain.join import count, factors, unfounded
 from grader.explain.loop_steps import MainLoop, main_loop_steps
 from grader.explain.sass import SassFunction
 from grader.problems import Work
-from ptxsim.findings.finding import LaunchSample
-from ptxsim.records import Record
+from ptxsim.findings import LaunchSample
+from ptxsim.plan import Record
 
 NEAR = 0.15
 WORST = 12

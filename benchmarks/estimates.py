@@ -50,7 +50,7 @@ from grader.problems import Operand
 from grader.problems.inputs import fresh_key
 from grader.run import CpuDevice, quietly
 from grader.run.probe import first_gpu_arch, gpu_names
-from ptxsim.records import Plan, Record
+from ptxsim.plan import Plan, Record
 
 if TYPE_CHECKING:  # needs CuPy
     from grader.run.gpu.session import GpuSession

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from benchmarks.fragments import copies, matrices, on_gpu, products
 from benchmarks.fragments.kind import Arguments, Kind, results
 from grader.build.toolchain import find_toolchain
-from ptxsim.launching import Module, default_engine
-from ptxsim.outcome import SimLimits
+from ptxsim import Module, SimLimits, default_engine
 
 _SOURCES = Path(__file__).parent / "fragments"
 _KINDS = {kind.name: kind for kind in (*products.KINDS, *matrices.KINDS, *copies.KINDS)}

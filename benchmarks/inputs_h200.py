@@ -35,7 +35,7 @@ from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
 from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.protocol import CaseOutcome, PlannedCase, quietly
-from ptxsim.records import Plan, Size
+from ptxsim.plan import Plan, Size
 from tests.support.corpus import Fixture, cheats
 from tests.support.places import HONEST
 

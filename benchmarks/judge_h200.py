@@ -35,7 +35,7 @@ from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
 from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.protocol import PlannedCase, quietly
-from ptxsim.records import Size
+from ptxsim.plan import Size
 
 SIZES = (512, 1024, 2048, 3072, 4096, 8192)
 APART_AT = 4096

@@ -25,8 +25,8 @@ from grader.labs.submission import load_submission
 from grader.results.ladders import find_rungs
 from grader.run.protocol import quietly
 from grader.sandbox.running import Sandbox
-from ptxsim.findings.finding import LineCount
-from ptxsim.records import Size
+from ptxsim.findings import LineCount
+from ptxsim.plan import Size
 
 REFERENCE = ROOT / "reference" / "sgemm"
 SIZE = Size.of(m=256, n=128, k=64)  # whole tiles for every rung

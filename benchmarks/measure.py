@@ -29,7 +29,7 @@ from grader.labs.submission import load_submission
 from grader.problems.gemm.gemm import Gemm
 from grader.run.probe import first_gpu_arch, gpu_names
 from grader.sandbox.running import Sandbox
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
 
 ROOT = Path(__file__).parents[1]
 ALICE = ROOT / "submissions" / "alice"

@@ -24,12 +24,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import machine, table
-from ptxsim.findings.finding import Finding, Kind
-from ptxsim.findings.scene import sentence
-from ptxsim.launching import default_engine
-from ptxsim.outcome import RefusedProgram, SimLimits, SimOutcome
-from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
-from ptxsim.simulator import Simulator
+from ptxsim import RefusedProgram, SimLimits, SimOutcome, Simulator, default_engine
+from ptxsim.findings import Finding, Kind, sentence
+from ptxsim.plan import Allocation, Dim3, Launch, Plan, Size
 
 _RACES = frozenset({Kind.RACE, Kind.BARRIER_DIVERGENCE})
 _BOUNDS = _RACES | {Kind.OUT_OF_BOUNDS}

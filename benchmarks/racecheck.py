@@ -37,9 +37,8 @@ from benchmarks.race_suites import (
     verdict,
     write_ignored,
 )
-from ptxsim.findings.finding import Kind
-from ptxsim.launching import default_engine
-from ptxsim.simulator import Simulator
+from ptxsim import Simulator, default_engine
+from ptxsim.findings import Kind
 
 _SECONDS = 120
 _RACES = {Kind.RACE, Kind.BARRIER_DIVERGENCE}

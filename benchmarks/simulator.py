@@ -21,11 +21,8 @@ from grader.problems.inputs import make_inputs
 from grader.run.protocol import quietly
 from grader.run.simulator.device import engine_library
 from grader.sandbox.running import Sandbox
-from ptxsim.engine import Engine, load_engine
-from ptxsim.native import FLAGS, cpu_levels
-from ptxsim.outcome import SimLimits
-from ptxsim.records import Size
-from ptxsim.simulator import Simulator
+from ptxsim import FLAGS, Engine, SimLimits, Simulator, cpu_levels, load_engine
+from ptxsim.plan import Size
 
 CORRECT = ROOT / "tests" / "fixtures" / "correct"
 REPEATS = 5

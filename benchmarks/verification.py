@@ -17,7 +17,7 @@ from grader.problems.gemm.gemm import Gemm
 from grader.problems.gemm.layout import tolerance
 from grader.problems.gemm.products import Doubles
 from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
-from ptxsim.records import Size
+from ptxsim.plan import Size
 
 EXTENT = 48
 DEPTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)

@@ -16,7 +16,7 @@ from benchmarks.verification import fma, numbered_keys, rounded, split
 from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.products import Doubles, product
 from grader.problems.inputs import Floats, make_inputs
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
 
 EXTENT = 48
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)

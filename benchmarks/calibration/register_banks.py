@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.measure import machine
 from grader.build.toolchain import find_toolchain
 from grader.run.probe import first_gpu_arch, gpu_names
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 SLOTS, REST = 256, 4  # instructions of the loop: FFMA, others
 ROUNDS = 400

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.fragments.kind import FRAGMENTS, Arguments, Kind
-from ptxsim.tensor_maps import DataType, Swizzle, TensorMap
+from ptxsim import DataType, Swizzle, TensorMap
 
 _THREADS, _WORDS = 128, 2048  # as in copies.cu
 _TILE_BYTES = 4096  # at most

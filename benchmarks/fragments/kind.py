@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.launching import Argument
+from ptxsim import Argument
 
 FRAGMENTS = 512  # of each kind
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.fragments.kind import Kind, results
-from ptxsim.tensor_maps import MAP_BYTES, TensorMap
+from ptxsim import TensorMap
+from ptxsim.tensor_maps import MAP_BYTES
 
 _MAP_ALIGNMENT = 64
 

@@ -31,7 +31,7 @@ from grader.build.entry import INCLUDE
 from grader.judge.program import GradingContext
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import PlannedCase
-from ptxsim.records import Plan
+from ptxsim.plan import Plan
 
 if TYPE_CHECKING:  # it needs a GPU
     from grader.run.gpu.session import GpuSession

@@ -41,7 +41,7 @@ from grader.labs.lab import find_lab, load_lab
 from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas, types_for
 from grader.problems.gemm.layout import FORMATS, Format, Layout, header
 from grader.run.gpu.measure import close_to_the_fastest
-from ptxsim.records import Size
+from ptxsim.plan import Size
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HGEMM = "hgemm"

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.research.beside_cublas import Card, Program, caller, programs
 from grader.labs.lab import find_lab, load_lab
-from ptxsim.records import Size
+from ptxsim.plan import Size
 
 _SIZES = (1024, 4096, 8192, 16384)
 _COLUMNS = 128  # of C, computed in FP64

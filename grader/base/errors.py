@@ -19,7 +19,7 @@ from typing import TypeVar
 from grader.base.finding import Finding
 from grader.base.records import Verdict
 from grader.base.result import BuildInfo
-from ptxsim.message import Message, verbatim
+from ptxsim.text import Message, verbatim
 
 _Error = TypeVar("_Error", bound="GraderError")
 

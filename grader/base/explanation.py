@@ -5,8 +5,8 @@ from typing import Literal
 
 from grader.base.finding import Kind
 from grader.base.records import Dims, Verdict
-from ptxsim.message import Message
-from ptxsim.records import Dim3, Record
+from ptxsim.plan import Dim3, Record
+from ptxsim.text import Message
 
 
 class OpcodeCount(Record):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from ptxsim.findings import finding as simulator
-from ptxsim.findings.finding import Severity
-from ptxsim.findings.names import kernel_name as kernel_name
-from ptxsim.findings.remarks import Remark
-from ptxsim.message import Message, phrase, recognised
-from ptxsim.records import Place
+from ptxsim import findings as simulator
+from ptxsim.findings import Remark, Severity
+from ptxsim.findings import kernel_name as kernel_name
+from ptxsim.plan import Place
+from ptxsim.text import Message, phrase, recognised
 
 
 class Kind(str, Enum):

@@ -9,8 +9,7 @@ import msgspec
 from grader.base.explanation import KernelCounts, Occupancy
 from grader.base.records import KernelInfo, decode
 from grader.base.result import GpuInfo, KernelLaunch, TensorPeak, split_arithmetic
-from ptxsim.limits import MAX_REGISTERS, REGISTER_UNIT
-from ptxsim.records import Launch, Record
+from ptxsim.plan import MAX_REGISTERS, REGISTER_UNIT, Launch, Record
 
 _WARP = 32
 _SCHEDULERS = 4  # of one multiprocessor, except on the GP100

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from grader.base.errors import UsageError
-from ptxsim.message import Message, phrase, rendered
+from ptxsim.text import Message, phrase, rendered
 
 FOLDER = Path(__file__).parent / "catalogues"
 

@@ -19,11 +19,10 @@ from pathlib import Path
 import grader
 import ptxsim
 from grader.base.errors import MachineError, ToolchainError
-from ptxsim.message import Message, phrase
-from ptxsim.native import answer_of as answer_of
-from ptxsim.native import build_native, user_cache
-from ptxsim.outcome import EngineError
-from ptxsim.records import Record
+from ptxsim import EngineError, build_native, user_cache
+from ptxsim import answer_of as answer_of
+from ptxsim.plan import Record
+from ptxsim.text import Message, phrase
 
 CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
 PREPARED_VARIABLE = "SGEMM_GRADER_PREPARED"

@@ -5,7 +5,7 @@ from typing import Literal
 from grader.base.explanation import weighted_mean
 from grader.base.records import Dims
 from grader.base.result import LabRef, ProblemInfo
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 PROFILE_SCHEMA = "sgemm-grader/profile"
 PROFILE_VERSION = 1

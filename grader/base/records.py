@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
 
 
 class Verdict(str, Enum):

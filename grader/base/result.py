@@ -10,9 +10,9 @@ from msgspec import Meta
 from grader.base.explanation import Explanation, Score, SizeGroup
 from grader.base.finding import Finding
 from grader.base.records import Dims, KernelInfo, SourceFile, Verdict
-from ptxsim.findings.finding import LineCount
-from ptxsim.message import Message
-from ptxsim.records import Dim3, Record
+from ptxsim.findings import LineCount
+from ptxsim.plan import Dim3, Record
+from ptxsim.text import Message
 
 SCHEMA = "sgemm-grader/result"
 SCHEMA_VERSION = 9

@@ -21,7 +21,7 @@ from grader.build.diagnostics import Complaint, first_error, readable, used_at
 from grader.build.entry import alone, entry_source, trial, with_brought_headers
 from grader.labs import copy_sources, with_hint
 from grader.problems import Interface, vendor_library
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 _OURS = "../entry/"
 _NESTED = "launch from __device__ or __global__ functions requires separate compilation"

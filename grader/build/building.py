@@ -25,8 +25,8 @@ from grader.build.toolchain import Toolchain
 from grader.labs import Limits, copy_sources, with_hint
 from grader.problems import Interface
 from grader.sandbox import ProcessLimits, Sandbox
-from ptxsim.frontend.module import LIBRARY_CALLS
-from ptxsim.message import phrase
+from ptxsim import LIBRARY_CALLS
+from ptxsim.text import phrase
 
 _FILES = (steps.PTX, steps.SECOND, steps.CUBIN, steps.LIBRARY)
 # A word between the captures and the parameters of a lambda: __device__, or a macro for it.

@@ -19,7 +19,7 @@ import msgspec
 
 from grader.base import decode
 from grader.labs import open_folder, read
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 _CARD = "build.json"
 _LARGEST = 64 << 20  # bytes of a file

@@ -7,8 +7,7 @@ import struct
 from collections.abc import Iterator
 
 from grader.base import KernelInfo
-from ptxsim.limits import MOST_NAME
-from ptxsim.records import Record
+from ptxsim.plan import MOST_NAME, Record
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little endian
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")

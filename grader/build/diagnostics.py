@@ -10,8 +10,8 @@ from collections.abc import Container
 from itertools import takewhile
 
 from grader.build.entry import ENTRY
-from ptxsim.message import Message, counted, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, counted, verbatim
 
 _MAX_WIDTH = 1000  # characters of a line
 _MAX_LOG = 256 << 10  # characters

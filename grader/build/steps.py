@@ -29,9 +29,9 @@ from grader.build.toolchain import Toolchain, to_ptx
 from grader.labs import NotAFileError, open_folder, read
 from grader.problems import Interface
 from grader.sandbox import Completed, ProcessLimits, Sandbox
-from ptxsim.frontend.module import with_own_library
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim import with_own_library
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 PTX, CUBIN, OBJECT, LIBRARY = "kernels.ptx", "kernels.cubin", "host.o", "host.so"
 SECOND = "second.ptx"  # of nvcc -G; empty if there is none

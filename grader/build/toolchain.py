@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grader.base import ToolchainError, answer_of, cache_folder, find_host_compiler
-from ptxsim.message import Message, clauses, phrase, verbatim
-from ptxsim.nvcc import wheel_folders
-from ptxsim.records import Record
+from ptxsim import wheel_folders
+from ptxsim.plan import Record
+from ptxsim.text import Message, clauses, phrase, verbatim
 
 ORIGIN_VARIABLE = "SGEMM_GRADER_CUDA"
 _ORIGINS = {"home": "CUDA_HOME", "path": "PATH", "wheel": "wheel"}

@@ -29,7 +29,7 @@ from grader.labs import Lab, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
 from grader.results import ResultEntry, read_entries, store
 from grader.run import VisibleGpu
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 
 def grade_class(chosen: argparse.Namespace, console: Console) -> int:

@@ -14,7 +14,7 @@ from grader import base
 from grader.labs import Lab
 from grader.report import clean
 from grader.run import Progress
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 DONE = 0
 NOT_ACCEPTED = 1

@@ -12,8 +12,8 @@ import msgspec
 
 from grader.base import UsageError, one_line
 from grader.labs import Lab, did_you_mean, find_lab, load_lab, read
-from ptxsim.message import Message, clauses, phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, clauses, phrase
 
 FILE = "grade.toml"
 VARIABLES = {"lab": "GRADE_LAB", "out": "GRADE_OUT", "language": "GRADE_LANGUAGE"}

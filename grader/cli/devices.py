@@ -26,7 +26,7 @@ from grader.run import (
     gpus_of_host,
 )
 from grader.sandbox import Sandbox
-from ptxsim.message import Message, phrase, verbatim
+from ptxsim.text import Message, phrase, verbatim
 
 
 def install(extra: str = "") -> Message:

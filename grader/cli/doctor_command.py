@@ -39,10 +39,9 @@ from grader.run import (
     quietly,
 )
 from grader.sandbox import LAUNCHER, Obstacle, Sandbox, without_bubblewrap, without_landlock
-from ptxsim.engine import load_engine
-from ptxsim.message import NOTHING, Message, clauses, listed, phrase, verbatim
-from ptxsim.native import LEVELS
-from ptxsim.records import Record, Size
+from ptxsim import LEVELS, load_engine
+from ptxsim.plan import Record, Size
+from ptxsim.text import NOTHING, Message, clauses, listed, phrase, verbatim
 
 _HOLDS = {
     "bubblewrap": verbatim("bubblewrap"),

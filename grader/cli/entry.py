@@ -26,7 +26,7 @@ from grader.base import ENGLISH, GraderError, Language, MachineError, OutOfTime,
 from grader.cli import console as terminal
 from grader.cli import options
 from grader.cli.defaults import default_of, describe_choices_of_file
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 _DEFAULT = "grade"  # what is meant where no command is named
 _ALIASES = {"result": ["report", "--no-report"], "version": ["--version"]}  # of the first words

@@ -18,7 +18,7 @@ from grader.course import GRADEBOOK_NEEDED, assignment_column
 from grader.course import board_rendering as render
 from grader.report import Shown, csoj, github, gradescope, prairielearn, sarif
 from grader.results import store
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 
 def shown(chosen: argparse.Namespace) -> Shown:

@@ -23,7 +23,7 @@ from grader.labs import Lab, student_of, submissions_in
 from grader.results import Ladder, store
 from grader.run import GpuDevice, gpu_names
 from grader.sandbox import SYSTEM, Mode, Sandbox
-from ptxsim.message import listed, phrase, verbatim
+from ptxsim.text import listed, phrase, verbatim
 
 _FOLLOWING = "explain.explanation", "run.gpu.host_check", "cli.presenting", "report.environments"
 

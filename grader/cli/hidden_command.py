@@ -14,7 +14,7 @@ from grader.cli.console import DONE, answer
 from grader.cli.defaults import chosen_lab
 from grader.labs import KINDS, Hidden, Lab
 from grader.report import table
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 _SEED_BYTES = 32
 

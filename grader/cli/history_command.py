@@ -16,7 +16,7 @@ from grader.report import png_file, svg_file
 from grader.results import ResultEntry, Stored, read_index, store
 from grader.study import board_of, board_words, make_history, read_versions
 from grader.study import history_render as render
-from ptxsim.message import Message, clauses, phrase
+from ptxsim.text import Message, clauses, phrase
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

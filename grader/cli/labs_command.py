@@ -12,7 +12,7 @@ from grader.cli.defaults import chosen_lab
 from grader.labs import DEFAULT_LAB, load_lab, shipped_labs
 from grader.report import table
 from grader.results import find_ladder
-from ptxsim.message import Message, phrase, verbatim
+from ptxsim.text import Message, phrase, verbatim
 
 _BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's own processes
 

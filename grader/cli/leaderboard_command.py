@@ -15,7 +15,7 @@ from grader.base import StoreError, UsageError, one_line
 from grader.cli.console import DONE, aside, say, skipped, spoken, to_stdout
 from grader.labs import REFERENCE, TimeRules, load_lab, provided
 from grader.results import Ladder, read_entries, shipped_ladders, stored_ladders
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -15,7 +15,7 @@ from grader.build import FILE, editor_flags, find_toolchain
 from grader.cli.console import DONE, answer, say, speak_as, spoken
 from grader.cli.defaults import chosen_lab, default_of
 from grader.labs import Lab, provided
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

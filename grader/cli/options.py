@@ -22,8 +22,8 @@ from grader.base import ENGLISH, Language, UsageError, convert, known_languages,
 from grader.cli.defaults import default_of
 from grader.labs import did_you_mean
 from grader.sandbox import Mode
-from ptxsim.message import Message, clauses, phrase, recognised
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, clauses, phrase, recognised
 
 NOT_POSITIVE = phrase("expected a number ≥ 1, got {value}")
 _COMPLAINTS = (  # of argparse and of types of arguments; in English as they raise them

@@ -16,7 +16,7 @@ from grader.cli.report_command import write_page
 from grader.judge import Graded
 from grader.report import clean, terminal
 from grader.results import keep_sources, store
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 
 def present(graded: Graded, path: Path, chosen: argparse.Namespace, console: Console) -> int:

@@ -30,9 +30,9 @@ from grader.results import alike, find_reference, find_rungs, profile_path, stor
 from grader.run import Watching, checks_cubin, first_gpu_arch, gpu_names
 from grader.sandbox import Sandbox
 from grader.study import WatchedKernel, figures, make_document, side_name
-from ptxsim.findings.names import kernel_name
-from ptxsim.message import NOTHING, counted, phrase, verbatim
-from ptxsim.records import Size
+from ptxsim.findings import kernel_name
+from ptxsim.plan import Size
+from ptxsim.text import NOTHING, counted, phrase, verbatim
 
 _SECONDS = 900.0
 

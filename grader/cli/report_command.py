@@ -13,7 +13,7 @@ from grader.cli.defaults import chosen_lab
 from grader.labs import load_submission, source_texts
 from grader.report import html, terminal
 from grader.results import kept_sources, store, stored_profile
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -13,7 +13,7 @@ from grader.cli.console import DONE, say, spoken, to_stdout
 from grader.labs import DEFAULT_LAB
 from grader.report import table
 from grader.results import Rung, find_ladder, find_rung, find_rungs
-from ptxsim.message import counted, phrase
+from ptxsim.text import counted, phrase
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

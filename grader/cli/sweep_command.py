@@ -22,8 +22,8 @@ from grader.results import store
 from grader.run import first_gpu_uuid
 from grader.study import Point, Sweep, run_sweep, sweepable, variants_of
 from grader.study import sweep_render as render
-from ptxsim.message import listed, phrase, verbatim
-from ptxsim.records import Size
+from ptxsim.plan import Size
+from ptxsim.text import listed, phrase, verbatim
 
 _MOST_POINTS = 1024
 _DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)

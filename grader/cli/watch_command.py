@@ -22,7 +22,7 @@ from grader.judge import grade
 from grader.labs import load_submission, student_of
 from grader.report import terminal
 from grader.run import quietly
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 _PAUSE_S = 0.1
 _ENTRIES = 4096  # as many as a submission may have

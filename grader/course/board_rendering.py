@@ -17,7 +17,7 @@ from grader.course.roster import (
     raw_csv,
 )
 from grader.report import LongTable, page, sparkline
-from ptxsim.message import NOTHING, Message, listed, phrase, verbatim
+from ptxsim.text import NOTHING, Message, listed, phrase, verbatim
 
 _SPARKS = "▁▂▃▄▅▆▇█"
 CSV_COLUMNS = (

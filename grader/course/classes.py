@@ -17,8 +17,8 @@ import yaml
 from grader.base import UsageError, decode, moment, one_line
 from grader.labs import read
 from grader.results import store
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 METADATA = "submission_metadata.yml"
 _CREATED = re.compile(

@@ -10,8 +10,8 @@ from grader.base import Verdict, moment
 from grader.course.roster import Roster
 from grader.labs import Attempts, Lateness, TimeRules, lateness
 from grader.results import Ladder, ResultEntry
-from ptxsim.message import NOTHING, Message, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, phrase, verbatim
 
 
 class Row(Record, kw_only=True):

@@ -8,7 +8,7 @@ from grader.course.roster import Roster, csv_text
 from grader.labs import Attempts, TimeRules
 from grader.report import LongTable
 from grader.results import ResultEntry
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 _Key = tuple[str, str | None, str | None]  # of an entry: student, hash of the source, when graded
 _SAME = 5e-4  # ratios that differ by less are the same

@@ -20,8 +20,8 @@ import msgspec
 
 from grader.base import UsageError, moment, one_line
 from grader.results import ResultEntry, load_key
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 GRADEBOOK_NEEDED = "give the gradebook exported from Canvas (Grades, Export) with --roster"

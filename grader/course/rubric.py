@@ -18,8 +18,8 @@ from grader.course.leaderboard import Board, Row
 from grader.course.roster import Parties, Person, Roster, csv_text, harmless, open_csv
 from grader.labs import Rubric, RubricQuestion, Weights
 from grader.report import LongTable, Shown, gradescope, page
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 _TOLD = ("student", "name", "members", "verdict", "measured", "adjusted", "of", "remarks")
 _COMMENT = "comment"

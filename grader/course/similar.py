@@ -19,7 +19,7 @@ from rich.text import Text
 
 from grader.base import MachineError, one_line
 from grader.report import Highlighter, Line, page, table
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 RUN = 25  # characters of tokenised code that must be equal to count as shared
 TOO_LONG = "not compared: it takes too long; read it yourself"

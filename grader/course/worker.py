@@ -27,7 +27,7 @@ from grader.report import html
 from grader.results import Ladder, keep_sources, store, stored_profile
 from grader.run import VISIBLE, VisibleGpu, quietly
 from grader.sandbox import Mode, Sandbox
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 Kind = Literal["grade", "compile"]
 _BEHIND = 10  # added to a compiling process's niceness: the GPU must not wait for those that grade

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from grader.base import Traffic
 from grader.explain.sass import SassFunction, SassInstruction
-from ptxsim.findings.finding import RowCount
-from ptxsim.records import Record
+from ptxsim.findings import RowCount
+from ptxsim.plan import Record
 
 MATRICES = ("LDSM", "STSM")  # of 8 rows of 16 bytes; lanes hold the rows' addresses
 MATRIX_ROW = 16  # bytes

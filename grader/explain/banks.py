@@ -17,9 +17,9 @@ from math import inf
 import msgspec
 
 from grader.explain.accesses import MATRICES, MATRIX_ROW, WORD, SharedAccess, distance
-from ptxsim.engine import Engine
-from ptxsim.message import Message, clauses, counted, phrase
-from ptxsim.records import Record
+from ptxsim import Engine
+from ptxsim.plan import Record
+from ptxsim.text import Message, clauses, counted, phrase
 
 _BANKS = 32
 _SHORTEST_ROW = 4  # words

@@ -7,8 +7,8 @@ from math import prod
 
 from grader.base import Split
 from grader.explain.sass import SassFunction, SassInstruction
-from ptxsim.findings.finding import Branch, LaunchSample, RowCount
-from ptxsim.records import Place
+from ptxsim.findings import Branch, LaunchSample, RowCount
+from ptxsim.plan import Place
 
 Edge = tuple[int, int]
 # Code may continue elsewhere than at a successor. ptxas also leaves loops by a CALL for good.

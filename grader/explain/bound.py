@@ -20,7 +20,7 @@ from grader.explain.calibration import Calibration, calibration
 from grader.explain.issue_model import Wave, waited
 from grader.explain.loop_steps import MainLoop
 from grader.problems import Work
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 _GLOBAL = ("global_loads", "global_copies", "global_stores", "bulk_loads", "bulk_stores")
 _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects

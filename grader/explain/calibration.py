@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from grader.base import PREPARED_VARIABLE, Gpu, UsageError, decode, gpus
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 
 class CardFigures(Record):

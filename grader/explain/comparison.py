@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from grader.base import KernelCounts, Profile
-from ptxsim.message import Message, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, phrase, verbatim
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op"

@@ -26,10 +26,10 @@ from grader.explain.main_loop import main_loop_code, summarise
 from grader.explain.sass import SassFunction
 from grader.problems import Operand, Problem, Work
 from grader.run import CpuDevice, engine_library, quietly
-from ptxsim.engine import load_engine
-from ptxsim.findings.finding import LaunchSample
-from ptxsim.message import Message, phrase
-from ptxsim.records import Launch, Plan
+from ptxsim import load_engine
+from ptxsim.findings import LaunchSample
+from ptxsim.plan import Launch, Plan
+from ptxsim.text import Message, phrase
 
 _OLDEST = 70  # before Volta, machine code had another form
 _MOST_WORK = 4_000_000  # squares of the basic blocks of all launches: some ten seconds

@@ -13,8 +13,8 @@ from grader.explain.loop_steps import LoopStep, MainLoop, Pipe
 from grader.explain.sass import SassInstruction
 from grader.labs import REFERENCE, provided
 from grader.problems import Sentences, Work
-from ptxsim.message import Message, enumerated, verbatim
-from ptxsim.records import Place, Record
+from ptxsim.plan import Place, Record
+from ptxsim.text import Message, enumerated, verbatim
 
 SENTENCES = Sentences.of(Path(__file__).parent / "advice" / "sentences.toml")
 say = SENTENCES.say

@@ -19,8 +19,8 @@ from grader.base import Gpu, MachineError, Multiprocessor, Native, Waiting
 from grader.explain.blocks import OTHER_LATENCY
 from grader.explain.calibration import Calibration
 from grader.explain.loop_steps import LoopStep, MainLoop
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 _FLAGS = ("-std=c++20", "-O2")
 _SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle, at the full rate

@@ -16,9 +16,8 @@ from grader.explain.blocks import conserve, splits, warp_cycles
 from grader.explain.main_loop import opcode_counts
 from grader.explain.sass import Product, SassFunction, SassInstruction
 from grader.problems import Work
-from ptxsim.findings.finding import LaunchSample, RowCount
-from ptxsim.findings.names import kernel_name
-from ptxsim.message import NOTHING, Message, clauses, phrase
+from ptxsim.findings import LaunchSample, RowCount, kernel_name
+from ptxsim.text import NOTHING, Message, clauses, phrase
 
 _ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL", "LDSM", "STSM")
 _FLOATS = ("FFMA", "FADD", "FMUL")

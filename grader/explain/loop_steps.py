@@ -12,8 +12,8 @@ from grader.explain.blocks import LATENCY, OTHER_LATENCY, flows
 from grader.explain.join import executions
 from grader.explain.main_loop import busiest_loop, ffma_reads, loop_code, main_loop
 from grader.explain.sass import Loop, Product, SassFunction, SassInstruction
-from ptxsim.findings.finding import LaunchSample
-from ptxsim.records import Record
+from ptxsim.findings import LaunchSample
+from ptxsim.plan import Record
 
 _LONGEST = 8000  # instructions of one round; a loop over tiles of C is far longer
 

@@ -15,8 +15,8 @@ import msgspec
 from grader.base import MachineError, Profile, answer_of, decode
 from grader.explain.comparison import OPERATIONS
 from grader.run import CODE, Watching, chosen_by, for_a_gpu
-from ptxsim.message import Message, phrase
-from ptxsim.records import Launch, Record
+from ptxsim.plan import Launch, Record
+from ptxsim.text import Message, phrase
 
 
 def _sums(stem: str, ends: str) -> list[str]:

@@ -11,9 +11,9 @@ from posixpath import normpath
 from grader.base import Finding, Kind, MachineError, ToolchainError
 from grader.build import Toolchain
 from grader.sandbox import ProcessLimits, Sandbox
-from ptxsim.findings.finding import Severity
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.findings import Severity
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 _SPACED = re.compile(r"\s*,\s*")
 _MEMORY_BITS = re.compile(r"(?:U?S?)(8|16|32|64|128|256)")

@@ -16,9 +16,9 @@ from grader.build import cache
 from grader.judge.launches import refused_calls
 from grader.judge.program import Program
 from grader.run import CaseOutcome, CpuDevice, Progress
-from ptxsim.findings.finding import Severity
-from ptxsim.message import NOTHING, Message, phrase
-from ptxsim.records import Plan, Record, Size
+from ptxsim.findings import Severity
+from ptxsim.plan import Plan, Record, Size
+from ptxsim.text import NOTHING, Message, phrase
 
 _Findings = tuple[base.Finding, ...]
 

@@ -11,11 +11,10 @@ from grader.labs import Rules
 from grader.problems import Problem
 from grader.record import refusal_sentence
 from grader.run import CaseOutcome, Clocked
-from ptxsim.findings.finding import Severity
-from ptxsim.findings.names import identifiers, kernel_name
-from ptxsim.frontend.interface import Declarations
-from ptxsim.message import Message, listed, phrase, verbatim
-from ptxsim.records import Launch, Plan, RefusedCall, Size
+from ptxsim import Declarations
+from ptxsim.findings import Severity, identifiers, kernel_name
+from ptxsim.plan import Launch, Plan, RefusedCall, Size
+from ptxsim.text import Message, listed, phrase, verbatim
 
 _NAMES = 5  # kernels that the message names
 

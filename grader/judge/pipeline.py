@@ -26,9 +26,9 @@ from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
 from grader.labs import load_listed, load_submission, source_texts, student_of
 from grader.results import standing
 from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
-from ptxsim.message import phrase
-from ptxsim.native import engine_digest
-from ptxsim.records import Launch, Record
+from ptxsim import engine_digest
+from ptxsim.plan import Launch, Record
+from ptxsim.text import phrase
 
 
 class Graded(Record):

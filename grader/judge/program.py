@@ -19,9 +19,9 @@ from grader.record import record_plans
 from grader.results import Ladder
 from grader.run import CpuDevice, Progress, quietly
 from grader.sandbox import Sandbox
-from ptxsim.frontend.interface import Declarations
-from ptxsim.message import NOTHING, phrase
-from ptxsim.records import Plan, Record, Size
+from ptxsim import Declarations
+from ptxsim.plan import Plan, Record, Size
+from ptxsim.text import NOTHING, phrase
 
 Code: TypeAlias = "Callable[[], tuple[explain.SassFunction, ...]]"  # machine code, once it is read
 

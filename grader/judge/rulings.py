@@ -15,9 +15,9 @@ from grader import base
 from grader.judge import scoring, verdicts
 from grader.labs import Case, Lab, Rules
 from grader.run import CaseOutcome
-from ptxsim.findings.finding import LineCount, Severity
-from ptxsim.message import Message, phrase
-from ptxsim.records import Record
+from ptxsim.findings import LineCount, Severity
+from ptxsim.plan import Record
+from ptxsim.text import Message, phrase
 
 _NOTHING_AGAINST = (base.Verdict.AC, base.Verdict.IE)  # IE: the simulator could not run it
 

@@ -18,8 +18,8 @@ from grader import base
 from grader.labs import Case, Lab, Scoring
 from grader.problems import Problem
 from grader.results import Ladder
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 
 def points_at(pieces: Sequence[base.Piece], position: float) -> float:

@@ -17,9 +17,9 @@ from grader.judge.rulings import Ruling
 from grader.judge.verdicts import hidden_by_nvcc, overall
 from grader.judge.walk import Group
 from grader.run import CpuDevice, Progress, SecondRun
-from ptxsim.findings.finding import Severity
-from ptxsim.message import Message, phrase
-from ptxsim.records import Plan
+from ptxsim.findings import Severity
+from ptxsim.plan import Plan
+from ptxsim.text import Message, phrase
 
 _MOST_INSTRUCTIONS = 120_000  # of warps, that the first build executes at these sizes
 

@@ -14,8 +14,8 @@ from grader.judge.program import Program
 from grader.judge.rulings import Ruling
 from grader.judge.walk import Group
 from grader.run import CaseOutcome, CpuDevice, PlannedCase, Progress
-from ptxsim.findings.finding import Severity
-from ptxsim.message import NOTHING, Message, phrase
+from ptxsim.findings import Severity
+from ptxsim.text import NOTHING, Message, phrase
 
 _OF_TIME = (base.Kind.ENDLESS_LOOP, base.Kind.UNTIMED_WORK)
 

@@ -9,8 +9,8 @@ from grader.base import CaseResult, Finding, Kind, Verdict, kind_words
 from grader.labs import Case, Rules
 from grader.problems import Problem
 from grader.run import CaseOutcome
-from ptxsim.findings.finding import LineCount, Severity
-from ptxsim.message import NOTHING, Message, phrase
+from ptxsim.findings import LineCount, Severity
+from ptxsim.text import NOTHING, Message, phrase
 
 # Kinds of errors that are RF, RE and TLE; then all others.
 _WEIGHTIEST = (

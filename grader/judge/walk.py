@@ -19,8 +19,8 @@ from grader.judge.rulings import Ruling, from_failure, reduced, rule
 from grader.judge.scoring import Yardsticks
 from grader.labs import Case
 from grader.run import CaseOutcome, CpuDevice, PlannedCase, Progress, quietly, refused
-from ptxsim.message import counted, phrase
-from ptxsim.records import Launch, Plan, Record, Size
+from ptxsim.plan import Launch, Plan, Record, Size
+from ptxsim.text import counted, phrase
 
 
 class Group(Record):

@@ -14,8 +14,8 @@ from msgspec import Meta
 from grader.base import LabError, convert, moment
 from grader.labs.scoring_rules import NotNegative, Positive
 from grader.labs.yaml_file import at, explain, known_words, parse, read_file, say, wanted, wrong
-from ptxsim.message import Message, counted, phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, counted, phrase
 
 Attempts = Literal["best", "latest", "last-before-deadline"]
 Unit = Literal["hour", "day"]

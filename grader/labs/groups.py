@@ -13,8 +13,8 @@ from grader.base import LabError
 from grader.labs.scoring_rules import Positive
 from grader.labs.yaml_file import at, known_words, say, wanted, wrong
 from grader.problems import Dim
-from ptxsim.message import Message, phrase
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
+from ptxsim.text import Message, phrase
 
 Extent = Annotated[int, Meta(ge=1)]
 KINDS = ("correctness", "performance", "cpu")

@@ -21,8 +21,8 @@ from grader.labs.scoring_rules import Scoring
 from grader.labs.shape import LabFile, Limits, Rules, Shape, contradictions
 from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted
 from grader.problems import ADVICE, Dim, Problem, ProblemRef, catalogue
-from ptxsim.message import phrase, verbatim
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
+from ptxsim.text import phrase, verbatim
 
 DEFAULT_LAB = Path(__file__).parent / "sgemm.yaml"
 LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")

@@ -13,8 +13,8 @@ from msgspec import Meta
 
 from grader.base import Shape
 from grader.labs.yaml_file import at, say, show_size, wanted, wrong
-from ptxsim.message import Message
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message
 
 Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
 NotNegative = Annotated[float, Meta(ge=0, le=1e9)]

@@ -14,8 +14,8 @@ from grader.labs.groups import Groups
 from grader.labs.scoring_rules import Positive, Scoring
 from grader.labs.yaml_file import at, either, say, show_size, wanted, wrong
 from grader.problems import Dim, Problem
-from ptxsim.message import Message, enumerated, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, enumerated, phrase, verbatim
 
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 # 80, or 90a: with the instructions that no later GPU has

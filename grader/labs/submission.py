@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grader
 from grader.base import Rejected, SourceFile, Submission, SubmissionError, Verdict, one_line
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp")
 _MAX_FILES = 64

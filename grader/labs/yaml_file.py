@@ -13,8 +13,8 @@ import yaml
 
 from grader.base import LabError
 from grader.problems import Sentences
-from ptxsim.message import NOTHING, Message, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, phrase, verbatim
 
 say = Sentences.of(Path(__file__).with_name("sentences.toml")).say
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from grader.base import ENGLISH, Dims, Language, Verdict
 from grader.report import clean, drawing, page, peak_name, size_name
 from grader.results import HostLoop, Ladder, LadderStep, Speed
-from ptxsim.message import Message, phrase, sentences, verbatim
+from ptxsim.text import Message, phrase, sentences, verbatim
 
 ONE_KERNEL = phrase(
     "● one kernel per call at every size that was graded, as rules.kernels: one asks"

@@ -12,7 +12,7 @@ from grader.base import ErrorStats
 from grader.problems.comparison import compare, worst
 from grader.problems.operands import Launch
 from grader.problems.problem import Expected, Problem
-from ptxsim.records import Size
+from ptxsim.plan import Size
 
 
 class ArraysOnGpu:

@@ -14,8 +14,8 @@ from typing import Any
 
 from grader.base import LabError, convert
 from grader.problems.problem import Problem
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 DEFAULT = "gemm"
 _SHIPPED = {  # by name: the module

@@ -16,9 +16,9 @@ from grader.base import ErrorStats, Finding, Kind, Mismatch, element_words, wron
 from grader.problems.inputs import Places, Source
 from grader.problems.operands import Operand
 from grader.problems.problem import Cause, Expected, Problem
-from ptxsim.findings.finding import Severity
-from ptxsim.message import NOTHING, Message, phrase, verbatim
-from ptxsim.records import POISONS, Record, Size
+from ptxsim.findings import Severity
+from ptxsim.plan import POISONS, Record, Size
+from ptxsim.text import NOTHING, Message, phrase, verbatim
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]

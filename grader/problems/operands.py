@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from grader.base import ErrorStats
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
 
 Order = Literal["row", "col"]
 Launch = Callable[[], None]  # starts work on the GPU's stream and returns

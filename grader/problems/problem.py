@@ -19,8 +19,8 @@ import msgspec
 from grader.base import ProblemInfo
 from grader.problems.operands import FLOAT, Element, Launch, OnGpu, Operand, Tools
 from grader.problems.questions import Question
-from ptxsim.message import Message, phrase
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
+from ptxsim.text import Message, phrase
 
 if TYPE_CHECKING:  # NumPy takes a while to load, and commands that only read labs need none
     from grader.problems.inputs import Places, Source

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from grader import base
-from ptxsim.message import NOTHING, Message, phrase, sentences, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, phrase, sentences, verbatim
 
 _ONCE = 1.1  # times the inputs: what comes from DRAM is not redundant
 

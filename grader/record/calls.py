@@ -11,10 +11,10 @@ from operator import itemgetter
 import msgspec
 
 from grader.problems import Operand
-from ptxsim import records
-from ptxsim.findings.names import plain_name
-from ptxsim.frontend.interface import Entry
-from ptxsim.limits import LIMITS
+from ptxsim import Entry
+from ptxsim import plan as records
+from ptxsim.findings import plain_name
+from ptxsim.plan import LIMITS
 
 CALLS = 3  # of run_custom that are recorded for each size
 MAX_LAUNCHES = 10_000  # of one call

@@ -14,9 +14,9 @@ from itertools import pairwise
 from grader.base import Gpu, KernelInfo
 from grader.record import calls
 from grader.record.refusals import find_refusal
-from ptxsim import records
-from ptxsim.frontend.interface import Declarations
-from ptxsim.limits import MAX_CLUSTER, REGISTER_UNIT, broken_limit
+from ptxsim import Declarations
+from ptxsim import plan as records
+from ptxsim.plan import MAX_CLUSTER, REGISTER_UNIT, broken_limit
 
 _WORK = (records.Launch, records.Memset, records.Copy)
 _TRANSFERS = (records.Memset, records.Copy, records.SymbolWrite, records.Write, records.Synchronise)

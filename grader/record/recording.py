@@ -28,11 +28,10 @@ from grader.record.plan_check import Known, flaw
 from grader.record.refusals import find_refusal, refusal_sentence, refused
 from grader.sandbox import PATIENCE, ProcessLimits, Sandbox
 from grader.sandbox import seccomp as lockdown
-from ptxsim.findings.finding import Severity
-from ptxsim.frontend.interface import Declarations
-from ptxsim.message import phrase
-from ptxsim.native import ENGINE
-from ptxsim.records import Launch, Operation, Place, Plan, Record, Refused, RefusedCall, Size
+from ptxsim import ENGINE, Declarations
+from ptxsim.findings import Severity
+from ptxsim.plan import Launch, Operation, Place, Plan, Record, Refused, RefusedCall, Size
+from ptxsim.text import phrase
 
 Traced = TypeVar("Traced", Operation, RefusedCall)
 

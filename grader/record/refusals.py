@@ -10,10 +10,10 @@ import msgspec
 
 from grader.base import Kind, Verdict
 from grader.record import calls
-from ptxsim import limits
-from ptxsim.findings.names import readable
-from ptxsim.message import Message
-from ptxsim.records import MOST_ROWS, Record, Refused
+from ptxsim import plan as limits
+from ptxsim.findings import readable
+from ptxsim.plan import MOST_ROWS, Record, Refused
+from ptxsim.text import Message
 
 _MAX_TEXT = 400  # characters of an argument
 _GIVEN: dict[str, dict[str, object]] = {  # arguments that are always the same

@@ -2,7 +2,7 @@
 
 from grader import base
 from grader.report.formatting import SENTENCES
-from ptxsim.message import Message, clauses, listed, verbatim
+from ptxsim.text import Message, clauses, listed, verbatim
 
 _say = SENTENCES.say
 

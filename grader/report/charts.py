@@ -14,7 +14,7 @@ from grader.base import PEAK_UNIT
 from grader.report import drawing
 from grader.report.bounds import resource_name
 from grader.report.drawing import WIDTH, Bar, Picture, line, rect, svg, text
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 _ROW = 52
 _LABEL = 120  # units left of the bars

@@ -9,8 +9,8 @@ from grader.base import CaseResult, Language, Piece, Result, Score, SizeCurve, s
 from grader.judge import mean_points, most, points_at
 from grader.report.drawing import WIDTH, Picture, dot, level, line, polyline, svg, text
 from grader.report.formatting import SENTENCES
-from ptxsim.message import NOTHING, Message, clauses, phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, clauses, phrase
 
 _say = SENTENCES.say
 _NEXT = 5.0  # points

@@ -14,8 +14,8 @@ from markupsafe import Markup, escape
 
 from grader.base import MachineError
 from grader.report.formatting import page
-from ptxsim.message import Message, listed, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, listed, phrase, verbatim
 
 WIDTH = 640
 _NAME, _VALUE, _ROW = 190.0, 120.0, 22.0  # of bars: room on the left, on the right, and per row

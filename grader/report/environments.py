@@ -12,7 +12,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from grader.base import Language, ToolchainError, cache_folder, one_line
-from ptxsim.message import Message, clauses
+from ptxsim.text import Message, clauses
 
 # Only our own templates can write a tag: everything else is escaped.
 _HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.DOTALL)

@@ -8,13 +8,13 @@ import msgspec
 
 from grader import base
 from grader.problems import Sentences
-from ptxsim.findings.finding import Severity
-from ptxsim.findings.remarks import clean as clean
-from ptxsim.findings.remarks import place as place
-from ptxsim.findings.remarks import places as places
-from ptxsim.findings.remarks import source_line as source_line
-from ptxsim.message import NOTHING, Message, clauses, listed, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.findings import Severity
+from ptxsim.findings import clean as clean
+from ptxsim.findings import place as place
+from ptxsim.findings import places as places
+from ptxsim.findings import source_line as source_line
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, clauses, listed, phrase, verbatim
 
 SENTENCES = Sentences.of(Path(__file__).with_name("sentences.toml"))
 _say = SENTENCES.say

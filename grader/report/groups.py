@@ -7,10 +7,9 @@ from markupsafe import Markup
 from grader.base import Finding, Result, SizeGroup, Verdict, kind_words
 from grader.report.drawing import coloured
 from grader.report.formatting import SENTENCES, VERDICT_WORDS, clean
-from ptxsim.findings.finding import LineCount
-from ptxsim.findings.remarks import CONTEXT
-from ptxsim.message import Message, counted, listed, phrase
-from ptxsim.records import Record
+from ptxsim.findings import CONTEXT, LineCount
+from ptxsim.plan import Record
+from ptxsim.text import Message, counted, listed, phrase
 
 # --- size groups -------------------------------------------------------------------------------
 

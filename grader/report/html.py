@@ -16,11 +16,9 @@ from grader.report.groups import Highlighter, Line, group_sentence, group_senten
 from grader.report.kernels import kernel_rows
 from grader.report.measurement import measurements, peak_name
 from grader.report.why import advice_sentence, answers
-from ptxsim.findings.finding import LineCount, Severity
-from ptxsim.findings.names import kernel_name
-from ptxsim.findings.remarks import neighbours
-from ptxsim.message import NOTHING, Message, counted, phrase, sentences
-from ptxsim.records import Record
+from ptxsim.findings import LineCount, Severity, kernel_name, neighbours
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, counted, phrase, sentences
 
 _MAX_BYTES = 400_000
 _NAME = 200  # characters of names a student chose

@@ -14,9 +14,9 @@ from grader.problems import limit_words
 from grader.report import formatting as text
 from grader.report.formatting import SENTENCES
 from grader.report.tables import table
-from ptxsim.findings.names import kernel_name
-from ptxsim.message import NOTHING, Message, clauses, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.findings import kernel_name
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, clauses, phrase, verbatim
 
 _say = SENTENCES.say
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from grader import base
 from grader.report.formatting import SENTENCES, clean, two_speeds
 from grader.run import TARGET_HALF_WIDTH, few
-from ptxsim.findings.names import kernel_name
-from ptxsim.message import Message, clauses, listed, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.findings import kernel_name
+from ptxsim.plan import Record
+from ptxsim.text import Message, clauses, listed, phrase, verbatim
 
 _say = SENTENCES.say
 _PARTS, _NAME = 6, 60  # parts of a call that are shown, and characters of a name

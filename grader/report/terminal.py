@@ -18,10 +18,8 @@ from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
 from grader.report.tables import table
 from grader.report.why import advice_in_brief, advice_sentence, advice_shown
-from ptxsim.findings.finding import Severity
-from ptxsim.findings.names import kernel_name
-from ptxsim.findings.remarks import excerpt, neighbours
-from ptxsim.message import phrase, verbatim
+from ptxsim.findings import Severity, excerpt, kernel_name, neighbours
+from ptxsim.text import phrase, verbatim
 
 _say = text.SENTENCES.say
 Detail = Literal["verdict", "brief", "all"]

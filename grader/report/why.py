@@ -10,9 +10,9 @@ from grader import base
 from grader.problems import Evidence, Question, QuestionTable, names, problem_class
 from grader.report.bounds import peak_sentence, resource_name, resource_words, waiting_sentence
 from grader.report.kernels import loop_sentence
-from ptxsim.findings.names import kernel_name
-from ptxsim.message import NOTHING, Message, clauses, listed, phrase, sentences, verbatim
-from ptxsim.records import Record
+from ptxsim.findings import kernel_name
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, clauses, listed, phrase, sentences, verbatim
 
 _TABLE = QuestionTable(Path(__file__).with_name("questions.toml"))
 _say = _TABLE.say

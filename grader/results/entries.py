@@ -17,7 +17,7 @@ import msgspec
 from grader import base
 from grader.labs import read, source_texts
 from grader.results import store
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 
 class _Who(msgspec.Struct, frozen=True):

@@ -25,8 +25,8 @@ import msgspec
 from grader import base
 from grader.labs import DEFAULT_LAB, REFERENCE, Lab, instead_of, load_lab, provided, shipped_labs
 from grader.results import store
-from ptxsim.message import phrase
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
+from ptxsim.text import phrase
 
 SCHEMA = "sgemm-grader/ladder"
 SCHEMA_VERSION = 3

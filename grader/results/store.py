@@ -16,8 +16,8 @@ import msgspec
 
 from grader.base import SCHEMA, SCHEMA_VERSION, LabRef, Result, StoreError, decode, one_line
 from grader.labs import NotAFileError, read
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 _T = TypeVar("_T")
 _OLDEST = 7  # it lacks only fields of today's that may be missing

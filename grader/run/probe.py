@@ -10,7 +10,7 @@ import msgspec
 
 import grader
 from grader.base import answer_of, decode
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 _NAME_BYTES = 256
 # Where our processes start: -m looks for modules in the working directory first, which must never

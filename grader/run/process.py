@@ -25,8 +25,8 @@ from grader.base import MachineError
 from grader.run.probe import CODE
 from grader.run.protocol import Lines
 from grader.sandbox import Meter, ProcessLimits, Sandbox, started
-from ptxsim.message import NOTHING, Message, phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, phrase
 
 _T = TypeVar("_T")
 _PACKAGES = tuple(Path(package.__path__[0]) for package in (grader, ptxsim))

@@ -17,9 +17,9 @@ import msgspec
 
 from grader.base import ErrorStats, Finding, GraderError, Rejected, ThreadTile, Timing, Verdict
 from grader.run.statistics import Clocked
-from ptxsim.findings.finding import LineCount
-from ptxsim.message import NOTHING, Message, verbatim
-from ptxsim.records import Plan, Record, Size
+from ptxsim.findings import LineCount
+from ptxsim.plan import Plan, Record, Size
+from ptxsim.text import NOTHING, Message, verbatim
 
 Progress = Callable[[Message, Message], None]  # the stage, and a longer text or nothing
 

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from grader.base import Mode, Modes, Run, RunnerUp, Timing, Watched
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 Speed = Callable[[float], float]  # milliseconds → the speed in the problem's unit
 

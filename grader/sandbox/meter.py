@@ -20,8 +20,8 @@ from pathlib import Path
 import msgspec
 
 from grader.sandbox import bubblewrap, landlock
-from ptxsim.message import Message, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, phrase, verbatim
 
 PATIENCE = 10  # wall time allowed for each second of a limit
 _TICKS = os.sysconf("SC_CLK_TCK")

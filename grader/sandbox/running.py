@@ -24,8 +24,8 @@ from typing import IO, Literal
 from grader.base import SandboxError
 from grader.sandbox import bubblewrap, landlock, meter, seccomp
 from grader.sandbox.bubblewrap import SandboxKind
-from ptxsim.message import clauses, phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import clauses, phrase
 
 Mode = Literal["require", "auto", "bubblewrap", "landlock", "off"]
 _CAUSES = {"bubblewrap": meter.without_bubblewrap, "landlock": meter.without_landlock}

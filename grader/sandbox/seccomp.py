@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from grader.base import MachineError
-from ptxsim.message import verbatim
+from ptxsim.text import verbatim
 
 # --- system calls --------------------------------------------------------------------------------
 

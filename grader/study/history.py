@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from grader.base import Dims, LabRef, ProblemInfo, Result, gpus
 from grader.results import Ladder, ResultEntry
 from grader.study.versions import GradedVersion, Version, make_version
-from ptxsim.message import Message, phrase
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
+from ptxsim.text import Message, phrase
 
 
 class RungSpeed(Record):

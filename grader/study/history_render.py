@@ -13,7 +13,7 @@ from grader.explain import advice_title
 from grader.report import WIDTH, clean, dot, level, line, plain, polyline, svg, text
 from grader.study.history import History, RungSpeed, peak_of
 from grader.study.versions import Version
-from ptxsim.message import Message, clauses, listed, phrase, verbatim
+from ptxsim.text import Message, clauses, listed, phrase, verbatim
 
 _WORDS = (1, 2, 4)  # columns that hold words: graded, verdict, tile
 _FACTS = (phrase("tile"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))

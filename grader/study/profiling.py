@@ -7,8 +7,8 @@ from typing import Literal
 from grader import base
 from grader.explain import ProfiledJob
 from grader.judge import GradingContext, Program
-from ptxsim.message import Message, phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, phrase
 
 Role = Literal["own", "first"]
 

@@ -25,8 +25,8 @@ from grader.report import formatting as text
 from grader.results import store
 from grader.run import Progress
 from grader.study.versions import MainKernel, main_kernel
-from ptxsim.message import NOTHING, Message, counted, phrase
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
+from ptxsim.text import NOTHING, Message, counted, phrase
 
 SCHEMA = "sgemm-grader/sweep-point"
 SCHEMA_VERSION = 1

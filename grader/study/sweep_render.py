@@ -11,8 +11,8 @@ from grader import report
 from grader.base import ENGLISH, Language, ProblemInfo, one_line
 from grader.report import clean, drawing, page, plain, resource_name, size_name
 from grader.study.sweep import Point
-from ptxsim.message import NOTHING, Message, phrase, verbatim
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
+from ptxsim.text import NOTHING, Message, phrase, verbatim
 
 
 class SweepFacts(Record):

@@ -14,9 +14,9 @@ from grader.base import Advice, Dims, Result, StoreError, Verdict
 from grader.explain import advice_title
 from grader.report import kernel_rows
 from grader.results import Stored, kept_sources, store
-from ptxsim.findings.names import kernel_name
-from ptxsim.message import Message, phrase
-from ptxsim.records import Record
+from ptxsim.findings import kernel_name
+from ptxsim.plan import Record
+from ptxsim.text import Message, phrase
 
 _LINES = 2_000  # of both versions; a diff of more may take minutes
 

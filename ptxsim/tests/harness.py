@@ -22,7 +22,7 @@ from ptxsim.findings.finding import Finding
 from ptxsim.launching import Argument, Extents, Module, default_engine
 from ptxsim.native import user_cache
 from ptxsim.outcome import SimLimits, SimOutcome
-from ptxsim.records import Allocation, Dim3, Launch, Operation, Plan, Size
+from ptxsim.plan.records import Allocation, Dim3, Launch, Operation, Plan, Size
 from ptxsim.report import Report
 from ptxsim.simulator import Simulator
 

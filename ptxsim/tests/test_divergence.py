@@ -7,7 +7,7 @@ import pytest
 
 from harness import allocated, compiled, engine, launched, planned
 from ptxsim.findings.finding import LaunchSample
-from ptxsim.records import Place
+from ptxsim.plan.records import Place
 from ptxsim.sampling import Sampler
 
 THREADS = 128  # four warps

@@ -22,12 +22,12 @@ from harness import (
     table,
     values,
 )
-from ptxsim import records
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
 from ptxsim.frontend.module import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
+from ptxsim.plan import records
 from ptxsim.simulator import Simulator
 from tests.fuzz.campaign import repeat, run_campaign
 from tests.fuzz.cases import SEEDS, make_case

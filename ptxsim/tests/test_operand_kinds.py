@@ -15,7 +15,7 @@ from integer_forms import INTEGER_FORMS
 from memory_lines import MEMORY, VARIABLES, memory_lines, warp_lines
 from ptx_form import COUNT, GLOBAL_AT, LANES, OLD, REGISTERS, Line, lines, predicate
 from ptxsim.outcome import RefusedProgram, SimLimits
-from ptxsim.records import Allocation
+from ptxsim.plan.records import Allocation
 from ptxsim.simulator import Simulator
 from video_forms import VIDEO_FORMS
 

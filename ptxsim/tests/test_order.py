@@ -15,7 +15,7 @@ from harness import allocated, compiled, engine, launched, planned, run, sentenc
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.outcome import SimLimits, SimOutcome
-from ptxsim.records import Allocation, Free, Memset, Operation, Synchronise
+from ptxsim.plan.records import Allocation, Free, Memset, Operation, Synchronise
 from ptxsim.sampling import Sampler
 from ptxsim.simulator import Simulator
 from ptxsim.streams import (

@@ -7,8 +7,8 @@ import pytest
 
 from harness import allocated, compiled, engine, kernels, launched, planned, sentence, values
 from ptxsim.findings.finding import Finding, Kind
+from ptxsim.plan.records import Allocation, Dim3, Launch, Memset, Plan, PointerSlot
 from ptxsim.probing import Prober
-from ptxsim.records import Allocation, Dim3, Launch, Memset, Plan, PointerSlot
 
 KERNELS = kernels("probing.cu")
 

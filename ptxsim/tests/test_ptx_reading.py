@@ -23,7 +23,7 @@ from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import PtxError
 from ptxsim.lowering.memory_layout import initial_bytes
 from ptxsim.outcome import Reason, RefusedProgram, SimLimits
-from ptxsim.records import Place
+from ptxsim.plan.records import Place
 from ptxsim.simulator import Simulator
 
 NOWHERE = Path("/nowhere")

@@ -31,7 +31,7 @@ from grader.judge.pipeline import Graded, grade
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.report import html, terminal
 from grader.results import store
-from ptxsim.message import Message
+from ptxsim.text import Message
 from tests.support.bench import bench
 from tests.support.boards import CONFLICTS
 from tests.support.catalogues import assert_chinese, catalogues, extracted, oddities, read, updated

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ptxsim.message import (
+from ptxsim.text import (
     NOTHING,
     Message,
     clauses,

@@ -25,8 +25,8 @@ from grader.build.toolchain import find_toolchain
 from grader.report.measurement import measurements, sentence
 from grader.run.gpu.watch import GpuWatch, Nvml
 from grader.run.probe import gpu_uuid, gpus_of_host
-from ptxsim.message import verbatim
-from ptxsim.records import Dim3, Size
+from ptxsim.plan import Dim3, Size
+from ptxsim.text import verbatim
 from tests.support.files import beside, table, values
 from tests.support.pages import H200, gpu_result, timed
 from tests.support.places import ROOT

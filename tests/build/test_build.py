@@ -24,9 +24,9 @@ from grader.build.nvcc_halves import make_script
 from grader.build.steps import BuildSettings, link
 from grader.build.toolchain import Toolchain, find_toolchain, to_ptx
 from grader.sandbox.running import ProcessLimits, Sandbox
+from ptxsim import Reason, RefusedProgram
 from ptxsim.frontend.module import read_module
-from ptxsim.limits import MOST_NAME
-from ptxsim.outcome import Reason, RefusedProgram
+from ptxsim.plan import MOST_NAME
 from tests.support.bench import built, needs_cutlass
 from tests.support.commands import STARTER, hand_in, script
 from tests.support.files import beside

@@ -23,7 +23,7 @@ from grader.cli.doctor_command import MachineCheck
 from grader.cli.entry import main, unsupported
 from grader.cli.export_command import RENDERERS
 from grader.results import store
-from ptxsim.message import Message, verbatim
+from ptxsim.text import Message, verbatim
 from tests.support import boards, commands
 from tests.support.catalogues import assert_chinese
 from tests.support.commands import Processes, environment

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from grader.base.native import cache_folder
-from ptxsim.records import Record
+from ptxsim.plan import Record
 from tests.support.boards import check_gradescope
 from tests.support.commands import QUICK, STARTER, Done, assert_clean_shell, grade, one_line, run
 from tests.support.container import Container, base

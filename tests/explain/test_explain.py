@@ -29,7 +29,7 @@ from grader.problems.problem import ADVICE
 from grader.report import html
 from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from grader.run.simulator.device import CpuDevice
-from ptxsim.records import Allocate, Free, Operation, Place, Plan, Size, Synchronise
+from ptxsim.plan import Allocate, Free, Operation, Place, Plan, Size, Synchronise
 from tests.support.bench import bench
 from tests.support.explained import LARGE, at, explained, functions, rung
 from tests.support.files import table

@@ -16,7 +16,7 @@ from grader.explain.bound import bound
 from grader.explain.calibration import FITTED, calibration
 from grader.explain.issue_model import SteadyState, Why, run_loop
 from grader.explain.loop_steps import LoopStep, Pipe
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.bench import engine
 from tests.support.explained import built, counts, loops, rung
 from tests.support.files import table, values

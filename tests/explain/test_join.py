@@ -15,7 +15,7 @@ from grader.explain.blocks import conserve
 from grader.explain.comparison import Compared, compare, total
 from grader.explain.join import factors, unfounded
 from grader.explain.sass import BasicBlock, Loop, SassFunction
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.explained import built, counts, functions, rung, samples
 from tests.support.files import values
 from tests.support.places import ALICE, FIXTURES, ROOT

@@ -16,7 +16,7 @@ from grader.explain.main_loop import main_loop_code, summarise
 from grader.explain.sass import find_tensor_cores, parse
 from grader.run.gpu.messages import Watching
 from grader.run.probe import gpu_names
-from ptxsim.records import Plan, Size
+from ptxsim.plan import Plan, Size
 from tests.support.catalogues import assert_chinese
 from tests.support.commands import hand_in
 from tests.support.explained import counts, functions, rung

@@ -14,7 +14,7 @@ from grader.judge.program import GradingContext, prepare
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report.why import answers
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.bench import bench, limited
 from tests.support.explained import rung
 from tests.support.files import table, values

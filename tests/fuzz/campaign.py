@@ -14,7 +14,7 @@ from threading import Thread
 
 from grader.base.native import find_host_compiler
 from grader.run.simulator.device import engine_library
-from ptxsim.engine import load_engine
+from ptxsim import load_engine
 from tests.fuzz.cases import make_case, run_case
 from tests.fuzz.worker import SANITISED
 

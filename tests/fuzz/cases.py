@@ -13,10 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ptxsim.engine import Engine
-from ptxsim.outcome import RefusedProgram, SimLimits
-from ptxsim.records import Plan
-from ptxsim.simulator import Simulator
+from ptxsim import Engine, RefusedProgram, SimLimits, Simulator
+from ptxsim.plan import Plan
 
 SEEDS = Path(__file__).parent / "seeds"
 _LIMITS = SimLimits(seconds=0.5, steps=20_000, bytes=64 << 20)

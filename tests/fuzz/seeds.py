@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from grader.base.errors import Rejected
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.fuzz.cases import SEEDS
 from tests.support.explained import at
 from tests.support.places import CHEATS, CORRECT

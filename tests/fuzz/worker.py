@@ -11,7 +11,7 @@ import time
 import traceback
 
 from grader.run.simulator.device import engine_library
-from ptxsim.engine import load_engine
+from ptxsim import load_engine
 from tests.fuzz.cases import make_case, run_case
 
 SANITISED = (  # reports name functions and lines; -O1 and -g would compile nearly twice as long

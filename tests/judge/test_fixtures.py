@@ -23,8 +23,8 @@ from grader.labs.submission import load_submission
 from grader.report import formatting as text
 from grader.results import store
 from grader.run.protocol import quietly
-from ptxsim.findings.finding import Severity
-from ptxsim.records import Size
+from ptxsim.findings import Severity
+from ptxsim.plan import Size
 from tests.support.bench import bench, of_lab
 from tests.support.corpus import ExpectedFinding, Fixture, fixtures
 from tests.support.files import table, values

@@ -41,9 +41,9 @@ from grader.run.gpu.messages import Ready
 from grader.run.protocol import CaseOutcome, Progress, quietly, refused
 from grader.sandbox.running import Sandbox
 from grader.study.sweep import Sweep, run_sweep
-from ptxsim.findings.finding import Severity
-from ptxsim.message import verbatim
-from ptxsim.records import Size
+from ptxsim.findings import Severity
+from ptxsim.plan import Size
+from ptxsim.text import verbatim
 from tests.support.bench import bench, needs_landlock
 from tests.support.commands import STARTER, compile_our_own, grade, hand_in, one_line, run
 from tests.support.files import beside, table

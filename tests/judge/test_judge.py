@@ -20,10 +20,10 @@ from grader.labs.shape import Rules
 from grader.problems.problem import Problem
 from grader.problems.reduction.reduction import Reduction
 from grader.run.protocol import CaseOutcome, refused
-from ptxsim.findings.finding import Severity
-from ptxsim.frontend.interface import Declarations
-from ptxsim.message import NOTHING, verbatim
-from ptxsim.records import Launch, Plan, Size
+from ptxsim import Declarations
+from ptxsim.findings import Severity
+from ptxsim.plan import Launch, Plan, Size
+from ptxsim.text import NOTHING, verbatim
 from tests.support.files import table, values
 from tests.support.pages import H200, LINES
 from tests.support.product import GEMM

@@ -10,7 +10,7 @@ from grader.judge.pipeline import grade
 from grader.labs.lab import Case
 from grader.run.protocol import quietly
 from grader.run.simulator.device import CpuDevice
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.bench import bench, of_lab
 from tests.support.commands import hand_in
 from tests.support.files import beside

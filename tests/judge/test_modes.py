@@ -18,7 +18,7 @@ from grader.labs.scoring_rules import Scoring, Start, Stretch
 from grader.report import html
 from grader.results import store
 from grader.run.statistics import Pair, find_modes, summarise
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.pages import gpu_result, printed, timed
 from tests.support.product import flops, speed
 

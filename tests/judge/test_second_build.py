@@ -15,8 +15,8 @@ from grader.run.protocol import quietly
 from grader.run.simulator import device
 from grader.run.simulator.device import CpuDevice
 from grader.run.simulator.messages import SecondRun
-from ptxsim.findings.finding import Severity
-from ptxsim.message import phrase
+from ptxsim.findings import Severity
+from ptxsim.text import phrase
 from tests.support.bench import bench
 from tests.support.places import FIXTURES
 

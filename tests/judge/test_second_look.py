@@ -17,7 +17,7 @@ from grader.judge.walk import Group, Ran, record_group, walk
 from grader.labs.submission import load_submission
 from grader.run.protocol import Progress, quietly
 from grader.run.simulator.device import CpuDevice
-from ptxsim.findings.finding import Severity
+from ptxsim.findings import Severity
 from tests.support.bench import bench, of_lab
 from tests.support.commands import hand_in
 from tests.support.product import MAIN

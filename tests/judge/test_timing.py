@@ -22,7 +22,7 @@ from grader.results.ladders import shipped_ladders
 from grader.run import statistics as timing
 from grader.run.protocol import CaseOutcome
 from grader.run.statistics import Clocked, Pair
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.files import values
 from tests.support.pages import H200, timed
 from tests.support.product import GEMM, flops, shipped_ladder, speed

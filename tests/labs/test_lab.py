@@ -11,7 +11,7 @@ from grader.base.errors import LabError
 from grader.base.language import language
 from grader.labs.lab import DEFAULT_LAB, Lab, load_lab, revealed
 from grader.results.ladders import shipped_ladders
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.catalogues import assert_chinese
 from tests.support.files import beside, table
 from tests.support.places import ROOT

@@ -19,7 +19,7 @@ from grader.problems.comparison import check
 from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
 from grader.problems.reduction.reduction import MOST, UNIT, Reduction, steps, tolerance
 from grader.run.protocol import quietly
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.bench import bench
 from tests.support.files import table
 from tests.support.places import FIXTURES, ROOT

@@ -36,7 +36,7 @@ from grader.results.ladders import (
     standing,
     stored_ladders,
 )
-from ptxsim.message import Message
+from ptxsim.text import Message
 from tests.support.commands import QUICK, hand_in
 from tests.support.files import beside, values
 from tests.support.pages import (

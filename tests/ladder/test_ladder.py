@@ -27,8 +27,8 @@ from grader.labs.submission import load_submission
 from grader.ladder.host import run_host
 from grader.results.ladders import find_rungs, shipped_ladders
 from grader.run.protocol import quietly
-from ptxsim.findings.finding import LineCount
-from ptxsim.records import Record, Size
+from ptxsim.findings import LineCount
+from ptxsim.plan import Record, Size
 from tests.support import bench as benches
 from tests.support.files import beside, values
 from tests.support.places import REFERENCE, ROOT

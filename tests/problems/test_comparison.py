@@ -17,7 +17,7 @@ from grader.problems.gemm.layout import Layout, header
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import FLOAT, Operand, Order, Steps
 from grader.problems.problem import GB_S, Dim, Expected, Interface, Problem
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.places import ROOT
 
 

@@ -28,7 +28,7 @@ from grader.problems.inputs import (
 )
 from grader.problems.operands import Operand, Steps
 from grader.run import gpu
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.product import GEMM
 
 CHECKS = Path(gpu.__file__).parent / "checks.cu"

@@ -22,7 +22,7 @@ from grader.problems.inputs import Floats, Places, fresh_key, make_inputs, value
 from grader.problems.operands import Operand, Order
 from grader.problems.problem import Problem
 from grader.problems.reduction.reduction import UNIT, Reduction
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.product import GEMM
 
 KS = (1, 2, 3, 17, 64, 256, 1024, 4096, 16384)

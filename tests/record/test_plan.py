@@ -14,8 +14,8 @@ from grader.record import calls as bounds
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.refusals import REFUSALS, refused
-from ptxsim import records
-from ptxsim.frontend.interface import Declarations, Entry, Symbol
+from ptxsim import Declarations, Entry, Symbol
+from ptxsim import plan as records
 from tests.support.files import values
 from tests.support.product import GEMM
 

@@ -28,7 +28,7 @@ from grader.record.recording import record_plans, recorder_program
 from grader.record.refusals import REFUSALS, refusal_sentence
 from grader.sandbox import seccomp as lockdown
 from grader.sandbox.running import Completed, Sandbox
-from ptxsim import records
+from ptxsim import plan as records
 from ptxsim.frontend.interface import interface
 from ptxsim.frontend.module import read_module
 from tests.support.bench import MODES, built, read_declarations

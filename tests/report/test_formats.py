@@ -18,7 +18,7 @@ from grader.report.formats.autograders import Shown, csoj, gradescope, prairiele
 from grader.report.formats.github import sarif
 from grader.results import store
 from grader.results.entries import read_entry
-from ptxsim.message import verbatim
+from ptxsim.text import verbatim
 from tests.support.boards import check_gradescope
 from tests.support.pages import gpu_result
 from tests.support.results import RACE, RIGHT, WRONG, make_result

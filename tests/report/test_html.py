@@ -24,8 +24,8 @@ from grader.base.result import BuildInfo, Result, ThreadTile
 from grader.report import environments, html
 from grader.report.drawing import coloured
 from grader.sandbox import bubblewrap
-from ptxsim.findings.finding import Severity
-from ptxsim.message import verbatim
+from ptxsim.findings import Severity
+from ptxsim.text import verbatim
 from tests.support.bench import needs_bubblewrap
 from tests.support.boards import climbing
 from tests.support.browser import MOST_BYTES, PHONE, Browser, accessibility, assert_readable

@@ -21,9 +21,9 @@ from grader.report.bounds import limit, peak_sentence
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.tables import LongTable
 from grader.report.why import answers
-from ptxsim.findings.names import kernel_name, plain_name, readable
-from ptxsim.message import phrase, verbatim
-from ptxsim.records import Size
+from ptxsim.findings import kernel_name, plain_name, readable
+from ptxsim.plan import Size
+from ptxsim.text import phrase, verbatim
 from tests.support.explained import explained, rung
 from tests.support.files import values
 from tests.support.pages import drawn, gpu_result, printed, timed

@@ -30,9 +30,9 @@ from grader.run.gpu.measure import (
 from grader.run.gpu.messages import GpuJob, Measured, Taken
 from grader.run.protocol import CaseOutcome
 from grader.run.statistics import Clocked
-from ptxsim.findings.finding import Severity
-from ptxsim.message import verbatim
-from ptxsim.records import Memset, Size
+from ptxsim.findings import Severity
+from ptxsim.plan import Memset, Size
+from ptxsim.text import verbatim
 from tests.support.pages import H200, gpu_result, timed
 from tests.support.product import GEMM
 from tests.support.results import RIGHT

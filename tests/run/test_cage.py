@@ -26,7 +26,7 @@ from grader.run.protocol import quietly
 from grader.run.simulator import simulation_worker
 from grader.run.simulator.device import CpuDevice, engine_library
 from grader.sandbox.running import ProcessLimits, Sandbox
-from ptxsim.records import Launch
+from ptxsim.plan import Launch
 from tests.support.bench import CLOSED, MODES, lab, misbehaving, planned, run
 from tests.support.files import attempts
 

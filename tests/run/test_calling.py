@@ -13,8 +13,9 @@ import pytest
 
 from grader.base.errors import MachineError
 from grader.run.gpu.calling import Caller, CallStep, DriverCall, StepError, StepKind, steps_of
-from ptxsim import records
-from ptxsim.tensor_maps import DataType, Swizzle, TensorMap, encode
+from ptxsim import DataType, Swizzle, TensorMap
+from ptxsim import plan as records
+from ptxsim.tensor_maps import encode
 from tests.support.bench import engine
 from tests.support.files import beside
 

@@ -25,14 +25,12 @@ from grader.run.process import Silence, WorkerProcess
 from grader.run.simulator.device import CpuDevice
 from grader.run.simulator.simulated_calls import rejected
 from grader.sandbox.running import Sandbox
-from ptxsim.findings import finding as simulator
-from ptxsim.findings import scene
-from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Access, Accessed, Finding, Overlap, Severity
+from ptxsim import Reason, RefusedProgram
+from ptxsim import findings as simulator
+from ptxsim.findings import Access, Accessed, Event, Finding, Overlap, Severity, scene
 from ptxsim.lowering.memory_layout import too_large
-from ptxsim.message import phrase
-from ptxsim.outcome import Reason, RefusedProgram
-from ptxsim.records import POISONS, Place
+from ptxsim.plan import POISONS, Place
+from ptxsim.text import phrase
 from tests.support.bench import lab, misbehaving, planned, run
 from tests.support.catalogues import assert_chinese
 from tests.support.files import beside, table

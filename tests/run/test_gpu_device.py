@@ -23,8 +23,8 @@ from grader.run.gpu import messages as checks
 from grader.run.gpu.device import GpuDevice, in_stages
 from grader.run.gpu.messages import Broken, GpuJob, Measured, Ready, checks_cubin
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, quietly, refused
-from ptxsim.message import verbatim
-from ptxsim.records import Allocation, Record
+from ptxsim.plan import Allocation, Record
+from ptxsim.text import verbatim
 from tests.support.bench import planned
 from tests.support.commands import until
 from tests.support.files import beside

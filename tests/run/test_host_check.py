@@ -20,9 +20,9 @@ from grader.run.gpu import host_check
 from grader.run.gpu.host_check import HostCheck, HostInput, key_words, measured, take
 from grader.run.gpu.messages import Elements, Measured, Taken
 from grader.run.protocol import CaseOutcome
-from ptxsim.findings.finding import Severity
-from ptxsim.message import NOTHING
-from ptxsim.records import Size
+from ptxsim.findings import Severity
+from ptxsim.plan import Size
+from ptxsim.text import NOTHING
 from tests.support.product import GEMM
 
 SIZE = Size.of(m=40, n=50, k=60)

@@ -25,7 +25,7 @@ from grader.labs.submission import load_submission
 from grader.record.recording import record_plans
 from grader.run.protocol import quietly
 from grader.sandbox.running import Completed, ProcessLimits, Sandbox
-from ptxsim.records import Plan, Size
+from ptxsim.plan import Plan, Size
 from tests.support.bench import bench, built, limited, of_lab, read_declarations
 from tests.support.commands import hand_in
 from tests.support.files import beside

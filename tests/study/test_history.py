@@ -28,8 +28,8 @@ from grader.study.history import make_history
 from grader.study.history_render import climb, html, markdown, notes
 from grader.study.profiling import WatchedKernel, figures, make_document
 from grader.study.versions import _diff, read_versions
-from ptxsim.frontend.interface import Declarations
-from ptxsim.records import Launch, Plan, Size
+from ptxsim import Declarations
+from ptxsim.plan import Launch, Plan, Size
 from tests.support.bench import bench
 from tests.support.boards import CONFLICTS, FIRST, climbing, version
 from tests.support.explained import built, explained, rung

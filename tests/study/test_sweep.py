@@ -26,8 +26,8 @@ from grader.study.sweep import (
     sweepable,
     variants_of,
 )
-from ptxsim.message import phrase
-from ptxsim.records import Size
+from ptxsim.plan import Size
+from ptxsim.text import phrase
 from tests.support.bench import bench
 from tests.support.catalogues import assert_chinese
 from tests.support.commands import hand_in

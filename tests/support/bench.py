@@ -19,9 +19,8 @@ from grader.run.protocol import CaseOutcome, PlannedCase, Progress, quietly
 from grader.run.simulator.device import CpuDevice, engine_library
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.running import Mode, Sandbox
-from ptxsim.engine import Engine, load_engine
-from ptxsim.frontend.interface import Declarations
-from ptxsim.records import Allocation, Plan, Size
+from ptxsim import Declarations, Engine, load_engine
+from ptxsim.plan import Allocation, Plan, Size
 from tests.support.files import beside
 from tests.support.product import GEMM, MAIN
 

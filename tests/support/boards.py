@@ -15,7 +15,7 @@ from grader.results.entries import keep_sources, read_index
 from grader.results.ladders import shipped_ladders
 from grader.study.history import History, make_history
 from grader.study.versions import read_versions
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 from tests.support import commands
 from tests.support.explained import explained
 from tests.support.pages import H200, gpu_environment, gpu_result

@@ -18,8 +18,7 @@ from grader.base.finding import Kind
 from grader.base.language import Language, translated
 from grader.record.refusals import REFUSALS
 from grader.results.ladders import find_rungs
-from ptxsim.findings.event_table import SENTENCES
-from ptxsim.findings.finding import Severity
+from ptxsim.findings import SENTENCES, Severity
 from tests.support.places import ROOT
 
 FOLDER = ROOT / "grader" / "base" / "catalogues"

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ptxsim.native import answer_of
+from ptxsim import answer_of
 
 NODES = {
     "a100-01": ("a100", 2),

@@ -17,7 +17,7 @@ from grader.build.toolchain import find_toolchain
 from grader.record.recording import recorder_program
 from grader.results import store
 from grader.run.simulator.device import engine_library
-from ptxsim.engine import load_engine
+from ptxsim import load_engine
 from tests.support.places import ROOT
 
 Done = subprocess.CompletedProcess[str]

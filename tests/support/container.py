@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.native import locked
-from ptxsim.records import Record
+from ptxsim.plan import Record
 from tests.support.commands import Done, run
 
 PACKAGES = ("g++", "python3", "python3-venv", "util-linux", "zip", "unzip")

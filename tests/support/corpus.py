@@ -29,7 +29,7 @@ from pathlib import Path
 import grader
 from grader.base.records import Verdict
 from grader.base.result import Result
-from ptxsim.records import Record
+from ptxsim.plan import Record
 from tests.support.places import CHEATS, FIXTURES
 
 _FIELDS = (

@@ -13,9 +13,10 @@ from grader.explain.sass import SassFunction, disassemble
 from grader.judge.program import GradingContext, Program, compile_for, prepare
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
-from ptxsim.findings.finding import LaunchSample
-from ptxsim.records import Size
-from ptxsim.sampling import SOME, Sampler
+from ptxsim import Sampler
+from ptxsim.findings import LaunchSample
+from ptxsim.plan import Size
+from ptxsim.sampling import SOME
 from tests.support.bench import bench, engine, of_lab
 from tests.support.places import ROOT
 from tests.support.product import MAIN, work

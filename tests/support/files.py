@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from ptxsim.native import answer_of
+from ptxsim import answer_of
 from tests.support.places import ROOT
 
 

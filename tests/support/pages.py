@@ -21,8 +21,8 @@ from grader.base.result import (
 from grader.report import terminal
 from grader.results import HostLoop, HostRun, Ladder, find_rungs, make_ladder, standing
 from grader.results.ladders import Rung
-from ptxsim.findings.finding import LineCount
-from ptxsim.message import verbatim
+from ptxsim.findings import LineCount
+from ptxsim.text import verbatim
 from tests.support.files import beside
 from tests.support.places import REFERENCE
 from tests.support.product import GEMM

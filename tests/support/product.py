@@ -8,7 +8,7 @@ from grader.problems.catalogue import ProblemRef
 from grader.problems.gemm.gemm import Gemm
 from grader.problems.problem import Work
 from grader.results.ladders import Ladder, shipped_ladders
-from ptxsim.records import Size
+from ptxsim.plan import Size
 
 GEMM = Gemm()
 GEMM_REF = ProblemRef(source=GEMM.name, options={})

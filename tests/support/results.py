@@ -10,7 +10,7 @@ from grader.base.result import SCHEMA, SCHEMA_VERSION, Result
 from grader.labs.lab import Case
 from grader.run.protocol import CaseOutcome
 from grader.run.statistics import Pair, summarise
-from ptxsim.message import verbatim
+from ptxsim.text import verbatim
 from tests.support.product import GEMM, speed
 
 # An accepted result of the simulator, with a wrong case and a finding beside the right one.

@@ -32,7 +32,7 @@ from grader.run.gpu.plan_replay import load_module
 from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import CaseOutcome, PlannedCase
-from ptxsim.records import Plan, Size
+from ptxsim.plan import Plan, Size
 from tests.support.places import ROOT
 from tests.support.product import GEMM, MAIN
 from tests.support.results import RIGHT

@@ -19,10 +19,8 @@ from grader.explain import issue_model
 from grader.explain.issue_model import model_library
 from grader.explain.loop_steps import LoopStep, Pipe
 from grader.run.simulator.device import engine_library
-from ptxsim.engine import load_engine
-from ptxsim.outcome import RefusedProgram, SimLimits
-from ptxsim.records import Plan
-from ptxsim.simulator import Simulator
+from ptxsim import RefusedProgram, SimLimits, Simulator, load_engine
+from ptxsim.plan import Plan
 from tests.fuzz.worker import SANITISED
 
 _LIMITS = SimLimits(seconds=0.5, steps=20_000, bytes=1 << 28)

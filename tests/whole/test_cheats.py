@@ -27,7 +27,7 @@ from grader.results import store
 from grader.run.protocol import quietly
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.running import Sandbox
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support import bench as benches
 from tests.support import cheat_table
 from tests.support.bench import limited, of_lab

@@ -33,13 +33,14 @@ from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
 from grader.results import store
 from grader.results.entries import read_entries
-from ptxsim import records
-from ptxsim.findings.finding import Severity
-from ptxsim.frontend.interface import Declarations, Symbol, interface
+from ptxsim import Declarations, Symbol
+from ptxsim import plan as records
+from ptxsim.findings import Severity
+from ptxsim.frontend.interface import interface
 from ptxsim.frontend.module import read_module
 from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import PtxError
-from ptxsim.message import verbatim
+from ptxsim.text import verbatim
 from tests.support.pages import drawn, printed
 from tests.support.product import MAIN
 from tests.support.results import RACE, WRONG, make_result

@@ -30,7 +30,7 @@ from grader.results.entries import stored_profile
 from grader.results.ladders import stored_ladders
 from grader.run.probe import first_gpu_arch, gpu_names
 from grader.run.protocol import quietly
-from ptxsim.records import Size
+from ptxsim.plan import Size
 from tests.support.bench import bench
 from tests.support.commands import STARTER, hand_in, run
 from tests.support.commands import grade as command

@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 from grader.base.native import locked
-from ptxsim.native import answer_of
+from ptxsim import answer_of
 from tests.support.commands import script
 from tests.support.places import ALICE, ROOT
 

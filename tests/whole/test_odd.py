@@ -24,7 +24,7 @@ from grader.labs.submission import NotAFileError, read
 from grader.report.formatting import clean
 from grader.results import store
 from grader.results.entries import read_entries
-from ptxsim.native import engine_digest
+from ptxsim import engine_digest
 from tests.support.commands import ALICE, STARTER, grade, run
 from tests.support.commands import one_line as says
 from tests.support.files import bind, grow, values

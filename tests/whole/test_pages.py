@@ -27,9 +27,9 @@ from grader.results.entries import read_entries
 from grader.study import history_render, sweep_render
 from grader.study.sweep import Estimate, Point
 from grader.study.versions import MainKernel
-from ptxsim.findings.event_table import SENTENCES
-from ptxsim.message import NOTHING, counted, phrase, verbatim
-from ptxsim.records import Size
+from ptxsim.findings import SENTENCES
+from ptxsim.plan import Size
+from ptxsim.text import NOTHING, counted, phrase, verbatim
 from tests.support.boards import climbing, keep
 from tests.support.browser import A4, PHONE, Browser, assert_readable, fonts, sheets
 from tests.support.catalogues import oddities

@@ -22,11 +22,10 @@ from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from grader.record import recording
 from grader.run.simulator.device import engine_library
-from ptxsim.frontend.interface import Declarations, interface
+from ptxsim import Declarations, RefusedProgram, answer_of
+from ptxsim.frontend.interface import interface
 from ptxsim.frontend.module import read_module
-from ptxsim.native import answer_of
-from ptxsim.outcome import RefusedProgram
-from ptxsim.records import Launch, Plan, Record, Size
+from ptxsim.plan import Launch, Plan, Record, Size
 from tests.fuzz.campaign import sanitised_environment
 from tests.fuzz.worker import SANITISED
 from tests.support.bench import bench

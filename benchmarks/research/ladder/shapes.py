@@ -26,7 +26,7 @@ from pathlib import Path
 from grader.build.entry import INCLUDE
 from grader.build.toolchain import find_toolchain
 from grader.run.probe import first_gpu_arch
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ptxsim.records import Record
+from ptxsim.plan import Record
 
 _LINE = re.compile(r"(?P<name>[\w.+-]+)(?:@(?P<sizes>[\d,]+))?:(?P<changes>.*)")
 

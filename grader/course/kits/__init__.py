@@ -24,8 +24,8 @@ from grader.base import LabError, MachineError
 from grader.labs import load_lab, load_listed, with_hidden
 from grader.report import Shown
 from grader.results import store
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 LAB, HIDDEN = "lab.yaml", "hidden.yaml"
 _DATE = (1980, 1, 1, 0, 0, 0)  # zip's earliest; equal kits are equal files

@@ -12,8 +12,8 @@ import msgspec
 from grader.base import Advice, CaseResult, Explanation, Timing
 from grader.explain.advice import grid, inner_loop, tensor_cores, warpgroups
 from grader.explain.facts import SENTENCES, Facts, KernelFacts, placed, say
-from ptxsim.message import Message, enumerated, verbatim
-from ptxsim.records import Allocate, Free, Operation, Plan, host_waits
+from ptxsim.plan import Allocate, Free, Operation, Plan, host_waits
+from ptxsim.text import Message, enumerated, verbatim
 
 MOST = 3  # pieces of advice; a student does one thing at a time
 

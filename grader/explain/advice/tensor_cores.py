@@ -17,7 +17,7 @@ from grader.explain.facts import (
     work_while_loading,
 )
 from grader.explain.loop_steps import LoopStep, Pipe
-from ptxsim.message import Message, verbatim
+from ptxsim.text import Message, verbatim
 
 _STEP = 16 * 16 * 16  # products of one wmma
 _FRAGMENTS_NOTICED = 1.2  # matrices for each HMMA, where shared memory is the limit

@@ -16,7 +16,7 @@ from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint16, 
 from grader.base import MachineError
 from grader.problems.gemm.layout import Format, Layout, Sum
 from grader.problems.operands import Launch
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
 
 WORKSPACE_BYTES = 256 << 20
 CANDIDATES = 16  # as many are asked for; of eight, the last was the best at times

@@ -21,8 +21,8 @@ from grader.problems.gemm.questions import QUESTIONS
 from grader.problems.operands import OnGpu, Operand, Tools
 from grader.problems.problem import TFLOPS, Cause, Dim, Expected, Interface, Problem, Recomputed
 from grader.problems.questions import Sentences
-from ptxsim.message import Message, clauses, phrase
-from ptxsim.records import Record, Size
+from ptxsim.plan import Record, Size
+from ptxsim.text import Message, clauses, phrase
 
 if TYPE_CHECKING:  # NumPy takes a tenth of a second, and a lab can be read without it
     from grader.problems.gemm.products import Doubles

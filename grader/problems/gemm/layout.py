@@ -11,8 +11,8 @@ import msgspec
 
 from grader.base import convert
 from grader.problems import operands
-from ptxsim.message import Message, listed, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, listed, phrase, verbatim
 
 Format = Literal["f32", "f16", "bf16"]
 Sum = Literal["f32", "f16"]

@@ -23,7 +23,7 @@ from grader.problems.gemm.products import freivalds_bounds
 from grader.problems.inputs import fresh_key
 from grader.problems.operands import Launch, Operand, Steps, Tools
 from grader.problems.problem import Expected
-from ptxsim.records import Size
+from ptxsim.plan import Size
 
 _SGEMM, _GEMM_EX = "cublasSgemm", "cublasGemmEx"
 # As checks.cu numbers the formats of a matrix, by NumPy's type.

@@ -11,7 +11,7 @@ from grader.problems.gemm.gemm import say
 from grader.problems.inputs import Places, Source
 from grader.problems.operands import Operand
 from grader.problems.problem import Expected
-from ptxsim.message import Message
+from ptxsim.text import Message
 
 Doubles = NDArray[np.float64]
 Move = Callable[[Any, Any], tuple[Any, Any]]  # the indices of an element → where it is taken from

@@ -8,8 +8,8 @@ from grader.base import PEAK_UNIT, gpus, multiprocessor_of, size_text
 from grader.problems.gemm import tiles
 from grader.problems.gemm.layout import tolerance
 from grader.problems.questions import Evidence, redundancy
-from ptxsim.findings.names import kernel_name
-from ptxsim.message import NOTHING, Message, listed, sentences, verbatim
+from ptxsim.findings import kernel_name
+from ptxsim.text import NOTHING, Message, listed, sentences, verbatim
 
 EDGE = 1024  # of the naive kernel's example
 # The first tutorials' card: a GeForce 8800 with the chip G80, and their figures.

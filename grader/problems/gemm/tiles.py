@@ -10,8 +10,8 @@ from pathlib import Path
 from grader import base
 from grader.problems.gemm.layout import FORMATS, Layout, Numbers
 from grader.problems.questions import Evidence, QuestionTable, limit_words
-from ptxsim.message import NOTHING, Message, sentences
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, sentences
 
 SECTOR = 32  # bytes
 LANES = 32

@@ -14,7 +14,7 @@ from grader.problems.comparison import compare
 from grader.problems.operands import Launch, Tools
 from grader.problems.problem import Expected
 from grader.problems.reduction.reduction import CUB, UNIT, Reduction
-from ptxsim.records import Size
+from ptxsim.plan import Size
 
 
 class ReductionOnGpu:

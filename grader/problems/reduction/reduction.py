@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from grader.problems.operands import FLOAT, OnGpu, Operand, Steps, Tools
 from grader.problems.problem import GB_S, Cause, Dim, Expected, Interface, Problem, Recomputed
-from ptxsim.message import Message, counted, phrase
-from ptxsim.records import Size
+from ptxsim.plan import Size
+from ptxsim.text import Message, counted, phrase
 
 if TYPE_CHECKING:
     from grader.problems.inputs import Places, Source

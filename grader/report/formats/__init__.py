@@ -13,8 +13,8 @@ from grader.build import Complaint, complaints
 from grader.report import formatting as text
 from grader.report.formatting import clean
 from grader.report.groups import group_sentences, right_of
-from ptxsim.message import phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 FINDINGS = 20  # in a summary
 _LOG_CHARACTERS = 10_000

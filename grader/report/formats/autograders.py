@@ -16,8 +16,8 @@ from grader.report import formats
 from grader.report import formatting as text
 from grader.report.formatting import clean
 from grader.report.groups import group_sentences
-from ptxsim.message import NOTHING, phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import NOTHING, phrase
 
 Visibility = Literal["hidden", "after_due_date", "after_published", "visible"]
 

@@ -16,10 +16,9 @@ from grader.base import ENGLISH, Language, Result, Verdict, kind_words, size_tex
 from grader.report import formats
 from grader.report import formatting as text
 from grader.report.formatting import clean
-from ptxsim.findings.finding import Severity
-from ptxsim.findings.sarif import SarifResult, sarif_result
-from ptxsim.findings.sarif import sarif as document
-from ptxsim.message import phrase
+from ptxsim.findings import SarifResult, Severity, sarif_result
+from ptxsim.findings import sarif as document
+from ptxsim.text import phrase
 
 _EACH = 10  # annotations of one level that GitHub shows
 _ANNOTATIONS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}

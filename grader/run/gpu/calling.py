@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.base import MachineError, Native
-from ptxsim import records
-from ptxsim.native import ENGINE
-from ptxsim.tensor_maps import MAGIC
+from ptxsim import ENGINE, MAGIC
+from ptxsim import plan as records
 
 CALLING = Native(
     name="calling",

@@ -20,8 +20,8 @@ from grader.run.gpu import messages
 from grader.run.probe import admits_one_process, first_gpu_uuid
 from grader.run.process import Silence, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, Progress
-from ptxsim.message import Message, phrase, verbatim
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, phrase, verbatim
 
 _WORKER = (sys.executable, "-m", "grader.run.gpu.gpu_worker")
 _STARTING_S = 60.0  # CUDA context, CuPy and its kernels, on top of the launch limit

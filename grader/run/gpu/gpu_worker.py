@@ -27,7 +27,7 @@ from grader.run.gpu.plan_replay import load_module
 from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import Done, Failed, PlannedCase, Replies, refused, replying, requests
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 _DECODER: msgspec.json.Decoder[messages.Prepare | messages.Warm | messages.GpuJob] = decoder(
     messages.Prepare | messages.Warm | messages.GpuJob

@@ -20,7 +20,7 @@ from grader.base import MachineError, Native
 from grader.problems import take as taken_of
 from grader.run.gpu.messages import Elements, Measured, Taken
 from grader.run.protocol import CaseOutcome
-from ptxsim.records import Size
+from ptxsim.plan import Size
 
 # Of the runs of one case so many are checked at least, and others for so long: a check takes from
 # less than a millisecond to some ten, and a sum of 2²⁸ numbers a second or more.

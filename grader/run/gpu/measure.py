@@ -23,8 +23,8 @@ from grader.run import statistics
 from grader.run.gpu.host_check import measured
 from grader.run.gpu.messages import GpuJob, Measured, Taken
 from grader.run.gpu.watch import DisturbanceLog
-from ptxsim.records import Copy, Memset, Record, Size, SymbolWrite, Write
-from ptxsim.records import Launch as KernelLaunch
+from ptxsim.plan import Copy, Memset, Record, Size, SymbolWrite, Write
+from ptxsim.plan import Launch as KernelLaunch
 
 _TURNS = 3  # of all baselines; before the first counted one each is launched once
 # Launches of one baseline in a turn: so many, but no more after so many milliseconds. The time of

@@ -23,9 +23,9 @@ from grader.problems import EXPOSING, Exposing, Operand, Values
 from grader.record import ARENA_BYTES, FIRST_ADDRESS, RED_ZONE
 from grader.run.gpu.messages import checks_cubin, host_library
 from grader.run.probe import first_gpu_arch
-from ptxsim.findings.finding import Severity
-from ptxsim.message import phrase
-from ptxsim.records import POISONS, Allocation, Plan
+from ptxsim.findings import Severity
+from ptxsim.plan import POISONS, Allocation, Plan
+from ptxsim.text import phrase
 
 _OUT_OF_MEMORY = 2  # CUresult
 _PINNED = _ON_DEVICE = 1  # CUmemAllocationType, CUmemLocationType

@@ -9,7 +9,7 @@ from grader.base import Finding, GpuInfo, ToolchainError, answer_of, cache_folde
 from grader.build import find_toolchain
 from grader.problems import ProblemRef
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase
-from ptxsim.records import Plan, Record
+from ptxsim.plan import Plan, Record
 
 
 class Prepare(Record, tag="prepare"):

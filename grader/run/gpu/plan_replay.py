@@ -31,8 +31,8 @@ from grader.problems import Launch as BaselineLaunch
 from grader.run.gpu.calling import HOST, Caller, DriverCall, StepError, steps_of
 from grader.run.gpu.memory import Arena, Kernels, PlanMemory, cuda_driver
 from grader.run.gpu.messages import Watching, chosen_by
-from ptxsim.message import phrase, verbatim
-from ptxsim.records import Allocate, Launch, Operation, Plan, SymbolWrite
+from ptxsim.plan import Allocate, Launch, Operation, Plan, SymbolWrite
+from ptxsim.text import phrase, verbatim
 
 _CANARY = 0x5AFEC0DE
 _MAX_DYNAMIC_SHARED, _CARVEOUT, _LARGE_CLUSTERS = 8, 9, 14  # CUfunction_attribute

@@ -26,8 +26,8 @@ from grader.run.gpu.watch import GpuWatch, Nvml
 from grader.run.probe import first_gpu_uuid
 from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.statistics import Clocked
-from ptxsim.findings.finding import Severity
-from ptxsim.message import NOTHING, enumerated, phrase, verbatim
+from ptxsim.findings import Severity
+from ptxsim.text import NOTHING, enumerated, phrase, verbatim
 
 
 def describe(nvml: Nvml) -> base.GpuInfo:

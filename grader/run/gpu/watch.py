@@ -11,8 +11,8 @@ import os
 from typing import Any
 
 from grader.base import MachineError, Watched
-from ptxsim.message import Message, listed, phrase
-from ptxsim.records import Record
+from ptxsim.plan import Record
+from ptxsim.text import Message, listed, phrase
 
 _MEMORY_SLICES = 8  # a card's memory is divided into so many parts, and its bandwidth with it
 _TRANSFERS = 2  # per clock of the memory

@@ -24,12 +24,10 @@ from grader.run.process import Cage, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Finished, PlannedCase, Progress, quietly, refused
 from grader.run.simulator import messages
 from grader.sandbox import FellAsleep, ProcessLimits, Sandbox, Starved, TookTooLong, started
-from ptxsim.findings.finding import LaunchSample
-from ptxsim.frontend.interface import Declarations
-from ptxsim.frontend.module import ptx_text
-from ptxsim.message import NOTHING, Message, counted, phrase, verbatim
-from ptxsim.native import FLAGS, cpu_levels, engine_sources, shipped_engine
-from ptxsim.records import Launch, Plan
+from ptxsim import FLAGS, Declarations, cpu_levels, engine_sources, ptx_text, shipped_engine
+from ptxsim.findings import LaunchSample
+from ptxsim.plan import Launch, Plan
+from ptxsim.text import NOTHING, Message, counted, phrase, verbatim
 
 _WORKER = (sys.executable, "-m", "grader.run.simulator.simulation_worker")
 _COMPILE = "from grader.run import engine_library; engine_library().compiled()"

@@ -4,10 +4,10 @@ import msgspec
 
 from grader.base import Finding, MachineError, Rejected, Verdict
 from grader.run.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase
-from ptxsim.findings.finding import LaunchSample
-from ptxsim.frontend.interface import Declarations
-from ptxsim.message import NOTHING, Message
-from ptxsim.records import Plan, Record, Size
+from ptxsim import Declarations
+from ptxsim.findings import LaunchSample
+from ptxsim.plan import Plan, Record, Size
+from ptxsim.text import NOTHING, Message
 
 
 class Read(Record, tag="read"):

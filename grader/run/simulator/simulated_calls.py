@@ -18,14 +18,12 @@ from grader.base import Finding, Kind, Rejected, ThreadTile, Verdict, element_wo
 from grader.problems import FUNCTION, Operand, OutputCheck, Problem, check, make_inputs, poisoned
 from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.simulator.messages import BlockCapacity
-from ptxsim.findings import finding as simulator
-from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Severity
-from ptxsim.findings.remarks import remark
+from ptxsim import Reason, RefusedProgram, SimOutcome
+from ptxsim import findings as simulator
+from ptxsim.findings import Event, Severity, remark
 from ptxsim.findings.reports import in_elements
-from ptxsim.message import NOTHING, enumerated, listed, phrase, verbatim
-from ptxsim.outcome import Reason, RefusedProgram, SimOutcome
-from ptxsim.records import Plan, Record, Size
+from ptxsim.plan import Plan, Record, Size
+from ptxsim.text import NOTHING, enumerated, listed, phrase, verbatim
 
 _PRINTED_CHARACTERS = 2000
 _SHOWN_THREADS, _SHOWN_ELEMENTS = 4, 256  # of a block; of each thread

@@ -31,13 +31,18 @@ from grader.run.simulator.simulated_calls import (
     worded,
 )
 from grader.sandbox import lock_down
-from ptxsim.engine import Engine, load_engine
-from ptxsim.frontend.interface import Declarations
-from ptxsim.message import phrase
-from ptxsim.outcome import EngineError, RefusedProgram, SimLimits
+from ptxsim import (
+    Declarations,
+    Engine,
+    EngineError,
+    RefusedProgram,
+    SimLimits,
+    Simulator,
+    load_engine,
+)
 from ptxsim.probing import Prober
 from ptxsim.second_build import has_same_kernels, runs_alike, telling
-from ptxsim.simulator import Simulator
+from ptxsim.text import phrase
 
 _DECODER: msgspec.json.Decoder[messages.Request] = decoder(messages.Request)
 # Needed in any case: the interpreter, and the operands with their copies and shadows.

@@ -23,13 +23,13 @@ from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, clean, in_words, source_line
 from ptxsim.findings.sarif import sarif, sarif_result
 from ptxsim.launching import Argument, Module
-from ptxsim.message import phrase
 from ptxsim.nvcc import CompileError
 from ptxsim.orders import differing, usual_tolerance
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
 from ptxsim.report import Report
 from ptxsim.second_build import runs_alike, telling
 from ptxsim.tensor_maps import Output
+from ptxsim.text import phrase
 
 CLEAN, FOUND, MISUSED, REFUSED = range(4)
 _MADE = re.compile(r"(out|zeros|random):(\d{1,12})([iu]8|[fiu](?:16|32|64))")

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from ptxsim.findings.event_table import Event
-from ptxsim.limits import LIMITS
 from ptxsim.lowering.operation import (
     FLAG_BITS,
     FUNCTION_STEP,
@@ -21,7 +20,8 @@ from ptxsim.lowering.operation import (
     SPACES,
     SPECIAL_REGISTERS,
 )
-from ptxsim.records import POISONS
+from ptxsim.plan.limits import LIMITS
+from ptxsim.plan.records import POISONS
 
 HEADER = Path(__file__).parent / "engine" / "shared.hpp"
 # Statuses that a call of the engine returns.

@@ -25,7 +25,7 @@ from ptxsim.frontend.places import source_files
 from ptxsim.nvcc import compiled
 from ptxsim.orders import Orders, in_orders
 from ptxsim.outcome import SimLimits
-from ptxsim.records import Allocation, Dim3, KernelParam, Launch, Plan, Size
+from ptxsim.plan.records import Allocation, Dim3, KernelParam, Launch, Plan, Size
 from ptxsim.report import Origin, Report
 from ptxsim.simulator import Simulator
 from ptxsim.tensor_maps import Output, TensorMap, Texture, encode

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim import records
 from ptxsim.engine import Engine, view
 from ptxsim.engine_header import NO_MEMORY, RAN
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.records import Variable
-from ptxsim.limits import MAX_THREADS, MOST_SHARED
 from ptxsim.lowering.memory_layout import initial_bytes
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
+from ptxsim.plan import records
+from ptxsim.plan.limits import MAX_THREADS, MOST_SHARED
 from ptxsim.streams import Use, in_rows, launch_use, rows_use
 
 Bytes = NDArray[np.uint8]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxsim.findings.finding import Finding, Kind, Severity
-from ptxsim.message import phrase
 from ptxsim.outcome import SimOutcome
+from ptxsim.text import phrase
 
 Run = Callable[..., SimOutcome]  # takes turn and seed as Simulator.run does
 Arrays = Sequence[NDArray[Any]]

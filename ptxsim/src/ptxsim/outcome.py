@@ -12,8 +12,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ptxsim.findings.finding import Finding, LineCount
-from ptxsim.message import Message, verbatim
-from ptxsim.records import Place
+from ptxsim.plan.records import Place
+from ptxsim.text import Message, verbatim
 
 if TYPE_CHECKING:
     import numpy as np

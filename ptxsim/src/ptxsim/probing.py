@@ -24,7 +24,7 @@ from ptxsim.findings.reports import merge
 from ptxsim.frontend.records import Variable
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import MADE_UP, Bytes
-from ptxsim.records import (
+from ptxsim.plan.records import (
     Allocation,
     Copy,
     Dim3,

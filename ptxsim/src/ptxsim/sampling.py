@@ -19,10 +19,10 @@ from ptxsim.findings.finding import LaunchSample, Severity
 from ptxsim.findings.row_counts import Counters, count_flops, row_counts
 from ptxsim.findings.scene import sentence
 from ptxsim.lowering.operation import UnsupportedInstruction
-from ptxsim.message import NOTHING
-from ptxsim.records import Copy, Launch, Memset, Plan, SymbolWrite, Write
+from ptxsim.plan.records import Copy, Launch, Memset, Plan, SymbolWrite, Write
 from ptxsim.simulator import Running, Simulator, trapped
 from ptxsim.soundness import check_plan, cluster_of
+from ptxsim.text import NOTHING
 
 _PIECE = 1 << 22  # bytes, a multiple of the page
 _FIXED = 0x10  # MAP_FIXED, as Linux has it on every processor

@@ -25,11 +25,11 @@ from ptxsim.lowering.notes import hints, origins, tensor_core_notes
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.lowering.program import Builder, EngineProgram
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, judge_races
-from ptxsim.message import phrase
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
-from ptxsim.records import Launch, Operation, Plan
+from ptxsim.plan.records import Launch, Operation, Plan
 from ptxsim.soundness import check_parameters, check_plan, cluster_of
 from ptxsim.streams import Watch
+from ptxsim.text import phrase
 
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
 # that computes anything should come near: one thread doing everything needs M·N·K at most.

@@ -7,11 +7,11 @@ every address and every length in it.
 import math
 from collections.abc import Sequence
 
-from ptxsim import records
 from ptxsim.frontend.records import PtxModule, Variable
-from ptxsim.limits import MAX_CLUSTER, broken_limit
-from ptxsim.message import Message, phrase
 from ptxsim.outcome import Reason, RefusedProgram
+from ptxsim.plan import records
+from ptxsim.plan.limits import MAX_CLUSTER, broken_limit
+from ptxsim.text import Message, phrase
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as many

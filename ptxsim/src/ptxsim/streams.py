@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.records import Operation, host_waits
+from ptxsim.plan.records import Operation, host_waits
 
 # How a launch has used a cell: region.hpp has the same.
 READ, WRITTEN, READ_STRONGLY, WRITTEN_STRONGLY = 1, 2, 4, 8

@@ -8,7 +8,7 @@ from ptxsim.findings.finding import Branch
 from ptxsim.findings.row_counts import Counters
 from ptxsim.frontend.records import Location
 from ptxsim.lowering.program import OUT
-from ptxsim.records import Place
+from ptxsim.plan.records import Place
 
 
 def split_by(

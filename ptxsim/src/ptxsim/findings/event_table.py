@@ -14,7 +14,7 @@ import msgspec
 from ptxsim.findings import sentences
 from ptxsim.findings.finding import Kind, Severity
 from ptxsim.findings.scene import EventScene
-from ptxsim.message import Message
+from ptxsim.text import Message
 
 _TABLE = msgspec.json.decode(
     Path(__file__).with_name("events.json").read_bytes(),

@@ -8,7 +8,7 @@ Whatever is returned for readers is short, however long the name is.
 import re
 
 from ptxsim.frontend.records import SIZES
-from ptxsim.limits import MOST_NAME
+from ptxsim.plan.limits import MOST_NAME
 
 _LENGTH = re.compile(r"[0-9]{1,6}")
 _NO_LENGTH = ("S", "T", *(f"L{kind}" for kind in "bcahstijlmxy"))  # S1_, T0_, Li128E

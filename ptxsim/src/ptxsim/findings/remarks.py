@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeVar
 
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.scene import sentence
-from ptxsim.message import Message, counted, listed, phrase, verbatim
-from ptxsim.records import Dim3, Record
+from ptxsim.plan.records import Dim3, Record
+from ptxsim.text import Message, counted, listed, phrase, verbatim
 
 CONTEXT = 2  # source lines shown above and below the line of a finding
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

@@ -14,8 +14,8 @@ from ptxsim.frontend.records import Instruction, Location, PtxModule
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import EngineProgram
 from ptxsim.lowering.shared_arrays import accessed_size
-from ptxsim.message import Message
-from ptxsim.records import Dim3, Operation, Place
+from ptxsim.plan.records import Dim3, Operation, Place
+from ptxsim.text import Message
 
 _SPACES = {
     GLOBAL: "global",

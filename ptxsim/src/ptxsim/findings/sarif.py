@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, clean
-from ptxsim.message import Message
-from ptxsim.records import Record
+from ptxsim.plan.records import Record
+from ptxsim.text import Message
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -1,9 +1,9 @@
 """Findings in words: the names and numbers that an event's sentence asks for."""
 
-from ptxsim import records
 from ptxsim.findings.finding import Access, Crossing, Finding, Kind
 from ptxsim.findings.names import plain_name
-from ptxsim.message import NOTHING, Message, counted, enumerated, phrase, verbatim
+from ptxsim.plan import records
+from ptxsim.text import NOTHING, Message, counted, enumerated, phrase, verbatim
 
 _SPACES = {
     "global": phrase("global"),

@@ -2,7 +2,7 @@
 
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.scene import EventScene, byte_count
-from ptxsim.message import Message, enumerated, phrase
+from ptxsim.text import Message, enumerated, phrase
 
 _NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 

@@ -9,7 +9,7 @@ from ptxsim.frontend.places import Places
 from ptxsim.frontend.records import SIZES, Function, Instruction, Label
 from ptxsim.frontend.scopes import BadName, Scopes
 from ptxsim.frontend.tokens import DOT, NUMBER, STRING, WORD, Tokens, Wanted
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 MAX_INSTRUCTIONS = 1 << 20  # in one function
 _MAX_OPERANDS = 1024  # registers and constants of one instruction

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ptxsim.frontend.records import SIZES, Address, Variable
 from ptxsim.frontend.tokens import DOT, NUMBER, WORD, Tokens, Wanted, integer
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 _MAX_DEPTH = 16  # of parentheses and signs
 _BITS_64 = (1 << 64) - 1

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ptxsim.frontend.records import SIZES, Function, Instruction, PtxModule, Variable
-from ptxsim.limits import MAX_THREADS
-from ptxsim.records import Dim3, KernelParam, Record
+from ptxsim.plan.limits import MAX_THREADS
+from ptxsim.plan.records import Dim3, KernelParam, Record
 
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 

@@ -6,10 +6,10 @@ from ptxsim.findings.names import plain_name
 from ptxsim.frontend.local_arrays import move_apart
 from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import Function, Instruction, PtxError, PtxModule
-from ptxsim.limits import MOST_NAME
-from ptxsim.message import phrase
 from ptxsim.outcome import Reason, RefusedProgram
-from ptxsim.records import Place, Record
+from ptxsim.plan.limits import MOST_NAME
+from ptxsim.plan.records import Place, Record
+from ptxsim.text import phrase
 
 
 class _Stub(Record):

@@ -6,7 +6,7 @@ from posixpath import normpath
 
 from ptxsim.frontend.records import Location
 from ptxsim.frontend.tokens import NUMBER, STRING, WORD, Tokens, Wanted
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 _MAX_NUMBER = 2**31 - 1
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"', re.MULTILINE | re.ASCII)

@@ -17,7 +17,7 @@ from ptxsim.frontend.places import Places
 from ptxsim.frontend.records import SIZES, Function, PtxError, PtxModule, Variable
 from ptxsim.frontend.scopes import BadName, Scopes
 from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Tokens, Wanted
-from ptxsim.message import phrase, verbatim
+from ptxsim.text import phrase, verbatim
 
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
 _SPACES = (".global", ".const", ".shared")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ptxsim.frontend.debug_info import Section
-from ptxsim.message import Message
-from ptxsim.records import Dim3
+from ptxsim.plan.records import Dim3
+from ptxsim.text import Message
 
 SIZES = {"pred": 1, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b128": 16, "f16x2": 4, "bf16x2": 4}
 SIZES |= {"u16x2": 4, "s16x2": 4, "f32x2": 8}

@@ -8,7 +8,7 @@ after its use.
 from dataclasses import dataclass, field
 
 from ptxsim.frontend.records import PtxError
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 _MAX_DEPTH = 64  # nested braces
 

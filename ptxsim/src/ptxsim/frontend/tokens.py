@@ -9,7 +9,7 @@ would take (control characters, ``# 1 "file"``, a string across lines), the text
 import re
 
 from ptxsim.frontend.records import PtxError
-from ptxsim.message import Message, phrase, verbatim
+from ptxsim.text import Message, phrase, verbatim
 
 WORD, DOT, NUMBER, STRING, MARK, END, BAD = range(1, 8)
 

@@ -9,7 +9,7 @@ from ptxsim.frontend.module import SIMULATED_CALLS
 from ptxsim.frontend.records import Address, Function, Instruction, Label, PtxModule, Variable
 from ptxsim.lowering.memory_layout import callee_at, callees, is_call, listed
 from ptxsim.lowering.operation import FUNCTION_STEP, UnsupportedInstruction
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 _MAX_INSTRUCTIONS = 100_000  # of all of them together
 _MAX_FUNCTIONS = 256

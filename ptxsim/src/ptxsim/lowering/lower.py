@@ -9,7 +9,7 @@ from functools import cached_property
 from ptxsim.frontend.declarations import number
 from ptxsim.frontend.records import SIZES, Function, Instruction, Label
 from ptxsim.lowering import operation as ops
-from ptxsim.message import Message, phrase
+from ptxsim.text import Message, phrase
 
 _WORD = re.compile(r"[\w$%.@]+")
 _SYMBOL = re.compile(r"([\w$.@%]+)(?:\s*\+\s*(-?\w+))?$")

@@ -10,11 +10,11 @@ from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import laid_out
 from ptxsim.frontend.module import SIMULATED_CALLS
 from ptxsim.frontend.records import SIZES, Address, Function, Instruction, Part, PtxModule, Variable
-from ptxsim.limits import MAX_LOCAL_BYTES
 from ptxsim.lowering.operation import Constant, UnsupportedInstruction
 from ptxsim.lowering.shared_arrays import align_up, lay_out_shared
-from ptxsim.message import Message, phrase
 from ptxsim.outcome import Reason, RefusedProgram
+from ptxsim.plan.limits import MAX_LOCAL_BYTES
+from ptxsim.text import Message, phrase
 
 PRIVATE_GAP = 16  # bytes between a function's local arrays and whatever lies next to them
 _RETURN_ADDRESS = 8  # bytes

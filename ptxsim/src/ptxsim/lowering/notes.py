@@ -10,8 +10,8 @@ from ptxsim.findings.reports import instruction_note
 from ptxsim.frontend.records import Function, Instruction, PtxModule
 from ptxsim.lowering.called_functions import possible_functions
 from ptxsim.lowering.shared_arrays import lay_out_shared, reads_of_addresses
-from ptxsim.message import Message, phrase, verbatim
-from ptxsim.records import Launch, Plan
+from ptxsim.plan.records import Launch, Plan
+from ptxsim.text import Message, phrase, verbatim
 
 _NUMBER = re.compile(r"-?(?:0[xX][\da-fA-F]+|[1-9]\d*|0)")
 _SHARED_BYTES = 1 << 18  # addresses in shared memory are smaller

@@ -13,7 +13,7 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ptxsim.frontend.records import Function, Instruction
-from ptxsim.message import Message, phrase, verbatim
+from ptxsim.text import Message, phrase, verbatim
 
 if TYPE_CHECKING:
     from ptxsim.lowering.lower import Lowering

@@ -28,7 +28,7 @@ from ptxsim.lowering.shared_arrays import (
     element_sizes,
     extern_of,
 )
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 _LEAVES = {"ret", "exit"}
 _CALLS = {"call", "call.recursive"}

@@ -3,7 +3,7 @@
 from ptxsim.frontend.records import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import CROSS_LANE, DECIDES, OWN_TAINT, Constant, Operand
-from ptxsim.message import phrase
+from ptxsim.text import phrase
 
 
 def shuffle(low: Lowering, item: Instruction, mods: list[str]) -> None:

@@ -17,7 +17,7 @@ from grader.run.gpu.messages import Beat, GpuJob, Measured, Prepare, Ready, Warm
 from grader.run.probe import visible_gpus
 from grader.run.protocol import CaseOutcome, Done, PlannedCase
 from grader.run.statistics import Pair, summarise
-from ptxsim.records import Record
+from ptxsim.plan import Record
 from tests.support.product import speed
 from tests.support.results import RIGHT
 

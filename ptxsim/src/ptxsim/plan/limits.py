@@ -2,8 +2,8 @@
 
 import math
 
-from ptxsim.message import Message, phrase
-from ptxsim.records import Launch
+from ptxsim.plan.records import Launch
+from ptxsim.text import Message, phrase
 
 LIMITS = {
     "MAX_GRID_X": 2**31 - 1,
