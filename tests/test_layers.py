@@ -14,6 +14,10 @@ ORDER = (
     *("base", "problems", "labs", "sandbox", "build", "record", "run", "explain"),
     *("results", "judge", "report", "ladder", "course", "study", "cli"),
 )
+SIMULATOR_DOORS = {
+    "ptxsim",
+    *(f"ptxsim.{door}" for door in ("text", "plan", "findings", "runtime")),
+}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SIMULATOR = sorted((PACKAGE.parent / "ptxsim" / "src").rglob("*.py"))
 SIMULATOR_TESTS = sorted((PACKAGE.parent / "ptxsim" / "tests").rglob("*.py"))
@@ -47,7 +51,10 @@ def test_rooms_import_upwards_through_doors(path: Path) -> None:
     assert own in ORDER, f"{own} has no place in the order of rooms"
     for name in imported(path):
         package, _, other = name.partition(".")
-        if package == "ptxsim" or other in ("", "__version__"):
+        if package == "ptxsim":
+            assert name in SIMULATOR_DOORS, f"{path}: import from a door of ptxsim, not {name}"
+            continue
+        if other in ("", "__version__"):
             continue
         if other.split(".")[0] != own:
             assert "." not in other, f"{path}: import from the door, grader.{other.split('.')[0]}"

@@ -1,4 +1,4 @@
-"""The engine against PTX that no compiler writes, and plans that no recorder does."""
+"""The engine against PTX that no compiler writes, and plans that no host code asks for."""
 
 import ctypes
 import re

@@ -27,7 +27,7 @@ def line_of(mark: str) -> int:
 
 
 def only(outcome: SimOutcome, kind: str) -> str:
-    """What students are told of the one finding there is."""
+    """What users are told of the one finding there is."""
     assert [f.kind for f in outcome.findings] == [kind], outcome.findings
     return sentence(outcome.findings[0])
 

@@ -244,7 +244,7 @@ def ensure(status: int, refusal: Exception) -> None:
 
 
 def _addresses(plan: records.Plan, variables: Sequence[Variable]) -> dict[str, int]:
-    """Device address of every module variable: the recorder's where the host asked for it."""
+    """Device address of every module variable: the plan's where the host asked for it."""
     known = {a.symbol: a.address for a in plan.allocations if a.symbol is not None}
     addresses, at = {}, _VARIABLES_FROM
     for variable in variables:

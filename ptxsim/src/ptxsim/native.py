@@ -69,7 +69,7 @@ def shipped_engine() -> Path | None:
 
 
 def answer_of(command: Sequence[str | Path], **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run a program of ours or of the system, never one of a student's, to its end."""
+    """Run a trusted program, of ours or of the system, to its end."""
     return subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ptxsim import Module
+    from ptxsim.launching import Module
 
 
 @pytest.fixture(name="ptxsim")
@@ -17,7 +17,7 @@ def checked_modules(request: pytest.FixtureRequest) -> Callable[..., Module]:
     """``ptxsim.Module``, checked; a file's name is relative to the test's folder."""
 
     def module(ptx: Path | str, **options: Any) -> Module:
-        from ptxsim import Module  # not in every run of pytest
+        from ptxsim.launching import Module  # not in every run of pytest
 
         if isinstance(ptx, Path) or "\n" not in ptx:
             ptx = request.path.parent / ptx

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from gettext import NullTranslations
 
-from ptxsim.plan.records import Record
+from ptxsim.record import Record
 
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([#,]?0?\d?\d?(?:\.\d\d?)?[defgxX%]?))?\}")
 # Chinese stands next to Chinese without a space, and beside Latin letters and figures with one.

@@ -1,7 +1,7 @@
 // Tensor maps: what cuTensorMapEncodeTiled makes in host code and TMA instructions read.
 //
 // NVIDIA does not document its 128 bytes, so these are our own. Whoever stands in for the driver
-// (engine.py, a recorder of host code) encodes with `encode`, which has that call's conditions.
+// (tensor_maps.py, runtime/tensor_map.cpp) encodes with `encode`, which has that call's conditions.
 #pragma once
 
 #include <cstdint>

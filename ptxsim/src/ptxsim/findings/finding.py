@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ptxsim.plan.records import Dim3, Operation, Place, Record
+from ptxsim.plan.records import Dim3, Operation, Place
+from ptxsim.record import Record
 from ptxsim.text import NOTHING, Message
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from ptxsim.findings.finding import RowCount
 from ptxsim.findings.row_counts import Counters, row_counts
 from ptxsim.frontend.records import PtxModule
-from ptxsim.plan.records import Record
+from ptxsim.record import Record
 
 _INSTRUCTIONS, _THREADS = "smsp__inst_executed.sum", "smsp__thread_inst_executed.sum"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"

@@ -1,8 +1,7 @@
 """Mangled names as a reader of the source knows them.
 
-Students choose names, so a name may be mangled wrongly: ``_Z9999k``. Whatever cannot be read is
-returned as it is. The recorder's messages hold mangled names; the grader reads those here, too.
-Whatever is returned for readers is short, however long the name is.
+Anybody chooses names, so a name may be mangled wrongly: ``_Z9999k``. Whatever cannot be read is
+returned as it is. What is returned for readers is short, however long the name is.
 """
 
 import re

@@ -6,7 +6,8 @@ from typing import NamedTuple, TypeVar
 
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.scene import sentence
-from ptxsim.plan.records import Dim3, Record
+from ptxsim.plan.records import Dim3
+from ptxsim.record import Record
 from ptxsim.text import Message, counted, listed, phrase, verbatim
 
 CONTEXT = 2  # source lines shown above and below the line of a finding

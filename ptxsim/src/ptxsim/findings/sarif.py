@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, clean
-from ptxsim.plan.records import Record
+from ptxsim.record import Record
 from ptxsim.text import Message
 
 SCHEMA = (

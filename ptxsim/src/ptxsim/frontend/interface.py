@@ -7,7 +7,8 @@ import msgspec
 
 from ptxsim.frontend.records import SIZES, Function, Instruction, PtxModule, Variable
 from ptxsim.plan.limits import MAX_THREADS
-from ptxsim.plan.records import Dim3, KernelParam, Record
+from ptxsim.plan.records import Dim3, KernelParam
+from ptxsim.record import Record
 
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 

@@ -8,7 +8,8 @@ from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import Function, Instruction, PtxError, PtxModule
 from ptxsim.outcome import Reason, RefusedProgram
 from ptxsim.plan.limits import MOST_NAME
-from ptxsim.plan.records import Place, Record
+from ptxsim.plan.records import Place
+from ptxsim.record import Record
 from ptxsim.text import phrase
 
 

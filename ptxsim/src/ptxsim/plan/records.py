@@ -1,28 +1,12 @@
-"""Input of the simulator: launch plans. What comes out is in findings/finding.py.
-
-Every record is immutable, keyword-only and strict about unknown fields.
-"""
+"""Input of the simulator: launch plans. What comes out is in findings/finding.py."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-else:  # Python 3.10 has none, and at run time it does nothing
-
-    def dataclass_transform(**_options):
-        return lambda cls: cls
-
+from ptxsim.record import Record as Record
 
 Dim3 = tuple[int, int, int]
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of every record: immutable, keyword-only, strict about unknown fields."""
 
 
 class Size(Record):
@@ -57,7 +41,7 @@ class KernelParam(Record):
 
 
 class Allocation(Record):
-    """A device allocation, at the address that the recorder gave it. A GPU maps its memory there,
+    """A device allocation, at the address that the plan gives it. A GPU maps its memory there,
     except for symbols, which lie where the driver loads them."""
 
     name: str  # of the operand, "workspace 1", …, or the symbol
@@ -85,8 +69,8 @@ class Issued(Record, kw_only=True):
     """after: which operations of its call it must follow, by how many places they lie before it. It
     also follows what those follow, and what the host has waited for. None: all before it.
 
-    Where there are several streams, and for work of the host, the recorder gives ``frames``, the
-    host code's return addresses, innermost first; ``place`` is the line in the source.
+    Where there are several streams, and for work of the host, there are ``frames``: the host code's
+    return addresses, innermost first. ``place`` is the line in the source.
     """
 
     after: tuple[int, ...] | None = None
@@ -207,10 +191,10 @@ def host_waits(operation: Operation) -> bool:
 
 
 class Refused(Record):
-    """A refusal by its number in the recorder's table, with the arguments of its sentence."""
+    """A refusal by its number in its maker's table, with the arguments of its sentence."""
 
     number: int
-    args: dict[str, str] = {}
+    args: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class RefusedCall(Record):
@@ -223,7 +207,7 @@ class RefusedCall(Record):
 
 
 class Plan(Record):
-    """Operations that calls of run_custom asked the device to do, in order.
+    """Operations that calls of a host function asked the device to do, in order.
 
     ``setup`` runs once and leaves its memory as it is. ``operations`` are one later call, which may
     run any number of times: it is verified, counted and timed. ``allocations`` begins with the
