@@ -1,6 +1,6 @@
 """Build → launch plans: runs the host code in the sandbox and records its calls.
 
-The host library is loaded by ``cudart/``, our stand-in for CUDA's runtime, in one process per
+The host library is loaded by ``cudart/`` beside ptxsim's stand-in for CUDA's runtime, in one process per
 problem size; ``calls.py`` makes one plan of its calls. The answer comes from an untrusted process:
 it is decoded strictly and checked against the build before anything uses it.
 """
@@ -28,7 +28,7 @@ from grader.record.plan_check import Known, flaw
 from grader.record.refusals import find_refusal, refusal_sentence, refused
 from grader.sandbox import PATIENCE, ProcessLimits, Sandbox
 from grader.sandbox import seccomp as lockdown
-from ptxsim import ENGINE, Declarations
+from ptxsim import Declarations, runtime
 from ptxsim.findings import Severity
 from ptxsim.plan import Launch, Operation, Place, Plan, Record, Refused, RefusedCall, Size
 from ptxsim.text import phrase
@@ -251,7 +251,7 @@ def locate(
 
 # --- the recorder's process --------------------------------------------------------------------
 
-_SOURCE = Path(__file__).with_name("cudart.cpp")
+_SOURCES = (Path(__file__).with_name("cudart.cpp"), runtime.SOURCE)
 _HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
 _HEAD_BYTES = 64  # of a frame, at most
 _ATTEMPTS = 2  # one more if another process kills the recorder, or host code recorded nothing
@@ -272,7 +272,7 @@ def recorder_program(toolchain: Toolchain) -> base.Native:
         "-O1",
         "-rdynamic",
         f"-I{toolchain.include}",
-        f"-I{ENGINE}",
+        f"-I{runtime.SOURCE.parent}",
         f"-DTOOLKIT_{version}",
         *macros(),
         *refusals.macros(),
@@ -282,7 +282,7 @@ def recorder_program(toolchain: Toolchain) -> base.Native:
         "-lm",
         "-ldl",
     )
-    return base.Native(name="recorder", sources=(_SOURCE,), shared=False, flags=flags)
+    return base.Native(name="recorder", sources=_SOURCES, shared=False, flags=flags)
 
 
 def _run_recorder(

@@ -29,6 +29,7 @@ from grader.record.refusals import REFUSALS, refusal_sentence
 from grader.sandbox import seccomp as lockdown
 from grader.sandbox.running import Completed, Sandbox
 from ptxsim import plan as records
+from ptxsim import runtime
 from ptxsim.frontend.interface import interface
 from ptxsim.frontend.module import read_module
 from tests.support.bench import MODES, built, read_declarations
@@ -324,7 +325,8 @@ def said(one: records.Plan) -> list[tuple[str, str]]:
 
 def test_every_refusal_is_made_somewhere() -> None:
     """By the recorder; recording.py makes those that it cannot."""
-    made = [*RECORD.glob("cudart/*.cpp"), RECORD / "recording.py"]
+    folders = (RECORD / "cudart", runtime.SOURCE.parent)
+    made = [RECORD / "recording.py", *(path for each in folders for path in each.glob("*.cpp"))]
     words = set(re.findall(r"\w+", "".join(path.read_text() for path in made)))
     assert not {each.name for each in REFUSALS} - words
 

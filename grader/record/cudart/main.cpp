@@ -29,6 +29,7 @@
 #include "recorder.hpp"
 
 Request request;
+Gpu gpu;
 
 namespace {
 
@@ -44,7 +45,7 @@ std::string contents(const std::string& path) {
 bool read_request() {
   std::ifstream in("request");
   in >> request.seconds >> request.wall_seconds >> std::ws;
-  Target& t = request.target;
+  Target& t = gpu.target;
   std::getline(in, t.name);
   in >> t.major >> t.minor >> t.multiprocessors >> t.threads_per_multiprocessor >>
       t.blocks_per_multiprocessor >> t.registers_per_multiprocessor >> t.l2_bytes >> t.clock_khz >>
@@ -59,7 +60,7 @@ bool read_request() {
     for (std::pair<size_t, size_t> param; params > 0 && in >> param.first >> param.second; --params)
       k.params.push_back(param);
     if (k.shared_static < DEFAULT_SHARED) k.shared_dynamic = DEFAULT_SHARED - k.shared_static;
-    request.kernels[k.name] = k;
+    gpu.kernels[k.name] = k;
   }
   in >> vectors >> request.dims;
   request.vectors.resize(vectors);

@@ -144,7 +144,10 @@ void* plan_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream) {
 
 size_t plan_workspace_bytes() { return workspace_bytes; }
 
-void plan_free(size_t allocation, bool ordered, cudaStream_t stream) {
+void plan_free(size_t allocation, bool ordered, cudaStream_t stream, const char* caller) {
+  if (allocation < request.vectors.size())
+    refuse(
+        {GRADERS_MEMORY, {{"function", caller}, {"operand", request.vectors[allocation].first}}});
   if (!ordered) order_wait_for_device();
   allocations[allocation].live = false;
   workspace_bytes -= allocations[allocation].bytes;

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "recorder.hpp"
+#include "runtime.hpp"
 
 namespace {
 
@@ -26,12 +26,12 @@ struct Ruling {
 // The blocks of a cooperative launch wait for each other, so all must run at the same time.
 Ruling judge_cooperative(const Kernel& kernel, dim3 grid, uint64_t threads, size_t shared) {
   const uint64_t fit = uint64_t(blocks_per_multiprocessor(kernel, int(threads), shared)) *
-                       request.target.multiprocessors;
+                       gpu.target.multiprocessors;
   const uint64_t rest = uint64_t(grid.y) * grid.z;  // with grid.x it may exceed 64 bits
   if (grid.x <= fit / rest) return {};
   const Argument launched = rest == 1 ? Argument{"launched", grid.x} : Argument{"launched", grid};
   return {cudaErrorCooperativeLaunchTooLarge,
-          {COOPERATIVE_TOO_LARGE, {{"fit", fit}, {"gpu", request.target.name}, launched}}};
+          {COOPERATIVE_TOO_LARGE, {{"fit", fit}, {"gpu", gpu.target.name}, launched}}};
 }
 
 Ruling judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared, bool cooperative) {
@@ -45,10 +45,10 @@ Ruling judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared, bool co
   if (threads > uint64_t(kernel.max_threads))
     return {cudaErrorInvalidValue,
             {OVER_LAUNCH_BOUND, {{"block", block}, {"most", kernel.max_threads}}}};
-  const size_t total = kernel.shared_static + shared, most = request.target.shared_optin;
+  const size_t total = kernel.shared_static + shared, most = gpu.target.shared_optin;
   if (total > most)
     return {cudaErrorInvalidValue,
-            {SHARED_TOO_LARGE, {{"bytes", total}, {"most", most}, {"gpu", request.target.name}}}};
+            {SHARED_TOO_LARGE, {{"bytes", total}, {"most", most}, {"gpu", gpu.target.name}}}};
   if (shared > kernel.shared_dynamic)
     return {cudaErrorInvalidValue,
             {SHARED_NOT_RAISED, {{"bytes", shared}, {"most", kernel.shared_dynamic}}}};
@@ -79,8 +79,8 @@ Ruling judge_cluster(const Kernel& kernel, dim3 grid, dim3 asked) {
     return {cudaErrorInvalidClusterSize, {CLUSTER_NOT_PORTABLE, {size}}};
   if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
     return {cudaErrorInvalidConfiguration, {PART_OF_A_CLUSTER, {{"grid", grid}, size}}};
-  if (blocks > 1 && request.target.major < 9)
-    return {cudaErrorInvalidValue, {NO_CLUSTERS, {{"gpu", request.target.name}}}};
+  if (blocks > 1 && gpu.target.major < 9)
+    return {cudaErrorInvalidValue, {NO_CLUSTERS, {{"gpu", gpu.target.name}}}};
   return {};
 }
 
@@ -153,7 +153,7 @@ Asked asked_by(const cudaLaunchConfig_t& config, const char* caller = "cudaLaunc
       asked.cooperative = attribute.val.cooperative;
     else if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization)
       asked.programmatic = attribute.val.programmaticStreamSerializationAllowed &&
-                           request.target.major >= PROGRAMMATIC_SINCE;
+                           gpu.target.major >= PROGRAMMATIC_SINCE;
     else if (attribute.id == cudaLaunchAttributeClusterDimension)
       asked.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y,
                        attribute.val.clusterDim.z};
@@ -175,7 +175,7 @@ int clusters_at_a_time(const Kernel& kernel, const cudaLaunchConfig_t& config, u
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
   if (!threads || threads > MAX_THREADS) return 0;
   const uint64_t each = blocks_per_multiprocessor(kernel, int(threads), config.dynamicSmemBytes);
-  const uint64_t all = request.target.multiprocessors;
+  const uint64_t all = gpu.target.multiprocessors;
   return int(all / OF_A_GPC * (OF_A_GPC * each / size) + all % OF_A_GPC * each / size);
 }
 
@@ -203,8 +203,8 @@ char __cudaInitModule(void**) { return 1; }
 
 void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {
-  const auto found = request.kernels.find(name);
-  if (found != request.kernels.end()) kernels[function] = &found->second;
+  const auto found = gpu.kernels.find(name);
+  if (found != gpu.kernels.end()) kernels[function] = &found->second;
 }
 // Under CUDA 13 a kernel is launched by a handle; ours is the host function itself.
 cudaError_t __cudaGetKernel(cudaKernel_t* handle, const void* function) {
@@ -262,7 +262,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
                                                  const cudaLaunchConfig_t* config) {
   const Kernel& kernel = kernel_of(function, __func__);
-  if (request.target.major < 9) return failed(cudaErrorInvalidValue, __func__);
+  if (gpu.target.major < 9) return failed(cudaErrorInvalidValue, __func__);
   const dim3 own = kernel.cluster;  // what it declares is the only size that it has
   uint64_t most = own.x                   ? uint64_t(own.x) * own.y * own.z
                   : kernel.large_clusters ? MAX_CLUSTER
@@ -275,7 +275,7 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
   Kernel& kernel = kernel_of(function, __func__);
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    if (value < 0 || kernel.shared_static + value > request.target.shared_optin)
+    if (value < 0 || kernel.shared_static + value > gpu.target.shared_optin)
       return failed(cudaErrorInvalidValue, __func__);
     kernel.shared_dynamic = value;
     return cudaSuccess;
@@ -299,7 +299,7 @@ cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
   const Kernel& kernel = kernel_of(function, __func__);
-  const Target& target = request.target;
+  const Target& target = gpu.target;
   std::memset(attributes, 0, sizeof *attributes);
   attributes->sharedSizeBytes = kernel.shared_static;
   attributes->maxThreadsPerBlock = kernel.max_threads;

@@ -1,4 +1,4 @@
-#include "recorder.hpp"
+#include "runtime.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Pitched and managed memory, as far as it is plain device memory, and the device's limits.
 #include <algorithm>
 
-#include "recorder.hpp"
+#include "runtime.hpp"
 
 namespace {
 

@@ -3,14 +3,14 @@
 
 #include <cuda_occupancy.h>
 
-#include "recorder.hpp"
+#include "runtime.hpp"
 
 namespace {
 
 constexpr int NO_ATTRIBUTE = -1;
 
 int attribute_value(cudaDeviceAttr attribute) {
-  const Target& t = request.target;
+  const Target& t = gpu.target;
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: return MAX_THREADS;
     case cudaDevAttrMaxBlockDimX: return MAX_BLOCK_XY;
@@ -129,7 +129,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 // The header may rename this one (_v2); the definition follows it.
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   if (device != 0) return failed(cudaErrorInvalidDevice, __func__);
-  const Target& t = request.target;
+  const Target& t = gpu.target;
   std::memset(static_cast<void*>(p), 0, sizeof *p);
   std::strncpy(p->name, t.name.c_str(), sizeof p->name - 1);
   p->totalGlobalMem = t.memory_bytes;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "recorder.hpp"
+#include "runtime.hpp"
 
 namespace {
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "recorder.hpp"
-#include "tensor_map.hpp"
+#include "runtime.hpp"
+#include "../engine/tensor_map.hpp"
 
 #if CUDART_VERSION >= 12000  // before, there are no tensor maps
 

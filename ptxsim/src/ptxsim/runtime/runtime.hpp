@@ -1,0 +1,146 @@
+// Our libcudart: what host code calls instead of CUDA's runtime. It checks each call as CUDA does
+// and passes what it asks of the device on to a sink, which whoever links this provides.
+//
+// - launch.cpp: kernels and their launches
+// - memory.cpp: allocations, copies, symbols
+// - pitched.cpp: pitched and managed memory, limits of the device
+// - device.cpp: answers about the device and its occupancy
+// - order.cpp: streams, events, synchronisation
+// - tensor_map.cpp: the driver's calls that host code asks the runtime for
+// - errors.cpp: errors
+//
+// It serves a process with one thread: plain globals will do. CUDA's limits (MAX_THREADS and
+// others) are macros, from ptxsim/plan/limits.py.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// The device that host code sees. Clocks are in kHz, as in cudaDeviceProp.
+struct Target {
+  std::string name;
+  int major, minor, multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
+  int registers_per_multiprocessor, l2_bytes, clock_khz, memory_clock_khz, bus_bits;
+  size_t shared_per_multiprocessor, shared_optin, shared_reserved, memory_bytes;
+};
+
+struct Kernel {
+  std::string name;  // mangled
+  int registers;
+  size_t shared_static;
+  int max_threads;
+  dim3 cluster;                                   // as __cluster_dims__ says; all 0 without it
+  std::vector<std::pair<size_t, size_t>> params;  // offset and size, from the PTX
+  size_t shared_dynamic = 0;  // the most a launch may ask for; cudaFuncSetAttribute changes it
+  int carveout = -1;
+  bool large_clusters = false;  // of more than 8 blocks, which not every GPU can run
+
+  size_t param_bytes() const {
+    return params.empty() ? 0 : params.back().first + params.back().second;
+  }
+};
+
+struct Gpu {
+  Target target;
+  std::map<std::string, Kernel> kernels;  // by mangled name
+};
+extern Gpu gpu;  // the sink fills it in before host code runs
+
+using Frames = std::vector<void*>;
+
+// The rows of the sink's table of refusals, whose names are handed to the compiler.
+enum Refusal { REFUSALS };
+
+// What a sentence needs: a name in it, and what stands there. Names may be mangled.
+struct Argument {
+  const char* name;
+  std::string text;
+
+  Argument(const char* name, std::string text) : name(name), text(std::move(text)) {}
+  Argument(const char* name, dim3 d);
+  template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+  Argument(const char* name, Integer value) : name(name), text(std::to_string(value)) {}
+};
+
+// Why a call is refused.
+struct Refused {
+  Refusal refusal;
+  std::vector<Argument> args;
+};
+
+// --- the sink: what whoever links this provides
+// Called first of all, when a library of host code registers its kernels; `within` lies in it.
+void stub_unresolved(const void* within);
+// Ends host code's work, here or where `frames` say.
+[[noreturn]] void refuse(const Refused& refused);
+[[noreturn]] void refuse(const Refused& refused, const Frames& frames);
+Frames call_stack();
+Frames site();  // of the launch or the call that is being recorded
+bool in_device_range(const void* address);
+std::string json_text(const std::string& text);
+struct Place { size_t allocation, delta; };
+void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
+// Operations take the stream that they are issued to. `ordered` ones wait for their turn in it.
+void* plan_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream);
+size_t plan_workspace_bytes();  // of live workspaces
+// Refuses what is not host code's to free, in the name of `caller`.
+void plan_free(size_t allocation, bool ordered, cudaStream_t stream, const char* caller);
+void plan_synchronise(const std::string& order);  // as order_on gives it
+// The live allocation that holds [address, address + bytes]; false when there is none.
+bool plan_find(const void* address, size_t bytes, Place& place);
+bool plan_freed(const void* address);  // inside an allocation that was freed
+void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
+                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
+                 bool programmatic, dim3 cluster);
+void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream);
+// Rows of `bytes`; pitches are from the start of one to the next.
+struct Rows { size_t bytes, count = 1, source_pitch = 0, target_pitch = 0; };
+void plan_copy(Place source, Place target, const Rows& rows, cudaStream_t stream);
+// From host memory.
+void plan_write(Place target, const void* source, size_t bytes, bool blocking, cudaStream_t stream);
+void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
+                 bool blocking, cudaStream_t stream);
+// What CUDA refuses of a call that goes on. bytes: of memory that was asked for.
+void plan_refused(const Refused& refused, size_t bytes = 0);
+size_t plan_place();  // of the next operation in this call
+
+// --- memory.cpp
+cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
+                      cudaStream_t stream, const char* caller);
+
+// --- launch.cpp
+extern Frames launch_site;  // where the <<<>>> stands that is being launched, else empty
+Kernel& kernel_of(const void* function, const char* caller);
+
+// --- device.cpp
+// Blocks of one multiprocessor; 0 when a block of so many threads cannot run at all.
+int blocks_per_multiprocessor(const Kernel& kernel, int threads, size_t dynamic);
+
+// --- pitched.cpp
+bool is_managed(const void* address);
+size_t device_stack_bytes();  // of a thread, as cudaDeviceSetLimit left it
+
+// --- order.cpp
+// What the next operation, on this stream, comes after: a field of it in JSON, or "" for all
+// others.
+std::string order_on(cudaStream_t stream, bool host_waits = false);
+// Notes that the next operation is a launch; whether what was done last in this call, by whatever
+// stream, is a launch into the same one. Only such a launch may begin before that one has ended.
+bool order_launch(cudaStream_t stream);
+bool order_has_streams();      // others than the default stream
+void order_wait_for_device();  // the host does, in the next operation
+void order_end_call();
+
+// --- errors.cpp
+cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error
+cudaError_t failed(cudaError_t error, const Refused& refused);
+void driver_failed(const Refused& refused);  // the same for the driver, whose errors do not last
+std::string json(const Refused& refused);
+std::string last_failure_json();  // null, or what failed last
