@@ -1,8 +1,8 @@
 """Build → launch plans: runs the host code in the sandbox and records its calls.
 
-The host library is loaded by ``cudart/`` beside ptxsim's stand-in for CUDA's runtime, in one process per
-problem size; ``calls.py`` makes one plan of its calls. The answer comes from an untrusted process:
-it is decoded strictly and checked against the build before anything uses it.
+The host library is loaded by ``cudart/`` beside ptxsim's stand-in for CUDA's runtime, in one
+process per problem size; ``calls.py`` makes one plan of its calls. The answer comes from an
+untrusted process: it is decoded strictly and checked against the build before anything uses it.
 """
 
 from __future__ import annotations

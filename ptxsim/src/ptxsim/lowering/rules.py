@@ -133,6 +133,7 @@ RULES: dict[str, Rule] = {
     "stmatrix": Rule(mma_rules.move_matrices, (ADDRESS, VECTOR | REGISTER)),
     "createpolicy": Rule(cache_policy, (TARGET,), rest=VALUE | ADDRESS),
     # threads of a warp or block together
+    "movmatrix": Rule(warp_rules.transpose, (TARGET, VALUE)),
     "shfl": Rule(warp_rules.shuffle, (TARGET | PAIR, VALUE, VALUE, VALUE, VALUE)),
     "vote": Rule(warp_rules.vote, (TARGET | PREDICATE, CONDITION, VALUE)),
     "match": Rule(warp_rules.match, (TARGET | PAIR, VALUE, VALUE)),

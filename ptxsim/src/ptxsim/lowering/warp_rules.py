@@ -41,6 +41,13 @@ def reduce(low: Lowering, item: Instruction, mods: list[str]) -> None:
     low.emit_guarded(f"redux.{mods[1]}.{mods[2]}", values, flags=CROSS_LANE)
 
 
+def transpose(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    if mods != ["sync", "aligned", "m8n8", "trans", "b16"]:
+        raise low.unsupported()
+    values = [low.target(item.operands[0], "b32"), low.source(item.operands[1], "b32")]
+    low.emit_guarded("movmatrix", values, flags=OWN_TAINT)
+
+
 def elect(low: Lowering, item: Instruction, mods: list[str]) -> None:
     value, _, predicate = item.operands[0].partition("|")
     target = None if value == "_" else low.target(value, "b32")

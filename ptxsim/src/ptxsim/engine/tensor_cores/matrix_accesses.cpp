@@ -1,4 +1,4 @@
-// ldmatrix and stmatrix: lane 8q + r holds the address of row r of matrix q.
+// ldmatrix and stmatrix: lane 8q + r holds the address of row r of matrix q. movmatrix: no memory.
 #include <algorithm>
 
 #include "../checks/suspect_reads.hpp"
@@ -90,6 +90,28 @@ Flow stmatrix(Warp& w, const Ins& i) {
   return Flow::next;
 }
 
+struct MoveOperands { i32 result, source; };
+
+// Every lane gives two elements of a matrix, and takes two of its transpose.
+Flow movmatrix(Warp& w, const Ins& i) {
+  Flow flow = Flow::next;
+  if (!come_together(w, flow)) return flow;
+  const auto o = operands<MoveOperands>(i);
+  const u32* source = lanes<u32>(w, o.source);
+  const u32 bad = w.tainted ? w.undefined[o.source] : 0;
+  u32 result[LANES] = {}, undefined = 0;
+  for (int l = 0; l < LANES; ++l)
+    for (int half = 0; half < 2; ++half) {
+      const auto [row, column] = element_of(l, half, true);
+      const int from = 4 * row + column / 2;
+      result[l] |= u32(u16(source[from] >> 16 * (column % 2))) << 16 * half;
+      undefined |= (bad >> from & 1) << l;
+    }
+  std::copy_n(result, LANES, lanes<u32>(w, o.result));
+  if (w.tainted) mark_undefined(w, o.result, undefined, w.origin[o.source]);
+  return Flow::next;
+}
+
 bool is_matrix_access(const Program&, const Ins& i) {
   if (i.vec != 1 && i.vec != 2 && i.vec != 4) return false;
   return std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
@@ -126,6 +148,7 @@ bool is_load_matrix(const Ins& i) { return i.run == ldmatrix; }
 void add_matrix_accesses(Table& t) {
   add(t, "ldmatrix", ldmatrix, "NNNN>a", is_matrix_access);
   add(t, "stmatrix", stmatrix, ">NNNNa", is_matrix_access);
+  add(t, "movmatrix", movmatrix, "n>n");
   add(t, "wmma.tile", begin_tile, ">n---a");
 }
 
