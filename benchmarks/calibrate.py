@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.calibration.latencies_h200 import LINES, SOURCE, from_dram
 from benchmarks.measure import machine, table
 from grader.base import Gpu, gpus
-from grader.explain.calibration import FITTED, CardFigures
+from grader.model.calibration import FITTED, CardFigures
 from grader.run.probe import gpu_names
 
 KERNELS = Path(__file__).parent / "calibration" / "card.cu"

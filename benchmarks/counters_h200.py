@@ -4,7 +4,7 @@ Every rung of the reference ladder at one size, and loads of shared memory in pa
 how wide accesses are served. Prints Markdown tables. --raw FILE keeps all that ncu said; with
 --from FILE our side is counted anew beside that, on any machine:
 
-    python -m benchmarks.counters_h200 --from tests/explain/data/h200_counters.json
+    python -m benchmarks.counters_h200 --from tests/model/data/h200_counters.json
 
 The ladder on tensor cores, with the counters of HMMA, HGMMA, ldmatrix and TMA beside ours:
 
@@ -26,10 +26,10 @@ from benchmarks.measure import ALICE, ROOT, cubes, machine, table, tools
 from grader.base.errors import Rejected
 from grader.base.explanation import KernelCounts
 from grader.base.profile import Profile
-from grader.explain.comparison import Compared, compare, total
-from grader.explain.join import count, factors
-from grader.explain.profiler import profile
-from grader.explain.sass import disassemble
+from grader.model.comparison import Compared, compare, total
+from grader.model.join import count, factors
+from grader.study.profiler import profile
+from grader.build.sass import disassemble
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.run.gpu.messages import Watching

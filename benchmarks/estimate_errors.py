@@ -19,12 +19,12 @@ import numpy as np
 from benchmarks.bound_corpus import FAMILIES, Half
 from benchmarks.measure import table
 from grader.base import Bound, Gpu, KernelCounts, KernelInfo
-from grader.explain.bound import Demand, _seconds, _wave, bound, estimated
-from grader.explain.calibration import FITTED, Calibration
-from grader.explain.issue_model import waited
-from grader.explain.join import count, factors, unfounded
-from grader.explain.loop_steps import MainLoop, main_loop_steps
-from grader.explain.sass import SassFunction
+from grader.model.bound import Demand, _seconds, _wave, bound, estimated
+from grader.model.calibration import FITTED, Calibration
+from grader.model.issue_model import waited
+from grader.model.join import count, factors, unfounded
+from grader.model.loop_steps import MainLoop, main_loop_steps
+from grader.build.sass import SassFunction
 from grader.problems import Work
 from ptxsim.findings import LaunchSample
 from ptxsim.plan import Record
@@ -98,7 +98,7 @@ def _of_kernel(kernel: Kernel, gpu: Gpu) -> list[Explained]:
 
 
 def explained_run(kernel: Kernel, run: Run, gpu: Gpu) -> Explained | None:
-    """What ``grader.explain`` makes of its counts today; None without counts or a bound."""
+    """What ``grader.model`` makes of its counts today; None without counts or a bound."""
     by = factors(run.samples, run.work)
     if unfounded(run.samples, by, run.work):
         return None

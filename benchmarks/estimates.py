@@ -4,7 +4,7 @@
                                                   keeps times, counts and machine code (JSON, gzip)
     python -m benchmarks.estimates report FILE    what today's model says of them; needs no GPU
     python -m benchmarks.estimates fit FILE…      the estimate's constants by the half "fit" of
-                                                  FILEs, as grader/explain/calibration.json has them
+                                                  FILEs, as grader/model/calibration.json has them
     python -m benchmarks.estimates prepare FILE   as ``measure`` for an H200, without the times
 
 ``--families sgemm,hgemm`` and ``--names REGEX`` choose kernels, ``--sizes 1`` the first size of
@@ -13,7 +13,7 @@ model starts from. A kernel whose launch would take longer than a second is left
 cannot be built or counted is named.
 
 Times are medians of launches with a cold L2, as a grade takes them. Results are not checked here:
-``tests/explain/test_explain.py`` grades every pattern in the simulator, others test the rungs.
+``tests/model/test_explain.py`` grades every pattern in the simulator, others test the rungs.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ import msgspec
 from benchmarks.measure import MAIN, ROOT, machine, table
 from grader.base.records import Verdict
 from grader.build.toolchain import find_toolchain
-from grader.explain.main_loop import summarise
-from grader.explain.sass import disassemble
+from grader.model.main_loop import summarise
+from grader.build.sass import disassemble
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case, load_lab

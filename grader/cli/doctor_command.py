@@ -24,7 +24,7 @@ from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
 from grader.cli.new_command import find_starter
-from grader.explain import model_library
+from grader.model import model_library
 from grader.judge import GradingContext, grade
 from grader.labs import Case, load_lab
 from grader.record import recorder_program

@@ -17,7 +17,7 @@ from grader.cli import console as progress
 from grader.cli.console import complain
 from grader.cli.devices import choose_device, choose_toolchain
 from grader.cli.leaderboard_command import known_ladders
-from grader.explain import course_cards
+from grader.model import course_cards
 from grader.judge import GradingContext, grade, measures
 from grader.labs import Lab, student_of, submissions_in
 from grader.results import Ladder, store

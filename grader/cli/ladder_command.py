@@ -15,7 +15,7 @@ from grader.cli import class_grading as many
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.devices import choose_device
 from grader.course import Entrant, Setup, Task, lanes
-from grader.explain import course_cards
+from grader.model import course_cards
 from grader.judge import GradingContext
 from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
 from grader.ladder import ceilings, html, run_host, terminal

@@ -21,7 +21,7 @@ from grader.cli.console import DONE, say, spoken
 from grader.cli.defaults import chosen_lab
 from grader.cli.grading import check_place, ready
 from grader.cli.sweep_command import make_size
-from grader.explain import compare, find_ncu, profile_into, total
+from grader.model import compare, find_ncu, profile_into, total
 from grader.judge import GradingContext, prepare
 from grader.labs import Lab, load_submission
 from grader.problems import redundancy

@@ -13,7 +13,7 @@ from grader.build import find_toolchain
 from grader.cli.console import DONE, spoken
 from grader.cli.defaults import chosen_lab
 from grader.cli.grading import ready
-from grader.explain import disassemble, summarise
+from grader.model import disassemble, summarise
 from grader.judge import GradingContext, compile_for
 from grader.labs import load_submission, source_texts
 from grader.report import kernels as machine

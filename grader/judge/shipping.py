@@ -6,7 +6,7 @@ from pathlib import Path
 
 from grader.base import Native
 from grader.build import find_toolchain
-from grader.explain import model_library
+from grader.model import model_library
 from grader.record import recorder_program
 from grader.run import CALLING, KEY_STREAM
 from grader.sandbox import LAUNCHER

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # NumPy takes a while to load, and commands that only read la
 _MOST_RECOMPUTED = 1 << 20  # elements of all inputs
 FUNCTION = "run_custom"  # what every lab calls the host function, a template of the element's type
 
-# The rules of grader/explain/advice/, by the names that problems give them.
+# The rules of grader/model/advice/, by the names that problems give them.
 ADVICE = (
     *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "rolled-loop"),
     *("more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads", "two-barriers"),
@@ -355,7 +355,7 @@ class Problem(ABC):
     # What grade profile runs: the extent of each dimension, the smallest first.
     profiled: ClassVar[tuple[int, ...]] = (1024, 8192)
     # Names of the questions that a report answers (its own below, others in report/why.py) and of
-    # the pieces of advice that apply (explain/advice/).
+    # the pieces of advice that apply (model/advice/).
     questions: tuple[str, ...] = ("peak", "limits", "loop", "traffic")
     own_questions: ClassVar[Mapping[str, Question]] = {}
     advice: tuple[str, ...] = ()

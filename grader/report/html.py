@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from grader import base
-from grader.explain import advice_title
+from grader.model import advice_title
 from grader.report import charts, curve
 from grader.report import formatting as text
 from grader.report.bounds import scored_speed

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from grader import report
 from grader.base import ENGLISH, Advice, Language, Verdict, size_text
-from grader.explain import advice_title
+from grader.model import advice_title
 from grader.report import WIDTH, clean, dot, level, line, plain, polyline, svg, text
 from grader.study.history import History, RungSpeed, peak_of
 from grader.study.versions import Version

@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 from typing import Literal
 
 from grader import base
-from grader.explain import ProfiledJob
+from grader.model import ProfiledJob
 from grader.judge import GradingContext, Program
 from ptxsim.plan import Record
 from ptxsim.text import Message, phrase

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from grader.base import Advice, Dims, Result, StoreError, Verdict
-from grader.explain import advice_title
+from grader.model import advice_title
 from grader.report import kernel_rows
 from grader.results import Stored, kept_sources, store
 from ptxsim.findings import kernel_name

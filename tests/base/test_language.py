@@ -26,7 +26,7 @@ from grader.base.records import Verdict
 from grader.cli import entry as cli
 from grader.cli.new_command import new_submission
 from grader.cli.options import language_of
-from grader.explain.advice import advice_title
+from grader.model.advice import advice_title
 from grader.judge.pipeline import Graded, grade
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.report import html, terminal

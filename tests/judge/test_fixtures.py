@@ -15,7 +15,7 @@ import pytest
 from grader.base.finding import Finding
 from grader.base.records import Verdict
 from grader.base.result import Result
-from grader.explain import sass
+from grader.model import sass
 from grader.judge.pipeline import Graded, grade
 from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case, find_lab, load_lab

@@ -18,8 +18,8 @@ from benchmarks.research.variants.variants import parse
 from grader.base.explanation import KernelSass, SassLoop
 from grader.base.records import Verdict
 from grader.base.result import Result
-from grader.explain.main_loop import summarise
-from grader.explain.sass import disassemble
+from grader.model.main_loop import summarise
+from grader.build.sass import disassemble
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case

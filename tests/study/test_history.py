@@ -14,8 +14,8 @@ from grader.base.language import language
 from grader.base.profile import Profile, ProfileDocument, ProfiledSide
 from grader.base.records import Verdict
 from grader.cli.entry import main
-from grader.explain.advice import advice_title
-from grader.explain.profiler import ProfiledJob, dealt_out, read
+from grader.model.advice import advice_title
+from grader.study.profiler import ProfiledJob, dealt_out, read
 from grader.judge.program import Program
 from grader.labs.submission import load_submission
 from grader.problems.questions import redundancy

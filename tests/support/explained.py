@@ -7,9 +7,9 @@ from pathlib import Path
 from grader.base import gpus
 from grader.base.explanation import Explanation, KernelCounts
 from grader.base.result import Build
-from grader.explain.join import count, factors
-from grader.explain.loop_steps import MainLoop, main_loop_steps
-from grader.explain.sass import SassFunction, disassemble
+from grader.model.join import count, factors
+from grader.model.loop_steps import MainLoop, main_loop_steps
+from grader.build.sass import SassFunction, disassemble
 from grader.judge.program import GradingContext, Program, compile_for, prepare
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission

@@ -15,9 +15,9 @@ import numpy as np
 
 from grader.base import gpus
 from grader.base.native import Native
-from grader.explain import issue_model
-from grader.explain.issue_model import model_library
-from grader.explain.loop_steps import LoopStep, Pipe
+from grader.model import issue_model
+from grader.model.issue_model import model_library
+from grader.model.loop_steps import LoopStep, Pipe
 from grader.run.simulator.device import engine_library
 from ptxsim import RefusedProgram, SimLimits, Simulator, load_engine
 from ptxsim.plan import Plan

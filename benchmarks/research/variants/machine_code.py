@@ -17,8 +17,8 @@ from pathlib import Path
 from benchmarks.measure import MAIN, machine, table, tools
 from benchmarks.research.variants.variants import parse
 from grader.base.errors import Rejected
-from grader.explain.main_loop import summarise
-from grader.explain.sass import disassemble
+from grader.model.main_loop import summarise
+from grader.build.sass import disassemble
 from grader.judge.program import compile_for
 from grader.labs.submission import load_submission
 

@@ -74,7 +74,7 @@ struct Wavefronts { u32 passes, all; };  // passes: what would be left without b
 // each quarter; but the two halves, or the two quarters of a half, go together when their lanes
 // agree in pairs. Quarters that go together for the sake of neighbours alone take a second
 // wavefront where these pairs are uneven; whether other passes do is not known, and too few
-// wavefronts do no harm where they bound the speed. tests/explain/test_join.py holds them
+// wavefronts do no harm where they bound the speed. tests/model/test_join.py holds them
 // against Nsight Compute's.
 Wavefronts wavefronts(const Access& a) {
   const int width = a.bytes <= 4 ? 32 : a.bytes == 8 ? 16 : 8;

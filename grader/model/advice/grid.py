@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from grader.base import Advice
-from grader.explain.facts import BLOCKED, Facts, KernelFacts, advice, placed, say
+from grader.model.facts import BLOCKED, Facts, KernelFacts, advice, placed, say
 
 
 def few_blocks(facts: Facts) -> Advice | None:

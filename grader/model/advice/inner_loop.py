@@ -5,8 +5,8 @@ from collections import Counter
 import msgspec
 
 from grader.base import NO_TRAFFIC, Advice, Traffic
-from grader.explain.accesses import side_by_side
-from grader.explain.facts import (
+from grader.model.accesses import side_by_side
+from grader.model.facts import (
     BLOCKED,
     Facts,
     advice,
@@ -18,7 +18,7 @@ from grader.explain.facts import (
     waits_to_store,
     work_while_loading,
 )
-from grader.explain.loop_steps import LoopStep, Pipe
+from grader.model.loop_steps import LoopStep, Pipe
 
 _TILED = 9  # instructions for each FFMA of the rung tile32, whose inner loop is not unrolled
 _WORTH = 0.9  # advise more elements per thread if at most this share of the loads is left

@@ -8,8 +8,8 @@ import pytest
 
 from grader.base import gpus
 from grader.base.explanation import Explanation, TensorCount
-from grader.explain.comparison import compare
-from grader.explain.sass import Product, SassInstruction
+from grader.model.comparison import compare
+from grader.build.sass import Product, SassInstruction
 from grader.judge.program import GradingContext, prepare
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission

@@ -11,10 +11,10 @@ from benchmarks import counters_h200
 from grader.base.errors import Rejected
 from grader.base.explanation import KernelCounts
 from grader.build.toolchain import find_toolchain
-from grader.explain.blocks import conserve
-from grader.explain.comparison import Compared, compare, total
-from grader.explain.join import factors, unfounded
-from grader.explain.sass import BasicBlock, Loop, SassFunction
+from grader.model.blocks import conserve
+from grader.model.comparison import Compared, compare, total
+from grader.model.join import factors, unfounded
+from grader.build.sass import BasicBlock, Loop, SassFunction
 from ptxsim.plan import Size
 from tests.support.explained import built, counts, functions, rung, samples
 from tests.support.files import values

@@ -16,9 +16,9 @@ from itertools import zip_longest
 from math import prod
 
 from grader.base import Bound, Gpu, KernelCounts, KernelInfo, Limit, Waiting, gpus
-from grader.explain.calibration import Calibration, calibration
-from grader.explain.issue_model import Wave, waited
-from grader.explain.loop_steps import MainLoop
+from grader.model.calibration import Calibration, calibration
+from grader.model.issue_model import Wave, waited
+from grader.model.loop_steps import MainLoop
 from grader.problems import Work
 from ptxsim.plan import Record
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 
 from grader import base
-from grader.explain.accesses import WORD, SharedAccess
-from grader.explain.banks import Conflict, Remedy
-from grader.explain.bound import bound
-from grader.explain.loop_steps import LoopStep, MainLoop, Pipe
-from grader.explain.sass import SassInstruction
+from grader.model.accesses import WORD, SharedAccess
+from grader.model.banks import Conflict, Remedy
+from grader.model.bound import bound
+from grader.model.loop_steps import LoopStep, MainLoop, Pipe
+from grader.build.sass import SassInstruction
 from grader.labs import REFERENCE, provided
 from grader.problems import Sentences, Work
 from ptxsim.plan import Place, Record

@@ -16,7 +16,7 @@ from math import inf
 
 import msgspec
 
-from grader.explain.accesses import MATRICES, MATRIX_ROW, WORD, SharedAccess, distance
+from grader.model.accesses import MATRICES, MATRIX_ROW, WORD, SharedAccess, distance
 from ptxsim import Engine
 from ptxsim.plan import Record
 from ptxsim.text import Message, clauses, counted, phrase

@@ -16,9 +16,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from grader.base import Gpu, MachineError, Multiprocessor, Native, Waiting
-from grader.explain.blocks import OTHER_LATENCY
-from grader.explain.calibration import Calibration
-from grader.explain.loop_steps import LoopStep, MainLoop
+from grader.model.blocks import OTHER_LATENCY
+from grader.model.calibration import Calibration
+from grader.model.loop_steps import LoopStep, MainLoop
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 

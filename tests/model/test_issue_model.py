@@ -10,12 +10,12 @@ import pytest
 from grader.base import NO_TRAFFIC, UsageError, gpus
 from grader.base.explanation import Bound, KernelCounts, Traffic
 from grader.base.records import KernelInfo
-from grader.explain.accesses import SharedAccess, side_by_side
-from grader.explain.banks import Conflict, worst
-from grader.explain.bound import bound
-from grader.explain.calibration import FITTED, calibration
-from grader.explain.issue_model import SteadyState, Why, run_loop
-from grader.explain.loop_steps import LoopStep, Pipe
+from grader.model.accesses import SharedAccess, side_by_side
+from grader.model.banks import Conflict, worst
+from grader.model.bound import bound
+from grader.model.calibration import FITTED, calibration
+from grader.model.issue_model import SteadyState, Why, run_loop
+from grader.model.loop_steps import LoopStep, Pipe
 from ptxsim.plan import Size
 from tests.support.bench import engine
 from tests.support.explained import built, counts, loops, rung

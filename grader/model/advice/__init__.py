@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from grader.base import Advice, CaseResult, Explanation, Timing
-from grader.explain.advice import grid, inner_loop, tensor_cores, warpgroups
-from grader.explain.facts import SENTENCES, Facts, KernelFacts, placed, say
+from grader.model.advice import grid, inner_loop, tensor_cores, warpgroups
+from grader.model.facts import SENTENCES, Facts, KernelFacts, placed, say
 from ptxsim.plan import Allocate, Free, Operation, Plan, host_waits
 from ptxsim.text import Message, enumerated, verbatim
 

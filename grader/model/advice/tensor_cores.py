@@ -3,9 +3,9 @@
 import msgspec
 
 from grader.base import NO_TRAFFIC, PEAK_UNIT, Advice, TensorCount, Traffic, split_arithmetic
-from grader.explain.accesses import MATRICES, MATRIX_ROW
-from grader.explain.banks import Conflict
-from grader.explain.facts import (
+from grader.model.accesses import MATRICES, MATRIX_ROW
+from grader.model.banks import Conflict
+from grader.model.facts import (
     Facts,
     KernelFacts,
     advice,
@@ -16,7 +16,7 @@ from grader.explain.facts import (
     scaled,
     work_while_loading,
 )
-from grader.explain.loop_steps import LoopStep, Pipe
+from grader.model.loop_steps import LoopStep, Pipe
 from ptxsim.text import Message, verbatim
 
 _STEP = 16 * 16 * 16  # products of one wmma

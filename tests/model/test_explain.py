@@ -16,11 +16,11 @@ from grader.base import gpus
 from grader.base.errors import MachineError
 from grader.base.records import Verdict
 from grader.base.result import Build, CaseResult, Run, Timing
-from grader.explain import advice
-from grader.explain.advice import with_host_calls
-from grader.explain.facts import waits_to_store, work_while_loading
-from grader.explain.main_loop import main_loop_code
-from grader.explain.sass import SassInstruction
+from grader.model import advice
+from grader.model.advice import with_host_calls
+from grader.model.facts import waits_to_store, work_while_loading
+from grader.model.main_loop import main_loop_code
+from grader.build.sass import SassInstruction
 from grader.judge import pipeline as grading
 from grader.judge import program
 from grader.judge.pipeline import grade
@@ -227,7 +227,7 @@ def test_without_a_disassembler_a_result_says_so() -> None:
 
 def test_kernels_of_too_many_branches_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program.explain, "recall", lambda _key: None)
-    monkeypatch.setattr("grader.explain.explanation._MOST_WORK", 1)
+    monkeypatch.setattr("grader.model.explanation._MOST_WORK", 1)
     result = grade(ALICE, msgspec.structs.replace(bench(), explain=True), quietly).result
 
     assert result.verdict is Verdict.AC and result.explanation is not None

@@ -14,16 +14,16 @@ import msgspec
 
 from grader import base
 from grader.build import Toolchain, cache
-from grader.explain.accesses import accesses, shared_accesses
-from grader.explain.advice import advise
-from grader.explain.banks import worst
-from grader.explain.bound import bound
-from grader.explain.calibration import FITTED, course_cards
-from grader.explain.facts import Facts, KernelFacts, Words
-from grader.explain.join import count, executions, factors, unfounded
-from grader.explain.loop_steps import MainLoop, main_loop_steps
-from grader.explain.main_loop import main_loop_code, summarise
-from grader.explain.sass import SassFunction
+from grader.model.accesses import accesses, shared_accesses
+from grader.model.advice import advise
+from grader.model.banks import worst
+from grader.model.bound import bound
+from grader.model.calibration import FITTED, course_cards
+from grader.model.facts import Facts, KernelFacts, Words
+from grader.model.join import count, executions, factors, unfounded
+from grader.model.loop_steps import MainLoop, main_loop_steps
+from grader.model.main_loop import main_loop_code, summarise
+from grader.build.sass import SassFunction
 from grader.problems import Operand, Problem, Work
 from grader.run import CpuDevice, engine_library, quietly
 from ptxsim import load_engine
