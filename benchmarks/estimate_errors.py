@@ -19,12 +19,12 @@ import numpy as np
 from benchmarks.bound_corpus import FAMILIES, Half
 from benchmarks.measure import table
 from grader.base import Bound, Gpu, KernelCounts, KernelInfo
+from grader.build.sass import SassFunction
 from grader.model.bound import Demand, _seconds, _wave, bound, estimated
 from grader.model.calibration import FITTED, Calibration
 from grader.model.issue_model import waited
 from grader.model.join import count, factors, unfounded
 from grader.model.loop_steps import MainLoop, main_loop_steps
-from grader.build.sass import SassFunction
 from grader.problems import Work
 from ptxsim.findings import LaunchSample
 from ptxsim.plan import Record

@@ -65,7 +65,7 @@ def quick(default: Lab, runs: int) -> Lab:
 
 def grade_cheats(tools: GradingContext) -> None:
     def graded(folder: Path, runs: int) -> Result:
-        bench = msgspec.structs.replace(tools, lab=quick(tools.lab, runs), explain=False)
+        bench = msgspec.structs.replace(tools, lab=quick(tools.lab, runs))
         return grade(folder, bench, quietly).result
 
     honest = graded(HONEST, 1)

@@ -15,13 +15,13 @@ import msgspec
 
 from benchmarks.measure import MAIN, ROOT, machine, table
 from grader.base.records import Verdict
-from grader.build.toolchain import find_toolchain
-from grader.model.main_loop import summarise
 from grader.build.sass import disassemble
+from grader.build.toolchain import find_toolchain
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case, load_lab
 from grader.labs.submission import load_submission
+from grader.model.main_loop import summarise
 from grader.results.ladders import find_rungs
 from grader.run.protocol import quietly
 from grader.sandbox.running import Sandbox
@@ -102,9 +102,7 @@ def ffma_share(folder: Path, bench: GradingContext) -> float:
 
 def main() -> None:
     lab = msgspec.structs.replace(load_lab(), cpu=(Case(id="counted", size=SIZE),))
-    bench = GradingContext(
-        lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False
-    )
+    bench = GradingContext(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
     rows = [row(REFERENCE / rung.name, bench) for rung in find_rungs(REFERENCE)]
     print(
         machine(),

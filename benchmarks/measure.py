@@ -76,14 +76,13 @@ def on_gpu() -> GradingContext:
 
 
 def tools(name: str = DEFAULT_LAB.stem) -> GradingContext:
-    """A lab's, with limits for large kernels; its grades explain nothing."""
+    """A lab's, with limits for large kernels."""
     lab = load_lab(find_lab(name))
     limits = msgspec.structs.replace(lab.limits, compile_s=120, record_s=20, memory_mb=16384)
     return GradingContext(
         lab=msgspec.structs.replace(lab, limits=limits),
         toolchain=find_toolchain(),
         sandbox=Sandbox.open("auto"),
-        explain=False,
     )
 
 

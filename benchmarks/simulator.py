@@ -81,9 +81,7 @@ def slowest_fixture(bench: GradingContext) -> tuple[str, float]:
 
 
 def measured() -> list[Figure]:
-    bench = GradingContext(
-        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False
-    )
+    bench = GradingContext(lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
     engine = load_engine(engine_library().compiled())
     taken = [
         (f"{name}, {extent}³", min(seconds(folder, extent, bench, [engine])), goal)

@@ -11,8 +11,8 @@ from tests.support.files import tracked
 
 PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
-    *("base", "problems", "labs", "sandbox", "build", "record", "run", "explain"),
-    *("results", "judge", "report", "ladder", "course", "study", "cli"),
+    *("base", "problems", "labs", "sandbox", "build", "record", "run", "results"),
+    *("judge", "model", "report", "study", "ladder", "course", "cli"),
 )
 SIMULATOR_DOORS = {
     "ptxsim",
@@ -59,6 +59,11 @@ def test_rooms_import_upwards_through_doors(path: Path) -> None:
         if other.split(".")[0] != own:
             assert "." not in other, f"{path}: import from the door, grader.{other.split('.')[0]}"
             assert ORDER.index(other) < ORDER.index(own), f"{own} imports {other}"
+
+
+def test_the_judge_neither_explains_nor_shows() -> None:
+    for path in (PACKAGE / "judge").rglob("*.py"):
+        assert not {*imported(path)} & {"grader.model", "grader.report", "grader.study"}, path
 
 
 @pytest.mark.parametrize("path", [*SIMULATOR, *SIMULATOR_TESTS], ids=lambda path: path.name)

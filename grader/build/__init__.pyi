@@ -5,5 +5,12 @@ from .diagnostics import coloured as coloured
 from .diagnostics import complaints as complaints
 from .entry import FILE as FILE
 from .entry import editor_flags as editor_flags
+from .sass import BasicBlock as BasicBlock
+from .sass import Loop as Loop
+from .sass import Product as Product
+from .sass import SassFunction as SassFunction
+from .sass import SassInstruction as SassInstruction
+from .sass import disassemble as disassemble
+from .sass import find_tensor_cores as find_tensor_cores
 from .toolchain import Toolchain as Toolchain
 from .toolchain import find_toolchain as find_toolchain

@@ -9,7 +9,7 @@ from pathlib import Path
 from posixpath import normpath
 
 from grader.base import Finding, Kind, MachineError, ToolchainError
-from grader.build import Toolchain
+from grader.build.toolchain import Toolchain
 from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim.findings import Severity
 from ptxsim.plan import Record

@@ -24,9 +24,9 @@ from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
 from grader.cli.new_command import find_starter
-from grader.model import model_library
 from grader.judge import GradingContext, grade
 from grader.labs import Case, load_lab
+from grader.model import model_library
 from grader.record import recorder_program
 from grader.report import measurements, sentence
 from grader.run import (
@@ -191,7 +191,6 @@ def _self_test() -> base.Result:
         toolchain=find_toolchain(first_gpu_arch() or "sm_80"),
         sandbox=Sandbox.open("auto"),
         gpu_arch=first_gpu_arch(),
-        explain=False,
     )
     return grade(find_starter(Path.cwd(), lab), context, quietly).result
 

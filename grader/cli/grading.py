@@ -17,15 +17,15 @@ from grader.cli import console as progress
 from grader.cli.console import complain
 from grader.cli.devices import choose_device, choose_toolchain
 from grader.cli.leaderboard_command import known_ladders
-from grader.model import course_cards
-from grader.judge import GradingContext, grade, measures
+from grader.judge import GradingContext, measures
 from grader.labs import Lab, student_of, submissions_in
 from grader.results import Ladder, store
 from grader.run import GpuDevice, gpu_names
 from grader.sandbox import SYSTEM, Mode, Sandbox
+from grader.study import course_cards, grade_and_explain
 from ptxsim.text import listed, phrase, verbatim
 
-_FOLLOWING = "explain.explanation", "run.gpu.host_check", "cli.presenting", "report.environments"
+_FOLLOWING = "model.explanation", "run.gpu.host_check", "cli.presenting", "report.environments"
 
 
 def open_bench(
@@ -33,7 +33,6 @@ def open_bench(
     lab: Lab,
     console: Console,
     *,
-    explain: bool = True,
     ladders: tuple[Ladder, ...] = (),
 ) -> GradingContext:
     """Raises what ``ready`` raises, ToolchainError, SandboxError, MachineError."""
@@ -43,7 +42,6 @@ def open_bench(
         gpu_arch=arch,
         toolchain=choose_toolchain(lab, arch, console),
         sandbox=Sandbox.open(chosen.sandbox),
-        explain=explain,
         ladders=ladders,
     )
     ready(context, chosen.sandbox)
@@ -52,10 +50,7 @@ def open_bench(
 
 def ready(context: GradingContext, sandbox: Mode) -> None:
     """sandbox: as asked for. Raises LabError if the lab's scoring says nothing of the GPU at hand,
-    and UsageError where a submission could read the secret of hidden sizes, or pass them on, and
-    for a wrong file of a course's own card, if speeds are to be explained."""
-    if context.explain:
-        course_cards()
+    and UsageError where a submission could read the secret of hidden sizes, or pass them on."""
     hidden = context.lab.hidden
     if hidden is not None and hidden.known:
         if hidden.seed_file is not None:
@@ -95,6 +90,7 @@ def grade_each(
     """The exit status. gpu: one that stands by, for the first."""
     if not chosen.reveal:
         store.check_folder(chosen.out)
+    course_cards()  # a wrong file is said now, not behind the grade
     context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
     Thread(target=_load_what_follows, daemon=True).start()
     first, *others = chosen.submissions
@@ -119,7 +115,7 @@ def _grade_one(
     try:
         check_place(path, context.lab, None if chosen.reveal else chosen.out)
         with progress.stages(student_of(path), console) as told:
-            graded = grade(path, context, told, gpu=gpu)
+            graded = grade_and_explain(path, context, told, gpu=gpu)
     except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status

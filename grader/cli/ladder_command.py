@@ -15,11 +15,11 @@ from grader.cli import class_grading as many
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.devices import choose_device
 from grader.course import Entrant, Setup, Task, lanes
-from grader.model import course_cards
 from grader.judge import GradingContext
 from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
 from grader.ladder import ceilings, html, run_host, terminal
 from grader.run import gpu_names
+from grader.study import course_cards
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -21,15 +21,23 @@ from grader.cli.console import DONE, say, spoken
 from grader.cli.defaults import chosen_lab
 from grader.cli.grading import check_place, ready
 from grader.cli.sweep_command import make_size
-from grader.model import compare, find_ncu, profile_into, total
 from grader.judge import GradingContext, prepare
 from grader.labs import Lab, load_submission
+from grader.model import compare, total
 from grader.problems import redundancy
 from grader.report import clean, table
 from grader.results import alike, find_reference, find_rungs, profile_path, store
 from grader.run import Watching, checks_cubin, first_gpu_arch, gpu_names
 from grader.sandbox import Sandbox
-from grader.study import WatchedKernel, figures, make_document, side_name
+from grader.study import (
+    WatchedKernel,
+    explain_program,
+    figures,
+    find_ncu,
+    make_document,
+    profile_into,
+    side_name,
+)
 from ptxsim.findings import kernel_name
 from ptxsim.plan import Size
 from ptxsim.text import NOTHING, counted, phrase, verbatim
@@ -73,7 +81,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     store.write_document(profile_path(document), found)
     for size in found.sizes:
         _show(size, found, arch, console)
-    why = watched[0].ready.explain(gpus.find(gpu_names()[0]))
+    why = explain_program(watched[0].ready, gpus.find(gpu_names()[0]))
     _beside_the_model(why, found, console)
     say(console, phrase("for Nsight Compute: {command}", command=f"ncu-ui {report}"))
     return DONE

@@ -9,13 +9,13 @@ import sys
 import msgspec
 from rich.console import Console
 
-from grader.build import find_toolchain
+from grader.build import disassemble, find_toolchain
 from grader.cli.console import DONE, spoken
 from grader.cli.defaults import chosen_lab
 from grader.cli.grading import ready
-from grader.model import disassemble, summarise
 from grader.judge import GradingContext, compile_for
 from grader.labs import load_submission, source_texts
+from grader.model import summarise
 from grader.report import kernels as machine
 from grader.run import first_gpu_arch, gpu_names
 from grader.sandbox import Sandbox
@@ -28,7 +28,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     here = first_gpu_arch() if gpu_names() else None
     arch = chosen.arch or (here and lab.arch_on(here)) or lab.architectures[0]
     toolchain, sandbox = find_toolchain(arch), Sandbox.open("auto")
-    context = GradingContext(lab=lab, toolchain=toolchain, sandbox=sandbox, explain=False)
+    context = GradingContext(lab=lab, toolchain=toolchain, sandbox=sandbox)
     ready(context, "auto")
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     cubin = compile_for(submission, context, arch).cubin

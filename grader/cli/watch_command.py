@@ -33,7 +33,7 @@ _Seen = frozenset[tuple[str, int, int, int]]
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = chosen_lab(chosen)
     speak_as(lab, console)
-    context = open_bench(chosen, lab, console, explain=False)
+    context = open_bench(chosen, lab, console)
     folder: Path = chosen.submission
     student = student_of(folder)
     graded: tuple[str, Result] | None = None  # the sources' hash, and what came of them

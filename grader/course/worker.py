@@ -21,12 +21,13 @@ import msgspec
 from grader.base import GraderError, Rejected, Verdict
 from grader.build import find_toolchain
 from grader.course.classes import Entrant
-from grader.judge import GradingContext, compile_for, grade
+from grader.judge import GradingContext, compile_for
 from grader.labs import load_lab, load_listed
 from grader.report import html
 from grader.results import Ladder, keep_sources, store, stored_profile
 from grader.run import VISIBLE, VisibleGpu, quietly
 from grader.sandbox import Mode, Sandbox
+from grader.study import grade_and_explain
 from ptxsim.plan import Record
 
 Kind = Literal["grade", "compile"]
@@ -133,7 +134,9 @@ def _answer(task: Task, context: GradingContext, setup: Setup) -> TaskReport:
 
 
 def _grade(task: Task, context: GradingContext, setup: Setup) -> tuple[Verdict, str]:
-    graded = grade(task.source, context, quietly, student=task.student, submitted=task.submitted)
+    graded = grade_and_explain(
+        task.source, context, quietly, student=task.student, submitted=task.submitted
+    )
     result = graded.result
     if result.verdict is Verdict.IE:
         return Verdict.IE, str(result.error or "the grader failed")

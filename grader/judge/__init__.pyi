@@ -1,10 +1,13 @@
 from .pipeline import Graded as Graded
+from .pipeline import Watcher as Watcher
 from .pipeline import grade as grade
+from .program import Code as Code
 from .program import GradingContext as GradingContext
 from .program import Program as Program
+from .program import build_program as build_program
 from .program import compile_for as compile_for
-from .program import explain_sizes as explain_sizes
 from .program import prepare as prepare
+from .rulings import Ruling as Ruling
 from .scoring import mean_points as mean_points
 from .scoring import measures as measures
 from .scoring import most as most

@@ -1,11 +1,13 @@
 """One submission through every stage. Whatever a stage raises becomes a result here, too, so every
 graded folder has one."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime, timezone
 from functools import partial
@@ -14,10 +16,11 @@ from pathlib import Path
 import msgspec
 
 import grader
-from grader import base, explain
+from grader import base
+from grader.build import find_tensor_cores
 from grader.judge import rulings
 from grader.judge.launches import held_to_the_clock
-from grader.judge.program import Code, Explaining, GradingContext, build_program
+from grader.judge.program import Code, GradingContext, Program, build_program
 from grader.judge.scoring import measures
 from grader.judge.second_build import with_second_build
 from grader.judge.second_look import look_again
@@ -27,7 +30,7 @@ from grader.labs import load_listed, load_submission, source_texts, student_of
 from grader.results import standing
 from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
 from ptxsim import engine_digest
-from ptxsim.plan import Launch, Record
+from ptxsim.plan import Launch, Plan, Record
 from ptxsim.text import phrase
 
 
@@ -37,11 +40,35 @@ class Graded(Record):
     result: base.Result
     contents: Mapping[str, bytes]  # file name → what was graded; empty if nothing could be read
     printed: str  # by device printf in the smallest case that printed anything
+    explain: bool  # whether to say why it is as fast as it is
 
     @property
     def sources(self) -> dict[str, str]:
         """File name → text, as the compiler sees it; findings point into it."""
         return source_texts(self.contents)
+
+
+class Watcher:
+    """Looks on while a submission is graded; nothing of what it does counts."""
+
+    def planned(
+        self,
+        program: Program,
+        plans: Sequence[Plan | base.Rejected],
+        simulator: CpuDevice,
+        *,
+        idle: bool = False,
+        card: base.Gpu | None = None,
+        code: Code | None = None,
+    ) -> None:
+        """Learn that a build and the plans of its timed sizes exist.
+
+        idle: whether nobody else needs the simulator until ``ruled``. card: graded on, if known.
+        code: the build's machine code, if somebody reads it anyway.
+        """
+
+    def ruled(self, ruling: rulings.Ruling) -> None:
+        """Learn what the public sizes come to, while the devices are open and idle."""
 
 
 def grade(
@@ -52,12 +79,13 @@ def grade(
     student: str | None = None,
     submitted: str | None = None,
     gpu: GpuDevice | None = None,
+    watcher: Watcher | None = None,
 ) -> Graded:
     """Grade a submission, which may have been read already; calls ``progress`` for each stage.
 
     student: whose it is, if a list says so; ``work`` is then a folder or a single file. Without it,
     ``work`` is a folder named like the student. submitted: when it was handed in (ISO 8601), if
-    known; it goes into the result. gpu: one that stands by already.
+    known; it goes into the result. gpu: one that stands by already. watcher: looks on.
 
     On a GPU the simulator runs beside it at the lab's cpu sizes: the result includes its findings,
     and ``rules.findings`` says whether they decide.
@@ -69,6 +97,7 @@ def grade(
     reference = base.SubmissionRef(student=name, sha256=nothing, files=(), submitted=submitted)
     contents: Mapping[str, bytes] = {}
     slurm: base.SlurmInfo | None = None
+    watcher = watcher or Watcher()
     with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
@@ -84,14 +113,14 @@ def grade(
                 reference, sha256=submission.sha256, files=submission.files
             )
             if context.gpu_arch is None:
-                made = grade_in_simulator(submission, context, device, progress)
+                made = grade_in_simulator(submission, context, device, progress, watcher)
             else:
                 gpu = gpu or GpuDevice(context.lab.problem_ref)
-                made = grade_on_gpu(submission, context, device, gpu, progress)
+                made = grade_on_gpu(submission, context, device, gpu, progress, watcher)
         except rulings.FATAL as failure:
             made = rulings.from_failure(failure)
     result = _result(reference, context, made, slurm)
-    return Graded(result=result, contents=contents, printed=made.printed)
+    return Graded(result=result, contents=contents, printed=made.printed, explain=made.explain)
 
 
 def _result(
@@ -127,7 +156,7 @@ def _result(
         verdict=made.verdict,
         score=made.score,
         error=made.error,
-        explanation=made.explanation,
+        explanation=None,
         standing=standing(made.cases, made.gpu, ladders),
         launches=made.launches,
         groups=made.groups,
@@ -159,7 +188,11 @@ def _variable(name: str) -> str | None:
 
 
 def grade_in_simulator(
-    submission: base.Submission, context: GradingContext, device: CpuDevice, progress: Progress
+    submission: base.Submission,
+    context: GradingContext,
+    device: CpuDevice,
+    progress: Progress,
+    watcher: Watcher,
 ) -> rulings.Ruling:
     """Grade at the lab's cpu sizes. Raises one of ``rulings.FATAL``."""
     lab, hidden = context.lab, context.lab.hidden
@@ -172,23 +205,23 @@ def grade_in_simulator(
 
     program = build_program(submission, context, lab.architectures[0], device, progress)
     group = record_group(program, lab.cpu, progress, larger=() if timed else lab.performance)
-    with Explaining(program, (plan for _, plan in group.larger.plans)) as explaining:
-        public = walk(group, run, device, progress)
-        public = with_second_build(group, public, device, progress)
-        ruling = rulings.conclude(public, lab)
-        explanation = explaining.result(device, progress) if ruling.explain else None
-        # Last of all, so that nothing said of the others can depend on them.
-        if hidden is not None:
-            secret = grade_hidden(
-                program,
-                hidden.cpu,
-                nullcontext(run),
-                device,
-                larger=() if timed else hidden.performance,
-                wanted=ruling.verdict not in DECIDING,
-            )
-            ruling = rulings.conclude(public, lab, hidden=secret)
-    return msgspec.structs.replace(ruling, explanation=explanation if ruling.explain else None)
+    watcher.planned(program, [plan for _, plan in group.larger.plans], device)
+    public = walk(group, run, device, progress)
+    public = with_second_build(group, public, device, progress)
+    ruling = rulings.conclude(public, lab)
+    watcher.ruled(ruling)
+    # Last of all, so that nothing said of the others can depend on them.
+    if hidden is not None:
+        secret = grade_hidden(
+            program,
+            hidden.cpu,
+            nullcontext(run),
+            device,
+            larger=() if timed else hidden.performance,
+            wanted=ruling.verdict not in DECIDING,
+        )
+        ruling = rulings.conclude(public, lab, hidden=secret)
+    return ruling
 
 
 def grade_on_gpu(
@@ -197,6 +230,7 @@ def grade_on_gpu(
     device: CpuDevice,
     gpu: GpuDevice,
     progress: Progress,
+    watcher: Watcher,
 ) -> rulings.Ruling:
     """Grade on the GPU at hand; ``device`` is the simulator, which runs beside it.
 
@@ -211,7 +245,7 @@ def grade_on_gpu(
         ExitStack() as ending,
         gpu,
     ):
-        # If this ends early, it must not wait for the simulator, nor for an explanation.
+        # If this ends early, it must not wait for the simulator, nor for who looks on.
         ending.callback(device.__exit__, None, None, None)
         ending.callback(reader.__exit__, None, None, None)
         simulation = pool.submit(_simulate, submission, context, device)
@@ -222,16 +256,14 @@ def grade_on_gpu(
         there = context.toolchain.nvdisasm is not None
         code = pool.submit(lambda: program.disassemble() if there else ())
         group = record_group(program, (*lab.correctness, *lab.performance), progress)
-        explanations: list[Future[base.Explanation | None]] = []
+        plans = [case.plan for case in group.planned]
 
-        def begin_explaining(info: base.GpuInfo) -> None:
-            """Begin beside the measurement, before anyone knows whether the submission is right."""
-            plans = (case.plan for case in group.planned)
-            work = Explaining(program, plans, base.gpus.of(info), code.result)
-            explanations.append(pool.submit(ending.enter_context(work).result, reader, quietly))
+        def ready(info: base.GpuInfo) -> None:
+            card = base.gpus.of(info)
+            watcher.planned(program, plans, reader, idle=True, card=card, code=code.result)
 
         on_gpu = partial(_run, gpu=gpu, reader=reader, code=code.result)
-        public = walk(group, partial(on_gpu, ready=begin_explaining), reader, progress)
+        public = walk(group, partial(on_gpu, ready=ready), reader, progress)
         progress(phrase("simulating"), phrase("simulating beside the GPU"))
         simulated = look_again(group, public, simulation.result(), device, progress)
         yardsticks = measures(lab, gpu.gpu.name, context.ladders) if gpu.gpu else {}
@@ -260,16 +292,8 @@ def grade_on_gpu(
         ruling = rulings.conclude(
             public, lab, hidden=secret, simulated=simulated, yardsticks=yardsticks
         )
-        explanation = explanations[0].result() if explanations and ruling.explain else None
-        mistakes: tuple[base.Finding, ...] = ()
-        if explanation is not None:
-            explanation, mistakes = rulings.refute(
-                explanation, ruling.cases, gpu.gpu, lab.problem.info()
-            )
-            plans = [case.plan for case in group.planned]
-            explanation = explain.with_host_calls(explanation, plans, ruling.cases)
-    findings = (*ruling.findings, *mistakes)
-    return msgspec.structs.replace(ruling, findings=findings, gpu=gpu.gpu, explanation=explanation)
+        watcher.ruled(ruling)
+    return msgspec.structs.replace(ruling, gpu=gpu.gpu)
 
 
 def _run(
@@ -304,7 +328,7 @@ def _run(
     kernels = {o.kernel for o in operations if isinstance(o, Launch)}
     # A function that is no entry may be called by any of them.
     launched = (f for f in code() if f.name in kernels or not f.entry)
-    in_code = permitted(explain.sass.find_tensor_cores(tuple(launched)))
+    in_code = permitted(find_tensor_cores(tuple(launched)))
     held = held_to_the_clock((*outcomes, *pace), lab.problem, gpu.gpu)
     return held[: len(outcomes)], notes or in_code
 
@@ -320,7 +344,7 @@ def _simulate(
         lab = msgspec.structs.replace(context.lab, architectures=known)
         if lab.rules.findings == "warn":  # nothing of hidden sizes would be shown
             lab = msgspec.structs.replace(lab, hidden=None)
-        quiet = msgspec.structs.replace(context, lab=lab, explain=False)  # the GPU's is explained
-        return grade_in_simulator(submission, quiet, device, quietly)
+        own = msgspec.structs.replace(context, lab=lab)
+        return grade_in_simulator(submission, own, device, quietly, Watcher())
     except rulings.FATAL as failure:
         return rulings.from_failure(failure)

@@ -15,9 +15,9 @@ from grader import base
 from grader.judge import scoring, verdicts
 from grader.labs import Case, Lab, Rules
 from grader.run import CaseOutcome
-from ptxsim.findings import LineCount, Severity
+from ptxsim.findings import LineCount
 from ptxsim.plan import Record
-from ptxsim.text import Message, phrase
+from ptxsim.text import Message
 
 _NOTHING_AGAINST = (base.Verdict.AC, base.Verdict.IE)  # IE: the simulator could not run it
 
@@ -35,7 +35,6 @@ class Ruling(Record):
     launches: tuple[base.KernelLaunch, ...] = ()
     gpu: base.GpuInfo | None = None
     score: base.Score | None = None
-    explanation: base.Explanation | None = None
     groups: tuple[base.SizeGroup, ...] = ()
     printed: str = ""  # by device printf in the smallest case that printed anything
     explain: bool = False  # whether to say why it is as fast as it is
@@ -151,34 +150,6 @@ def _worth_telling(
     if idle is None and rules.tensor_cores == "allow":
         idle = base.Kind.TENSOR_CORE
     return tuple(finding for finding in findings if finding.kind is not idle)
-
-
-def refute(
-    why: base.Explanation,
-    cases: Sequence[base.CaseResult],
-    info: base.GpuInfo | None,
-    problem: base.ProblemInfo,
-) -> tuple[base.Explanation, tuple[base.Finding, ...]]:
-    """Drop the counts of ``why``, and note our error, if a measured speed exceeds their bound."""
-    card = base.gpus.of(info) if info else None
-    timed = (case.timing for case in cases if case.size == why.size)
-    speeds = [timing.scored_speed for timing in timed if timing]
-    for bound in why.bounds:
-        beyond = [speed for speed in speeds if bound.most and not (speed <= bound.most.speed)]
-        if not bound.most or not card or bound.gpu != card.name or not beyond:
-            continue
-        words = phrase(
-            "{speed:.4g} {unit} were measured at {size}, and the model's bound says at most "
-            "{most:.4g}: the model is wrong here, not the submission",
-            speed=max(speeds),
-            unit=problem.unit,
-            size=base.size_text(why.size),
-            most=bound.most.speed,
-        )
-        kept = msgspec.structs.replace(why, counts=(), tile=None, bounds=(), advice=())
-        note = base.Finding(kind=base.Kind.BOUND_EXCEEDED, severity=Severity.NOTE, message=words)
-        return msgspec.structs.replace(kept, missing=words), (note,)
-    return why, ()
 
 
 # --- groups ------------------------------------------------------------------------------------

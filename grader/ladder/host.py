@@ -13,6 +13,7 @@ from pathlib import Path
 from grader.base import MachineError, Native, Rejected, Submission, answer_of, gpus
 from grader.judge import GradingContext, prepare
 from grader.results import Ceiling, HostLoop, HostRun
+from grader.study import explain_program
 
 EDGE = 1024  # of the product; larger ones reveal no more about a CPU and take minutes
 _SECONDS = 60
@@ -62,7 +63,7 @@ def ceilings(submission: Submission, context: GradingContext) -> tuple[Ceiling, 
     for card in (each for each in gpus.known() if each.name in _UNTIMED):
         arch = f"sm_{card.capability}"
         with suppress(Rejected):
-            why = prepare(submission, [size], context, arch).explain(card)
+            why = explain_program(prepare(submission, [size], context, arch), card)
             found += (
                 Ceiling(gpu=card.name, arch=arch, size=size.dims, speed=bound.ceiling)
                 for bound in why.bounds

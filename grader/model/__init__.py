@@ -1,4 +1,7 @@
-"""Machine code and counts → bounds, advice and answers: why a kernel is as fast as it is."""
+"""Why a kernel is as fast as it is: machine code, counts, work and a card → bounds and advice.
+
+Pure: it knows no folder, sandbox, toolchain, cache or device; ``study.explaining`` feeds it.
+"""
 
 import lazy_loader
 

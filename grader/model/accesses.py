@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from grader.base import Traffic
-from grader.build.sass import SassFunction, SassInstruction
+from grader.build import SassFunction, SassInstruction
 from ptxsim.findings import RowCount
 from ptxsim.plan import Record
 

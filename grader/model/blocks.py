@@ -6,7 +6,7 @@ from itertools import chain
 from math import prod
 
 from grader.base import Split
-from grader.build.sass import SassFunction, SassInstruction
+from grader.build import SassFunction, SassInstruction
 from ptxsim.findings import Branch, LaunchSample, RowCount
 from ptxsim.plan import Place
 

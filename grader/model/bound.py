@@ -16,7 +16,7 @@ from itertools import zip_longest
 from math import prod
 
 from grader.base import Bound, Gpu, KernelCounts, KernelInfo, Limit, Waiting, gpus
-from grader.model.calibration import Calibration, calibration
+from grader.model.calibration import Calibration, CardFigures, calibration
 from grader.model.issue_model import Wave, waited
 from grader.model.loop_steps import MainLoop
 from grader.problems import Work
@@ -41,14 +41,17 @@ def bound(
     work: Work,
     gpu: Gpu,
     loops: Sequence[MainLoop | None] = (),
+    *,
+    cards: Sequence[CardFigures] = (),
 ) -> Bound | None:
     """kernels: by mangled name, as built for ``gpu``'s architecture or one like it. loops: of the
-    same launches as ``counts``; without them the estimate has no waiting.
+    same launches as ``counts``; without them the estimate has no waiting. cards: what a course
+    measured of its own.
 
     None when there are no counts, or a block does not fit on this GPU.
     """
     launches: list[Demand] = []
-    constants = calibration(gpu)
+    constants = calibration(gpu, cards)
     waiting: Waiting | None = None
     for each, loop in zip_longest(counts, loops):
         kernel = kernels.get(each.name)

@@ -8,15 +8,13 @@ as much as the figure behind it does from the fitted card to the course's.
 
 from __future__ import annotations
 
-import os
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from grader.base import PREPARED_VARIABLE, Gpu, UsageError, decode, gpus
+from grader.base import Gpu, decode, gpus
 from ptxsim.plan import Record
-from ptxsim.text import phrase
 
 
 class CardFigures(Record):
@@ -92,34 +90,15 @@ class Calibration(Record):
 FITTED = decode(Path(__file__).with_name("calibration.json").read_bytes(), Calibration)
 
 
-def calibration(gpu: Gpu) -> Calibration:
+def calibration(gpu: Gpu, cards: Sequence[CardFigures] = ()) -> Calibration:
     """Return the constants for a card: as fitted, or carried over by its own figures.
 
-    Raises UsageError for a file of figures that is wrong.
+    cards: what a course measured of its own.
     """
-    for card in course_cards():
+    for card in cards:
         model = gpus.find(card.gpu)
         if gpu.name in (card.gpu, model and model.name):
             return FITTED.on(card, gpu)
     fitted_on = gpus.find(FITTED.card.gpu)
     like = fitted_on is not None and fitted_on.capability == gpu.capability
     return msgspec.structs.replace(FITTED, measured=like)
-
-
-def course_cards() -> tuple[CardFigures, ...]:
-    """Return what a course measured of its cards. Raises UsageError that names file and field."""
-    folder = os.environ.get(PREPARED_VARIABLE)
-    return _cards(Path(folder) / "calibration") if folder else ()
-
-
-@cache
-def _cards(folder: Path) -> tuple[CardFigures, ...]:
-    return tuple(map(_card, sorted(folder.glob("*.json"))))
-
-
-def _card(file: Path) -> CardFigures:
-    try:
-        return decode(file.read_bytes(), CardFigures)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        wrong = phrase("{file}: not what benchmarks.calibrate writes: {error}", file=str(file))
-        raise UsageError(wrong.given(error=str(error))) from None

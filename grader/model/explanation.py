@@ -1,101 +1,67 @@
-"""Why a kernel is as fast as it is: counts, bounds, advice. Needs no GPU.
+"""Why a kernel is as fast as it is: counts, bounds, advice. What is modelled: docs/explain.md."""
 
-``explain_speed`` has the simulator count a few blocks of the largest timed size and joins the
-counts with the machine code; docs/explain.md says what is modelled, and where.
-"""
-
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from math import prod
-from pathlib import Path
 
 import msgspec
 
 from grader import base
-from grader.build import Toolchain, cache
+from grader.build import SassFunction
 from grader.model.accesses import accesses, shared_accesses
 from grader.model.advice import advise
 from grader.model.banks import worst
 from grader.model.bound import bound
-from grader.model.calibration import FITTED, course_cards
+from grader.model.calibration import CardFigures
 from grader.model.facts import Facts, KernelFacts, Words
 from grader.model.join import count, executions, factors, unfounded
 from grader.model.loop_steps import MainLoop, main_loop_steps
 from grader.model.main_loop import main_loop_code, summarise
-from grader.build.sass import SassFunction
 from grader.problems import Operand, Problem, Work
-from grader.run import CpuDevice, engine_library, quietly
-from ptxsim import load_engine
-from ptxsim.findings import LaunchSample
-from ptxsim.plan import Launch, Plan
+from ptxsim import Engine
+from ptxsim.findings import LaunchSample, Severity
+from ptxsim.plan import Size
 from ptxsim.text import Message, phrase
 
-_OLDEST = 70  # before Volta, machine code had another form
 _MOST_WORK = 4_000_000  # squares of the basic blocks of all launches: some ten seconds
 _CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed
 
 
 def explain_speed(
-    build: base.Build,
-    source_root: str,
-    plan: Plan,
+    arch: str,
+    kernels: Mapping[str, base.KernelInfo],
+    functions: Sequence[SassFunction],
+    samples: Sequence[LaunchSample],
+    size: Size,
     problem: Problem,
-    code: Callable[[], tuple[SassFunction, ...]],
-    simulator: CpuDevice,
+    engine: Engine,
     *,
+    missing: Message | None = None,
     gpu: base.Gpu | None = None,
+    cards: Sequence[CardFigures] = (),
 ) -> base.Explanation:
-    """plan: of the size to explain. code: disassembles the build; () without a disassembler.
-    gpu: graded on; None for a few known ones.
+    """Join the counts with the machine code, and say what follows.
 
-    What cannot be found out is said in ``missing``.
+    arch: of the build, "sm_90"; kernels: as built, by mangled name; functions: its machine code, as
+    far as it could be read; samples: counts of the launches at this size. engine: knows shared
+    memory's banks. missing: why there are no samples. gpu: graded on; None for a few known ones.
+    cards: what a course measured of its own. What cannot be found out is said in ``missing``.
     """
-    work = problem.at(plan.size)
-    functions: tuple[SassFunction, ...] = ()
+    work = problem.at(size)
     counts: tuple[base.KernelCounts, ...] = ()
     loops: tuple[MainLoop | None, ...] = ()
-    launches: list[tuple[SassFunction, LaunchSample]] = []
-    missing: Message | None = None
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        sampled = pool.submit(simulator.sample, build, source_root, plan, quietly)
-        try:
-            if base.gpus.capability_of(build.arch) < _OLDEST:
-                raise base.ToolchainError(
-                    phrase("the model of machine code begins with sm_{oldest}", oldest=_OLDEST)
-                )
-            functions = code()
-            if not functions:
-                raise base.ToolchainError(
-                    phrase("there is no nvdisasm; grade doctor says how to get it")
-                )
-            named = {function.name: function for function in functions}
-            for each in sampled.result():
-                if each.kernel not in named:
-                    lacks = phrase("the machine code lacks {kernel}", kernel=each.kernel)
-                    raise base.MachineError(lacks)
-                launches.append((named[each.kernel], each))
-            if sum(len(function.blocks) ** 2 for function, _ in launches) > _MOST_WORK:
-                raise base.MachineError(phrase("its kernels have too many branches to be followed"))
-            samples = [each for _, each in launches]
-            by = factors(samples, work)
-            missing = unfounded(samples, by, work)
-            if not missing:
-                counts = tuple(count(*each, by[k]) for k, each in enumerate(launches))
-                loops = tuple(main_loop_steps(*each, by[k]) for k, each in enumerate(launches))
-            if not launches:
-                missing = (
-                    phrase("it launches too many kinds of kernels")
-                    if any(isinstance(each, Launch) for each in plan.operations)
-                    else phrase("it launches no kernel")
-                )
-        except base.GraderError as error:
-            missing = error.message
+    named = {function.name: function for function in functions}
+    launches = [(named[each.kernel], each) for each in samples if each.kernel in named]
+    missing = missing or _unusable(launches, samples)
+    if missing is None:
+        by = factors(samples, work)
+        missing = unfounded(samples, by, work)
+        if not missing:
+            counts = tuple(count(*each, by[k]) for k, each in enumerate(launches))
+            loops = tuple(main_loop_steps(*each, by[k]) for k, each in enumerate(launches))
     shown = [gpu] if gpu else [each for each in base.gpus.known() if each.name in base.gpus.SHOWN]
-    kernels = {each.name: each for each in build.info.kernels}
-    bounds = (bound(counts, kernels, work, each, loops) for each in shown)
+    bounds = (bound(counts, kernels, work, each, loops, cards=cards) for each in shown)
     found = msgspec.structs.replace(
-        unexplained(build, work, missing),
+        unexplained(arch, work, missing),
         kernels=tuple(summarise(function) for function in functions if function.entry),
         counts=counts,
         bounds=tuple(each for each in bounds if each is not None),
@@ -104,10 +70,25 @@ def explain_speed(
     most = max(range(len(counts)), key=lambda index: counts[index].flops, default=None)
     if most is None:
         return found
-    card, loop = gpu or _like(build.arch), loops[most]
-    advice = _advice(counts, most, loop, launches[most], kernels, work, card, problem)
-    tile = _tile(counts[most], problem.operands(plan.size)[plan.inputs])
+    card, loop = gpu or _like(arch), loops[most]
+    about = launches[most]
+    advice = _advice(counts, most, loop, about, kernels, work, card, cards, problem, engine)
+    output = next(each for each in problem.operands(size) if each.role == "out")
+    tile = _tile(counts[most], output)
     return msgspec.structs.replace(found, tile=tile, advice=advice)
+
+
+def _unusable(
+    launches: Sequence[tuple[SassFunction, LaunchSample]], samples: Sequence[LaunchSample]
+) -> Message | None:
+    """Return why these counts explain nothing, or None."""
+    known = {function.name for function, _ in launches}
+    for each in samples:
+        if each.kernel not in known:
+            return phrase("the machine code lacks {kernel}", kernel=each.kernel)
+    if sum(len(function.blocks) ** 2 for function, _ in launches) > _MOST_WORK:
+        return phrase("its kernels have too many branches to be followed")
+    return None
 
 
 def _like(arch: str) -> base.Gpu:
@@ -116,10 +97,10 @@ def _like(arch: str) -> base.Gpu:
     return next((each for each in known if each.capability == capability), known[0])
 
 
-def unexplained(build: base.Build, work: Work, missing: Message | None) -> base.Explanation:
+def unexplained(arch: str, work: Work, missing: Message | None) -> base.Explanation:
     """Return what is known without counts. missing: why there are none."""
     return base.Explanation(
-        arch=build.arch,
+        arch=arch,
         size=work.size.dims,
         operations=work.operations,
         bytes=work.bytes,
@@ -153,7 +134,9 @@ def _advice(
     kernels: Mapping[str, base.KernelInfo],
     work: Work,
     gpu: base.Gpu,
+    cards: Sequence[CardFigures],
     problem: Problem,
+    engine: Engine,
 ) -> tuple[base.Advice, ...]:
     """most: the place among ``counts`` that ``steps`` and ``launch`` are about."""
     kernel = kernels.get(counts[most].name)
@@ -167,7 +150,6 @@ def _advice(
     conflict = None  # where conflicts cost little, too
     ideal = sum(each.requests * each.ideal for each in shared)
     if sum(each.extra for each in shared) >= _CONFLICTS_NOTICED * ideal:
-        engine = load_engine(engine_library().compiled())
         conflict = worst(shared, loop.unroll if loop else 1, engine)
     facts = KernelFacts(
         words=Words(
@@ -178,6 +160,7 @@ def _advice(
         ),
         work=work,
         gpu=gpu,
+        cards=tuple(cards),
         kernel=kernel,
         function=function.instructions,
         code=code,
@@ -192,39 +175,29 @@ def _advice(
     return advise(facts, problem.advice)
 
 
-# --- explanation cache -------------------------------------------------------------------------
-
-
-def explanation_key(
-    build: base.Build, plan: Plan, problem: Problem, toolchain: Toolchain, gpu: base.Gpu | None
-) -> str:
-    """gpu: graded on; None for the few that are shown where there is none."""
-    digest = hashlib.sha256()
-    tool = toolchain.nvdisasm.stat() if toolchain.nvdisasm else None
-    stamp = (tool.st_size, tool.st_mtime_ns) if tool else None
-    digest.update(msgspec.json.encode([build.arch, build.info.kernels, plan, gpu, stamp]))
-    digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
-    digest.update(msgspec.json.encode([FITTED, course_cards()]))
-    digest.update(base.own_code().encode())
-    for path in (build.ptx, build.cubin):
-        content = path.read_bytes()
-        digest.update(f"\0{path.name} {len(content)}\0".encode() + content)
-    return digest.hexdigest()[:24]
-
-
-def recall(key: str) -> base.Explanation | None:
-    """The explanation that ``keep`` stored; None where there is none."""
-    found = cache.find(_folder(key), ())
-    try:
-        return None if found is None else base.decode(found, base.Explanation)
-    except msgspec.DecodeError:
-        return None
-
-
-def keep(key: str, explanation: base.Explanation) -> None:
-    cache.keep(_folder(key), msgspec.json.encode(explanation), {})
-
-
-def _folder(key: str) -> Path:
-    """Among the builds, so that both together stay within the cache's limit."""
-    return base.cache_folder() / "builds" / f"explained-{key}"
+def refute(
+    why: base.Explanation,
+    cases: Sequence[base.CaseResult],
+    info: base.GpuInfo | None,
+    problem: base.ProblemInfo,
+) -> tuple[base.Explanation, tuple[base.Finding, ...]]:
+    """Drop the counts of ``why``, and note our error, if a measured speed exceeds their bound."""
+    card = base.gpus.of(info) if info else None
+    timed = (case.timing for case in cases if case.size == why.size)
+    speeds = [timing.scored_speed for timing in timed if timing]
+    for found in why.bounds:
+        beyond = [speed for speed in speeds if found.most and not (speed <= found.most.speed)]
+        if not found.most or not card or found.gpu != card.name or not beyond:
+            continue
+        words = phrase(
+            "{speed:.4g} {unit} were measured at {size}, and the model's bound says at most "
+            "{most:.4g}: the model is wrong here, not the submission",
+            speed=max(speeds),
+            unit=problem.unit,
+            size=base.size_text(why.size),
+            most=found.most.speed,
+        )
+        kept = msgspec.structs.replace(why, counts=(), tile=None, bounds=(), advice=())
+        note = base.Finding(kind=base.Kind.BOUND_EXCEEDED, severity=Severity.NOTE, message=words)
+        return msgspec.structs.replace(kept, missing=words), (note,)
+    return why, ()

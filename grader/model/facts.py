@@ -6,12 +6,13 @@ from pathlib import Path
 import msgspec
 
 from grader import base
+from grader.build import SassInstruction
+from grader.labs import REFERENCE, provided
 from grader.model.accesses import WORD, SharedAccess
 from grader.model.banks import Conflict, Remedy
 from grader.model.bound import bound
+from grader.model.calibration import CardFigures
 from grader.model.loop_steps import LoopStep, MainLoop, Pipe
-from grader.build.sass import SassInstruction
-from grader.labs import REFERENCE, provided
 from grader.problems import Sentences, Work
 from ptxsim.plan import Place, Record
 from ptxsim.text import Message, enumerated, verbatim
@@ -42,6 +43,7 @@ class KernelFacts(Record, kw_only=True):
     words: Words
     work: Work
     gpu: base.Gpu
+    cards: tuple[CardFigures, ...] = ()  # what a course measured of its own
     kernel: base.KernelInfo
     function: tuple[SassInstruction, ...]  # all of the kernel
     code: tuple[SassInstruction, ...] = ()  # of the main loop
@@ -71,7 +73,8 @@ class KernelFacts(Record, kw_only=True):
     def bound(self, loop: MainLoop | None = None, /, **changes: object) -> base.Bound | None:
         """Return the bound of the counts after ``changes``; with ``loop``, the estimate too."""
         counts = msgspec.structs.replace(self.counts, **changes)
-        return bound([counts], {self.kernel.name: self.kernel}, self.work, self.gpu, [loop])
+        kernels = {self.kernel.name: self.kernel}
+        return bound([counts], kernels, self.work, self.gpu, [loop], cards=self.cards)
 
     def gain(self, **changes: object) -> float | None:
         """How the bound grows when the counts change so."""

@@ -7,11 +7,11 @@ from enum import IntEnum
 import msgspec
 
 from grader.base import Gpu
+from grader.build import Loop, Product, SassFunction, SassInstruction
 from grader.model.accesses import MemoryAccess, accesses, traffic
 from grader.model.blocks import LATENCY, OTHER_LATENCY, flows
 from grader.model.join import executions
 from grader.model.main_loop import busiest_loop, ffma_reads, loop_code, main_loop
-from grader.build.sass import Loop, Product, SassFunction, SassInstruction
 from ptxsim.findings import LaunchSample
 from ptxsim.plan import Record
 

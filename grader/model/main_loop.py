@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from grader.base import KernelSass, OpcodeCount, SassLine, SassLoop
-from grader.build.sass import Loop, SassFunction, SassInstruction
+from grader.build import Loop, SassFunction, SassInstruction
 
 _REGISTER = re.compile(r"-?\|?(R\d+|RZ)(?:\.\w+)*\|?")
 _FFMA = ("FFMA", "FFMA2")

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from grader import base
-from grader.model import SassFunction, main_loop_code
+from grader.build import SassFunction
+from grader.model import main_loop_code
 from grader.problems import limit_words
 from grader.report import formatting as text
 from grader.report.formatting import SENTENCES

@@ -1,8 +1,15 @@
 from . import history_render as history_render
 from . import sweep_render as sweep_render
+from .explaining import course_cards as course_cards
+from .explaining import explain_program as explain_program
+from .explaining import explain_sizes as explain_sizes
+from .explaining import grade_and_explain as grade_and_explain
 from .history import board_of as board_of
 from .history import board_words as board_words
 from .history import make_history as make_history
+from .profiler import ProfiledJob as ProfiledJob
+from .profiler import find_ncu as find_ncu
+from .profiler import profile_into as profile_into
 from .profiling import WatchedKernel as WatchedKernel
 from .profiling import figures as figures
 from .profiling import make_document as make_document

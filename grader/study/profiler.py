@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from grader.base import MachineError, Profile, answer_of, decode
-from grader.model.comparison import OPERATIONS
+from grader.model import OPERATIONS
 from grader.run import CODE, Watching, chosen_by, for_a_gpu
 from ptxsim.plan import Launch, Record
 from ptxsim.text import Message, phrase

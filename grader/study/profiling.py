@@ -5,8 +5,8 @@ from datetime import datetime, timezone
 from typing import Literal
 
 from grader import base
-from grader.model import ProfiledJob
 from grader.judge import GradingContext, Program
+from grader.study.profiler import ProfiledJob
 from ptxsim.plan import Record
 from ptxsim.text import Message, phrase
 

@@ -19,11 +19,12 @@ import msgspec
 
 import grader
 from grader import base
-from grader.judge import GradingContext, compile_for, explain_sizes, grade
+from grader.judge import GradingContext, compile_for, grade
 from grader.labs import Case, Lab, Scoring
 from grader.report import formatting as text
 from grader.results import store
 from grader.run import Progress
+from grader.study.explaining import explain_sizes, grade_and_explain
 from grader.study.versions import MainKernel, main_kernel
 from ptxsim.plan import Record, Size
 from ptxsim.text import NOTHING, Message, counted, phrase
@@ -157,11 +158,12 @@ def _points(
     cases = tuple(Case(id=f"sweep-{i}", size=size) for i, size in enumerate(sizes))
     # Hidden sizes stay out: each variant would be another question about them.
     lab = msgspec.structs.replace(context.lab, performance=cases, hidden=None)
-    own = msgspec.structs.replace(context, lab=lab, explain=context.gpu_arch is None)
-    result = grade(submission, own, progress).result
+    own, explained = msgspec.structs.replace(context, lab=lab), context.gpu_arch is None
+    graded = (grade_and_explain if explained else grade)(submission, own, progress)
+    result = graded.result
     fates = {case: _fate(result, case) for case in cases}
     right = [case.size for case, (_, dropped) in fates.items() if not dropped]
-    estimated = _estimates(submission, right, own, result, progress) if own.explain else {}
+    estimated = _estimates(submission, right, own, result, progress) if explained else {}
     points = {}
     for case, (verdict, dropped) in fates.items():
         timing = next((each.timing for each in result.cases if each.id == case.id), None)
@@ -174,7 +176,7 @@ def _points(
                 ratio=timing.scored_ratio,
                 ratio_ci=timing.ratio_ci,
             )
-        if not dropped and own.explain:
+        if not dropped and explained:
             estimates, dropped = estimated[case.size]
         elif not dropped and measured is None:
             dropped = phrase("not timed")

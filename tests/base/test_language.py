@@ -26,11 +26,12 @@ from grader.base.records import Verdict
 from grader.cli import entry as cli
 from grader.cli.new_command import new_submission
 from grader.cli.options import language_of
-from grader.model.advice import advice_title
-from grader.judge.pipeline import Graded, grade
+from grader.judge.pipeline import Graded
 from grader.labs.lab import DEFAULT_LAB, load_lab
+from grader.model.advice import advice_title
 from grader.report import html, terminal
 from grader.results import store
+from grader.study import grade_and_explain
 from ptxsim.text import Message
 from tests.support.bench import bench
 from tests.support.boards import CONFLICTS
@@ -81,7 +82,7 @@ def test_a_plural_has_all_its_forms(path: Path) -> None:
 
 @pytest.mark.parametrize("path", catalogues(), ids=lambda path: path.stem)
 def test_every_idea_of_the_advice_has_a_title(path: Path) -> None:
-    rules = (ROOT / "grader" / "explain" / "advice").glob("*.py")
+    rules = (ROOT / "grader" / "model" / "advice").glob("*.py")
     text = "".join(each.read_text() for each in rules)
     ideas = set(
         re.findall(r'advice\(\w+, "(\w+)"|idea ?= ?"(\w+)"(?: if .* else f?"(\w+)")?', text)
@@ -224,8 +225,7 @@ def graded_in_chinese(folder: Path) -> tuple[Graded, list[str]]:
     def told(stage: Message, words: Message) -> None:
         stages.append(CHINESE(words or stage))
 
-    asked = msgspec.structs.replace(bench(), explain=True)
-    return grade(folder, asked, told), stages
+    return grade_and_explain(folder, bench(), told), stages
 
 
 def test_a_right_one(tmp_path: Path) -> None:

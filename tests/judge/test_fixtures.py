@@ -15,7 +15,7 @@ import pytest
 from grader.base.finding import Finding
 from grader.base.records import Verdict
 from grader.base.result import Result
-from grader.model import sass
+from grader.build import disassemble, find_tensor_cores
 from grader.judge.pipeline import Graded, grade
 from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case, find_lab, load_lab
@@ -23,6 +23,7 @@ from grader.labs.submission import load_submission
 from grader.report import formatting as text
 from grader.results import store
 from grader.run.protocol import quietly
+from grader.study import grade_and_explain
 from ptxsim.findings import Severity
 from ptxsim.plan import Size
 from tests.support.bench import bench, of_lab
@@ -96,7 +97,7 @@ def tensor_cores(want: Fixture) -> tuple[Finding, ...]:
     if shared.toolchain.nvdisasm is None:
         return ()
     built = compile_for(load_submission(want.folder, MAIN), shared, want.architecture)
-    return sass.find_tensor_cores(sass.disassemble(built.cubin, shared.toolchain, shared.sandbox))
+    return find_tensor_cores(disassemble(built.cubin, shared.toolchain, shared.sandbox))
 
 
 @pytest.mark.sampled
@@ -108,8 +109,7 @@ def test_fixture(want: Fixture, tmp_path: Path) -> None:
         pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
 
     wrong = want.cpu.verdict is not Verdict.AC  # asked to explain, it must decline
-    shared = msgspec.structs.replace(bench_for(want), explain=wrong)
-    graded = grade(want.folder, shared, quietly)
+    graded = (grade_and_explain if wrong else grade)(want.folder, bench_for(want), quietly)
 
     check_result(graded.result, want)
     if wrong:

@@ -17,6 +17,7 @@ from grader.judge.launches import library_kernels, refusal
 from grader.judge.rulings import Ruling
 from grader.labs.lab import Case, Lab, load_lab
 from grader.labs.shape import Rules
+from grader.model import refute
 from grader.problems.problem import Problem
 from grader.problems.reduction.reduction import Reduction
 from grader.run.protocol import CaseOutcome, refused
@@ -336,7 +337,7 @@ def test_an_exceeded_bound_is_an_error_of_ours(share: float, gpu: str, holds: bo
         gpu=gpu, size=SQUARE.dims, speed=1, resource="issue", limits=(most,), peak=60, most=most
     )
     why = msgspec.structs.replace(NOTHING_KNOWN, size=SQUARE.dims, bounds=(bound,))
-    found, notes = rulings.refute(why, cases, H200, GEMM.info())
+    found, notes = refute(why, cases, H200, GEMM.info())
     assert (found == why, not notes) == (holds, holds)
     if not holds:
         (note,) = notes

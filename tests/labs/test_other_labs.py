@@ -19,6 +19,7 @@ from grader.problems.comparison import check
 from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
 from grader.problems.reduction.reduction import MOST, UNIT, Reduction, steps, tolerance
 from grader.run.protocol import quietly
+from grader.study import explain_program, grade_and_explain
 from ptxsim.plan import Size
 from tests.support.bench import bench
 from tests.support.files import table
@@ -34,7 +35,7 @@ def rungs(lab: str, which: str = "[0-9]*") -> list[Path]:
 
 @cache
 def context(lab: str) -> GradingContext:
-    return msgspec.structs.replace(bench(), lab=load_lab(find_lab(lab)), explain=False)
+    return msgspec.structs.replace(bench(), lab=load_lab(find_lab(lab)))
 
 
 def graded(folder: Path, name: str, **changes: object) -> Result:
@@ -158,7 +159,7 @@ def explained(folder: Path) -> Explanation:
     ready = prepare(
         load_submission(folder, "reduction.cu"), [Size.of(n=MOST)], context("reduction"), "sm_90"
     )
-    return ready.explain(gpus.find("H200"))
+    return explain_program(ready, gpus.find("H200"))
 
 
 @pytest.mark.sampled
@@ -255,7 +256,8 @@ def test_the_cpu_sizes_show_sums_in_fp16_and_every_edge() -> None:
 
 @pytest.mark.sampled
 def test_the_starter_is_right_and_hears_about_its_loads() -> None:
-    result = graded(ROOT / "starters" / "sgemm-row", "sgemm-row", explain=True)
+    folder = ROOT / "starters" / "sgemm-row"
+    result = grade_and_explain(folder, context("sgemm-row"), quietly).result
     assert result.verdict is Verdict.AC
     assert result.explanation
     first = str(result.explanation.advice[0].message)

@@ -18,13 +18,13 @@ from benchmarks.research.variants.variants import parse
 from grader.base.explanation import KernelSass, SassLoop
 from grader.base.records import Verdict
 from grader.base.result import Result
-from grader.model.main_loop import summarise
 from grader.build.sass import disassemble
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case
 from grader.labs.submission import load_submission
 from grader.ladder.host import run_host
+from grader.model.main_loop import summarise
 from grader.results.ladders import find_rungs, shipped_ladders
 from grader.run.protocol import quietly
 from ptxsim.findings import LineCount

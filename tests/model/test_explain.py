@@ -16,19 +16,19 @@ from grader.base import gpus
 from grader.base.errors import MachineError
 from grader.base.records import Verdict
 from grader.base.result import Build, CaseResult, Run, Timing
+from grader.build.sass import SassInstruction
+from grader.judge import pipeline as grading
+from grader.judge.pipeline import grade
+from grader.labs.lab import Case
 from grader.model import advice
 from grader.model.advice import with_host_calls
 from grader.model.facts import waits_to_store, work_while_loading
 from grader.model.main_loop import main_loop_code
-from grader.build.sass import SassInstruction
-from grader.judge import pipeline as grading
-from grader.judge import program
-from grader.judge.pipeline import grade
-from grader.labs.lab import Case
 from grader.problems.problem import ADVICE
 from grader.report import html
 from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from grader.run.simulator.device import CpuDevice
+from grader.study import explain_program, explaining, grade_and_explain
 from ptxsim.plan import Allocate, Free, Operation, Place, Plan, Size, Synchronise
 from tests.support.bench import bench
 from tests.support.explained import LARGE, at, explained, functions, rung
@@ -134,7 +134,7 @@ def test_advice_about_waiting_cites_the_issue_model() -> None:
 def test_what_needs_ampere_is_not_advised_for_turing() -> None:
     folder = rung("double_buffer")
     ready = at(folder, "sm_75", LARGE)
-    found = ready.explain(gpus.find("RTX 2080 Ti"))
+    found = explain_program(ready, gpus.find("RTX 2080 Ti"))
 
     assert "multistage" not in [each.idea for each in found.advice]
 
@@ -178,10 +178,9 @@ class SlowDevice(CpuDevice):
 
 @pytest.mark.sampled
 def test_what_is_right_but_too_slow_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
-    explaining = msgspec.structs.replace(bench(), explain=True)
     monkeypatch.setattr(grading, "CpuDevice", SlowDevice)
-    slow = grade(rung("one_block"), explaining, quietly).result
-    wrong = grade(FIXTURES / "broken" / "misaligned_float4", explaining, quietly).result
+    slow = grade_and_explain(rung("one_block"), bench(), quietly).result
+    wrong = grade_and_explain(FIXTURES / "broken" / "misaligned_float4", bench(), quietly).result
 
     assert slow.verdict is Verdict.TLE and slow.explanation is not None
     assert slow.explanation.advice[0].idea == "tile32"
@@ -204,10 +203,9 @@ def test_what_cannot_be_explained_costs_no_verdict_and_is_said_everywhere(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     dies = Mock(side_effect=failure)
-    explaining = msgspec.structs.replace(bench(), explain=True)
-    monkeypatch.setattr(program.explain, "recall", lambda _key: None)
-    monkeypatch.setattr(program.explain, "explain_speed", dies)
-    result = grade(ALICE, explaining, quietly).result
+    monkeypatch.setattr(explaining, "_recall", lambda _key: None)
+    monkeypatch.setattr(explaining, "explain_speed", dies)
+    result = grade_and_explain(ALICE, bench(), quietly).result
 
     assert result.verdict is Verdict.AC and result.explanation is not None
     assert result.explanation.missing is not None and words in str(result.explanation.missing)
@@ -218,17 +216,17 @@ def test_what_cannot_be_explained_costs_no_verdict_and_is_said_everywhere(
 
 def test_without_a_disassembler_a_result_says_so() -> None:
     tools = msgspec.structs.replace(bench().toolchain, nvdisasm=None)
-    without = msgspec.structs.replace(bench(), toolchain=tools, explain=True)
-    result = grade(ALICE, without, quietly).result
+    without = msgspec.structs.replace(bench(), toolchain=tools)
+    result = grade_and_explain(ALICE, without, quietly).result
 
     assert result.verdict is Verdict.AC and result.explanation is not None
     assert result.explanation.missing and "no nvdisasm" in str(result.explanation.missing)
 
 
 def test_kernels_of_too_many_branches_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program.explain, "recall", lambda _key: None)
+    monkeypatch.setattr(explaining, "_recall", lambda _key: None)
     monkeypatch.setattr("grader.model.explanation._MOST_WORK", 1)
-    result = grade(ALICE, msgspec.structs.replace(bench(), explain=True), quietly).result
+    result = grade_and_explain(ALICE, bench(), quietly).result
 
     assert result.verdict is Verdict.AC and result.explanation is not None
     assert "too many branches" in str(result.explanation.missing)
@@ -238,18 +236,17 @@ def test_kernels_of_too_many_branches_are_not_followed(monkeypatch: pytest.Monke
 def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    explaining = msgspec.structs.replace(bench(), explain=True)
     plain = time.monotonic()
     grade(ALICE, bench(), quietly)  # compiles what is compiled once
     plain = time.monotonic() - plain
     started = time.monotonic()
     with monkeypatch.context() as forgetting:
-        forgetting.setattr(program.explain, "recall", lambda _key: None)
-        good = grade(ALICE, explaining, quietly).result
+        forgetting.setattr(explaining, "_recall", lambda _key: None)
+        good = grade_and_explain(ALICE, bench(), quietly).result
     took = time.monotonic() - started - plain
     stages: list[str] = []
-    again = grade(ALICE, explaining, lambda stage, _words: stages.append(stage)).result
-    bad = grade(FIXTURES / "broken" / "missing_second_sync", explaining, quietly).result
+    again = grade_and_explain(ALICE, bench(), lambda stage, _words: stages.append(stage)).result
+    bad = grade_and_explain(FIXTURES / "broken" / "missing_second_sync", bench(), quietly).result
 
     assert good.verdict is Verdict.AC and good.explanation is not None
     assert good.explanation.size == LARGE.dims and len(good.explanation.bounds) == 3

@@ -9,11 +9,11 @@ import pytest
 
 from grader.base.errors import MachineError
 from grader.base.explanation import KernelSass, SassLoop
+from grader.build.sass import find_tensor_cores, parse
 from grader.cli.entry import main
 from grader.model import profiler
 from grader.model.comparison import compare, total
 from grader.model.main_loop import main_loop_code, summarise
-from grader.build.sass import find_tensor_cores, parse
 from grader.run.gpu.messages import Watching
 from grader.run.probe import gpu_names
 from ptxsim.plan import Plan, Size

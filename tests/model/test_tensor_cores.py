@@ -8,11 +8,11 @@ import pytest
 
 from grader.base import gpus
 from grader.base.explanation import Explanation, TensorCount
-from grader.model.comparison import compare
 from grader.build.sass import Product, SassInstruction
 from grader.judge.program import GradingContext, prepare
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
+from grader.model.comparison import compare
 from grader.report.why import answers
 from ptxsim.plan import Size
 from tests.support.bench import bench, limited

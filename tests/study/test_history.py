@@ -14,10 +14,9 @@ from grader.base.language import language
 from grader.base.profile import Profile, ProfileDocument, ProfiledSide
 from grader.base.records import Verdict
 from grader.cli.entry import main
-from grader.model.advice import advice_title
-from grader.study.profiler import ProfiledJob, dealt_out, read
 from grader.judge.program import Program
 from grader.labs.submission import load_submission
+from grader.model.advice import advice_title
 from grader.problems.questions import redundancy
 from grader.report import html as report
 from grader.report.why import answers
@@ -26,6 +25,7 @@ from grader.results.entries import kept_sources, profile_path, read_index, store
 from grader.run.gpu.messages import Watching
 from grader.study.history import make_history
 from grader.study.history_render import climb, html, markdown, notes
+from grader.study.profiler import ProfiledJob, dealt_out, read
 from grader.study.profiling import WatchedKernel, figures, make_document
 from grader.study.versions import _diff, read_versions
 from ptxsim import Declarations

@@ -37,9 +37,7 @@ def engine() -> Engine:
 
 @cache
 def bench() -> GradingContext:
-    plain = GradingContext(
-        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False
-    )
+    plain = GradingContext(lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
     return limited(plain, record_s=2, simulate_s=5)
 
 

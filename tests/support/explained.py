@@ -7,12 +7,13 @@ from pathlib import Path
 from grader.base import gpus
 from grader.base.explanation import Explanation, KernelCounts
 from grader.base.result import Build
-from grader.model.join import count, factors
-from grader.model.loop_steps import MainLoop, main_loop_steps
 from grader.build.sass import SassFunction, disassemble
 from grader.judge.program import GradingContext, Program, compile_for, prepare
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
+from grader.model.join import count, factors
+from grader.model.loop_steps import MainLoop, main_loop_steps
+from grader.study import explain_program
 from ptxsim import Sampler
 from ptxsim.findings import LaunchSample
 from ptxsim.plan import Size
@@ -87,6 +88,6 @@ def _launches(
 @cache
 def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     card = gpus.find("H200" if arch == "sm_90" else "A100")
-    found = at(folder, arch, LARGE).explain(card)
+    found = explain_program(at(folder, arch, LARGE), card)
     assert found.missing is None
     return found

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from grader.base.native import Native
-from grader.judge.shipping import own_programs
 from grader.run.simulator.device import engine_library
+from grader.study.shipping import own_programs
 
 ROOT = Path(__file__).parents[2]
 NATIVE = (*own_programs(), engine_library())

@@ -17,10 +17,10 @@ from pathlib import Path
 from benchmarks.measure import MAIN, machine, table, tools
 from benchmarks.research.variants.variants import parse
 from grader.base.errors import Rejected
-from grader.model.main_loop import summarise
 from grader.build.sass import disassemble
 from grader.judge.program import compile_for
 from grader.labs.submission import load_submission
+from grader.model.main_loop import summarise
 
 _FILE = re.compile(r"_GLOBAL__N__\w+?_cu_[0-9a-f]{8}")  # what stands for an unnamed namespace
 

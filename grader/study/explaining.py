@@ -1,0 +1,265 @@
+"""Explains the speed of a program: brings the model what it needs, and joins it with a grade.
+
+The model (grader/model) is pure. Here the simulator counts a few blocks of the largest timed size,
+nvdisasm reads the machine code, and explanations are kept beside the builds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from grader import base, model
+from grader.build import SassFunction
+from grader.build import cache as builds
+from grader.judge import (
+    Code,
+    Graded,
+    GradingContext,
+    Program,
+    Ruling,
+    Watcher,
+    build_program,
+    grade,
+)
+from grader.model import FITTED, CardFigures, explain_speed, unexplained
+from grader.run import CpuDevice, Progress, engine_library, quietly
+from ptxsim import load_engine
+from ptxsim.findings import LaunchSample
+from ptxsim.plan import Launch, Plan, Size
+from ptxsim.text import NOTHING, Message, phrase
+
+_OLDEST = 70  # before Volta, machine code had another form
+
+
+def explain_program(program: Program, card: base.Gpu | None) -> base.Explanation:
+    """Explain the speed at the last size prepared. card: None for a few known ones."""
+    with CpuDevice(program.context.sandbox, program.context.lab.limits) as simulator:
+        return _explain(program, program.plans[-1], program.disassemble, simulator, card)
+
+
+def explain_sizes(
+    submission: base.Submission, sizes: Sequence[Size], context: GradingContext, arch: str
+) -> Iterator[base.Explanation | base.Rejected]:
+    """Explain the speed at each size on a few known GPUs, all by one build, one recording and one
+    simulator. An endless loop in host code ends the answers early. Raises Rejected."""
+    with CpuDevice(context.sandbox, context.lab.limits) as simulator:
+        program = build_program(submission, context, arch, simulator, quietly)
+        code = cache(program.disassemble)
+        for plan in program.record(sizes):
+            if isinstance(plan, base.Rejected):
+                yield plan
+            else:
+                yield _explain(program, plan, code, simulator, None)
+
+
+def _explain(
+    program: Program, plan: Plan, code: Code, simulator: CpuDevice, card: base.Gpu | None
+) -> base.Explanation:
+    build = program.built
+    functions: tuple[SassFunction, ...] = ()
+    samples: tuple[LaunchSample, ...] = ()
+    missing: Message | None = None
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        sampled = pool.submit(simulator.sample, build, program.root, plan, quietly)
+        try:
+            if base.gpus.capability_of(build.arch) < _OLDEST:
+                raise base.ToolchainError.saying(
+                    "the model of machine code begins with sm_{oldest}", oldest=_OLDEST
+                )
+            functions = code()
+            if not functions:
+                raise base.ToolchainError.saying(
+                    "there is no nvdisasm; grade doctor says how to get it"
+                )
+            samples = tuple(sampled.result())
+        except base.GraderError as error:
+            missing = error.message
+    if not samples and missing is None:
+        missing = (
+            phrase("it launches too many kinds of kernels")
+            if any(isinstance(each, Launch) for each in plan.operations)
+            else phrase("it launches no kernel")
+        )
+    return explain_speed(
+        build.arch,
+        {each.name: each for each in build.info.kernels},
+        functions,
+        samples,
+        plan.size,
+        program.context.lab.problem,
+        load_engine(engine_library().compiled()),
+        missing=missing,
+        gpu=card,
+        cards=course_cards(),
+    )
+
+
+def course_cards() -> tuple[CardFigures, ...]:
+    """Return what a course measured of its cards. Raises UsageError that names file and field."""
+    folder = os.environ.get(base.PREPARED_VARIABLE)
+    return _cards(Path(folder) / "calibration") if folder else ()
+
+
+@cache
+def _cards(folder: Path) -> tuple[CardFigures, ...]:
+    return tuple(map(_card, sorted(folder.glob("*.json"))))
+
+
+def _card(file: Path) -> CardFigures:
+    try:
+        return base.decode(file.read_bytes(), CardFigures)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        wrong = phrase("{file}: not what benchmarks.calibrate writes: {error}", file=str(file))
+        raise base.UsageError(wrong.given(error=str(error))) from None
+
+
+# --- a grade that is explained -------------------------------------------------------------------
+
+
+def grade_and_explain(
+    work: Path | base.Submission, context: GradingContext, progress: Progress, **more: Any
+) -> Graded:
+    """Grade as ``judge.grade`` does, which takes ``more``; explain the speed of what is right."""
+    with Explaining(context, progress) as explaining:
+        return explaining.decorate(grade(work, context, progress, watcher=explaining, **more))
+
+
+class Explaining(Watcher):
+    """Why a kernel is as fast as it is, at the largest timed size; nothing if that has no plan.
+
+    It looks on while the submission is graded. The machine code is read beside
+    whatever else happens, and on a GPU the blocks are counted beside the measurement. Explanations
+    are kept in the cache: they do not depend on the inputs.
+    """
+
+    def __init__(self, context: GradingContext, progress: Progress) -> None:
+        self._context, self._progress = context, progress
+        self._pool = ThreadPoolExecutor(max_workers=2)
+        self._plans: tuple[Plan, ...] = ()
+        self._work: Callable[[], base.Explanation] | None = None  # None: nothing is left to do
+        self._found: base.Explanation | None = None
+
+    def __enter__(self) -> Explaining:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=False)  # nobody waits for an explanation that is not wanted
+
+    def planned(
+        self,
+        program: Program,
+        plans: Sequence[Plan | base.Rejected],
+        simulator: CpuDevice,
+        *,
+        idle: bool = False,
+        card: base.Gpu | None = None,
+        code: Code | None = None,
+    ) -> None:
+        """Begin to read the machine code; where the simulator is idle, also to count, before anyone
+        knows whether the submission is right."""
+        self._plans = tuple(plan for plan in plans if isinstance(plan, Plan))
+        amount = self._context.lab.problem.amount
+        timed = (case.size for case in self._context.lab.performance)
+        size = max(timed, key=amount, default=None)
+        plan = next((plan for plan in self._plans if plan.size == size), None)
+        if plan is None:
+            return
+        key = _key(program, plan, card)
+        self._found = _recall(key)
+        if self._found is None:
+            code = code or self._pool.submit(program.disassemble).result
+            self._work = partial(_explain_and_keep, program, plan, code, simulator, card, key)
+            if idle:
+                self._work = self._pool.submit(self._work).result
+
+    def ruled(self, ruling: Ruling) -> None:
+        """Finish while the grading's devices are open, if there is something to explain."""
+        if ruling.explain and self._work is not None:
+            self._progress(phrase("explaining"), NOTHING)
+            self._found, self._work = self._work(), None
+
+    def decorate(self, graded: Graded) -> Graded:
+        """Add the explanation to the result, as far as measurements do not refute it."""
+        result, found = graded.result, self._found
+        if not graded.explain or found is None:
+            return graded
+        mistakes: tuple[base.Finding, ...] = ()
+        if result.environment.device == "gpu":
+            info = result.environment.gpu
+            found, mistakes = model.refute(found, result.cases, info, result.problem)
+            found = model.with_host_calls(found, self._plans, result.cases)
+        findings = (*result.findings, *mistakes)
+        result = msgspec.structs.replace(result, explanation=found, findings=findings)
+        return msgspec.structs.replace(graded, result=result)
+
+
+def _explain_and_keep(
+    program: Program,
+    plan: Plan,
+    code: Code,
+    simulator: CpuDevice,
+    card: base.Gpu | None,
+    key: str,
+) -> base.Explanation:
+    """Return the explanation, which says in ``missing`` why it is none. Raises OutOfTime."""
+    try:
+        found = _explain(program, plan, code, simulator, card)
+        if found.missing is None:
+            with suppress(OSError):
+                builds.keep(_folder(key), msgspec.json.encode(found), {})
+        return found
+    except base.OutOfTime:
+        raise
+    except base.GraderError as failure:  # the verdict stands, whatever cannot be explained
+        missing = failure.message
+    except OSError as failure:
+        missing = base.MachineError.of(failure).message
+    except Exception as fault:  # of ours
+        traceback.print_exc()
+        missing = phrase("a fault of the grader: {fault}", fault=f"{type(fault).__name__}: {fault}")
+    work = program.context.lab.problem.at(plan.size)
+    return unexplained(program.built.arch, work, missing)
+
+
+# --- kept explanations ---------------------------------------------------------------------------
+
+
+def _key(program: Program, plan: Plan, card: base.Gpu | None) -> str:
+    """card: graded on; None for the few that are shown where there is none."""
+    build, context = program.built, program.context
+    problem, nvdisasm = context.lab.problem, context.toolchain.nvdisasm
+    digest = hashlib.sha256()
+    tool = nvdisasm.stat() if nvdisasm else None
+    stamp = (tool.st_size, tool.st_mtime_ns) if tool else None
+    digest.update(msgspec.json.encode([build.arch, build.info.kernels, plan, card, stamp]))
+    digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
+    digest.update(msgspec.json.encode([FITTED, course_cards()]))
+    digest.update(base.own_code().encode())
+    for path in (build.ptx, build.cubin):
+        content = path.read_bytes()
+        digest.update(f"\0{path.name} {len(content)}\0".encode() + content)
+    return digest.hexdigest()[:24]
+
+
+def _recall(key: str) -> base.Explanation | None:
+    """Return the explanation that is kept under ``key``, or None."""
+    found = builds.find(_folder(key), ())
+    try:
+        return None if found is None else base.decode(found, base.Explanation)
+    except msgspec.DecodeError:
+        return None
+
+
+def _folder(key: str) -> Path:
+    """Return a folder among the builds, so that both together stay within the cache's limit."""
+    return base.cache_folder() / "builds" / f"explained-{key}"
