@@ -15,7 +15,7 @@ from ptxsim.plan import Dim3, Record
 from ptxsim.text import Message
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 
 class Mismatch(Record):
@@ -234,7 +234,7 @@ class SubmissionRef(Record):
     student: str
     sha256: str
     files: tuple[SourceFile, ...]
-    submitted: str | None = None  # when it was handed in, ISO 8601 with a zone; null: not known
+    submitted: tuple[str, ...] = ()  # each time it was handed in, ISO 8601 with a zone; () unknown
 
 
 class Environment(Record):

@@ -58,7 +58,11 @@ _ATTEMPTS = 2  # one more if another process kills the compiler, or it fails wit
 _ROOM = 1 << 20  # bytes
 _KILLED = 128 + signal.SIGKILL  # as a shell reports it
 _MIB = 1 << 20
-_LARGEST = {PTX: 16 * _MIB, CUBIN: 64 * _MIB, OBJECT: 64 * _MIB, LIBRARY: 64 * _MIB}
+_PREPROCESSED = "lines.ii"
+_LARGEST = {
+    **{PTX: 16 * _MIB, CUBIN: 64 * _MIB, OBJECT: 64 * _MIB, LIBRARY: 64 * _MIB},
+    _PREPROCESSED: 64 * _MIB,
+}
 
 _OURS = Path("../entry")  # our entry point, and the problem's header
 
@@ -106,7 +110,6 @@ class TooLarge(Exception):  # noqa: N818 - the submission's doing
 def commands(settings: BuildSettings) -> dict[str, list[str]]:
     """The command line of each step, to be run in the folder of its inputs."""
     toolchain, arch = settings.toolchain, settings.arch
-    includes = [INCLUDE, _OURS, Path(), *toolchain.cutlass_folders]
     translate = [
         str(toolchain.nvcc),
         to_ptx(arch),  # the cubin is made from it later
@@ -114,7 +117,7 @@ def commands(settings: BuildSettings) -> dict[str, list[str]]:
         *_COMPILE,
         # Brings <functional>, which takes a quarter of the compiler's time.
         *(["--extended-lambda"] if settings.lambdas else []),
-        *(f"-I{include}" for include in includes),
+        *_includes(toolchain),
         f"-o=../out/{OBJECT}",
         f"{_OURS}/{ENTRY}",
     ]
@@ -122,6 +125,10 @@ def commands(settings: BuildSettings) -> dict[str, list[str]]:
     assemble += [PTX, "-o", f"../out/{CUBIN}"]
     link = [str(toolchain.host_compiler), *_LINK, _UNRESOLVED, OBJECT, "-o", f"../out/{LIBRARY}"]
     return {"nvcc": translate, "ptxas": assemble, "g++": link}
+
+
+def _includes(toolchain: Toolchain) -> list[str]:
+    return [f"-I{folder}" for folder in (INCLUDE, _OURS, Path(), *toolchain.cutlass_folders)]
 
 
 def translate(settings: BuildSettings, fill: Fill, entry: str) -> Made:
@@ -154,6 +161,31 @@ def link(settings: BuildSettings, host_object: bytes) -> Made:
     return _step("g++", settings, partial(_write, OBJECT, host_object), (LIBRARY,))[0]
 
 
+def only_directives(settings: BuildSettings, fill: Fill) -> str:
+    """The device's view of the main file and all that it includes, with macros as they are written.
+    Raises StepFailed and TooLarge."""
+    toolchain, digits = settings.toolchain, "".join(filter(str.isdigit, settings.arch))
+    command = [
+        *(str(toolchain.nvcc), "-E", f"-arch={settings.arch}", "-std=c++17", "--extended-lambda"),
+        *(f"-ccbin={toolchain.host_compiler}", "-Xcompiler=-fdirectives-only"),
+        *(f"-D__CUDA_ARCH__={digits}0", *_includes(toolchain)),
+        *(settings.interface.main, f"-o=../out/{_PREPROCESSED}"),
+    ]
+    made, _ = _step("nvcc -E", settings, fill, (_PREPROCESSED,), command=command)
+    return made.files[_PREPROCESSED].decode(errors="replace")
+
+
+def only_macros(settings: BuildSettings, text: str) -> str:
+    """A text with the macros that it defines expanded, and no others. Raises StepFailed and
+    TooLarge."""
+    fill = partial(_write, "own.ii", text.encode())
+    options = ("-E", "-w", "-undef", "-nostdinc", "-std=c++17", "-x", "c++")
+    command = [str(settings.toolchain.host_compiler), *options]
+    command += ["own.ii", "-o", f"../out/{_PREPROCESSED}"]
+    made, _ = _step("g++ -E", settings, fill, (_PREPROCESSED,), command=command)
+    return made.files[_PREPROCESSED].decode(errors="replace")
+
+
 def _write(name: str, content: bytes, folder: Path) -> None:
     (folder / name).write_bytes(content)
 
@@ -165,6 +197,8 @@ def _step(
     wanted: Sequence[str],
     entry: str = "",
     optional: str = "",
+    *,
+    command: Sequence[str] = (),
 ) -> tuple[Made, Path]:
     """The files ``wanted``, and the folder that it ran in. Only ../out can be written to there.
 
@@ -184,7 +218,7 @@ def _step(
         (ours / ENTRY).write_text(entry)
         (ours / settings.interface.header).write_text(settings.interface.text)
         shutil.copyfile(WRAPPER, ours / WRAPPER.name)
-        command = commands(settings)[step]
+        command = command or commands(settings)[step]
         if step == "nvcc" and (script := make_script(command, source)):
             (ours / SCRIPT).write_text(script)
             command = ["/bin/sh", f"{_OURS}/{SCRIPT}"]

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from grader import course
 from grader.base import Rejected, StoreError, SubmissionError, UsageError, Verdict, one_line
-from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped
+from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped, warn
 from grader.cli.defaults import lab_file
 from grader.cli.devices import choose_device, choose_gpus
 from grader.cli.grading import ready
@@ -27,7 +27,7 @@ from grader.cli.leaderboard_command import known_ladders, reference_names
 from grader.course import board_rendering as render
 from grader.labs import Lab, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
-from grader.results import ResultEntry, read_entries, store
+from grader.results import ResultEntry, entry_or_complaint, read_entries, store
 from grader.run import VisibleGpu
 from ptxsim.text import phrase
 
@@ -110,6 +110,7 @@ def _show_board(lab: Lab, setup: course.Setup, console: Console) -> None:
             ladders=setup.ladders,
         )
         console.print("", render.terminal(boards, None))
+        warn(course.undated(boards), console)
 
 
 def _summarise(reports: Sequence[course.TaskReport], console: Console) -> None:
@@ -153,7 +154,9 @@ def left_over(
 
 
 def _done(task: course.Task, lab: Lab, setup: course.Setup, console: Console) -> bool:
-    """Whether there is a result of exactly this source by exactly this lab file."""
+    """Whether there is a result of exactly this source by exactly this lab file. It is told of
+    another time of hand-in. Where no list has the times, what was handed in again after another
+    source is graded again: the newest result is of what lies there now."""
     try:
         sha256 = load_listed(task.source, task.student, lab.problem.interface.main).sha256
     except (Rejected, SubmissionError, OSError):
@@ -169,7 +172,13 @@ def _done(task: course.Task, lab: Lab, setup: course.Setup, console: Console) ->
         path.rename(aside)
         return False
     # The document's name has the first digits only: two files can be made that share them.
-    return entry.lab.sha256 == lab.sha256 and entry.submission.sha256 == sha256
+    if entry.lab.sha256 != lab.sha256 or entry.submission.sha256 != sha256:
+        return False
+    if task.submitted:
+        store.add_hand_in(path, task.submitted)
+        return True
+    beside = map(entry_or_complaint, path.parent.glob(f"*-{setup.device}.json"))
+    return all(isinstance(other, str) or other.created <= entry.created for other in beside)
 
 
 def grade_tasks(

@@ -103,6 +103,12 @@ def skipped(complaints: Iterable[Message | str], console: Console) -> None:
         aside(console).print(Text(words, style="yellow"), soft_wrap=True)
 
 
+def warn(caution: Message, console: Console) -> None:
+    """Print one line of caution; nothing for NOTHING."""
+    if caution:
+        aside(console).print(Text(spoken(console)(caution), style="yellow"), soft_wrap=True)
+
+
 # --- progress ----------------------------------------------------------------------------------
 
 

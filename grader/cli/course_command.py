@@ -17,7 +17,7 @@ from rich.console import Console
 from grader import course, labs
 from grader.base import Language, UsageError, one_line
 from grader.cli import leaderboard_command as boards
-from grader.cli.console import DONE, answer, say, skipped, spoken
+from grader.cli.console import DONE, answer, say, skipped, spoken, warn
 from grader.course import rubric as marking
 from grader.report import titles
 from grader.results import ResultEntry, entry_or_complaint, read_entries, read_index, store
@@ -74,7 +74,7 @@ def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     selected = boards.select(chosen, console)
     board = boards.only(selected.boards)
     parties = selected.parties or course.Parties({})
-    rubric = _rubric(chosen, board, spoken(console))
+    rubric = _rubric(chosen, board, console)
     weights = chosen.weights or rubric.weights
     rubric = msgspec.structs.replace(rubric, weights=weights)
     rows = [row for row in board.rows if row.kind in ("student", "missing")]
@@ -90,28 +90,31 @@ def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     return _Work(board, rows, parties, rubric, grades)
 
 
-def _rubric(chosen: argparse.Namespace, board: course.Board, language: Language) -> labs.Rubric:
+def _rubric(chosen: argparse.Namespace, board: course.Board, console: Console) -> labs.Rubric:
     """The rubric of --rubric or of the lab, else the questions that the grader answers itself."""
     if chosen.rubric:
         return labs.read_rubric(chosen.rubric)
     lab = _lab(chosen.lab, board.lab)
-    if lab.rubric:
+    if lab and lab.rubric:
         return lab.rubric
+    if lab is None:
+        say(
+            console,
+            f"{one_line(board.lab)}: not a lab of the grader's own, so these are the grader's own "
+            "questions; if its file has a rubric, name it with --lab",
+        )
     questions = (
-        labs.RubricQuestion(id=name, points=_POINTS, text=language(title))
-        for name, title in titles(lab.problem.info())
+        labs.RubricQuestion(id=name, points=_POINTS, text=spoken(console)(title))
+        for name, title in titles(board.problem)
     )
     return labs.Rubric(questions=tuple(questions))
 
 
-def _lab(named: str | None, lab_id: str) -> labs.Lab:
+def _lab(named: str | None, lab_id: str) -> labs.Lab | None:
     if named is not None and Path(named).is_file():
         return labs.load_lab(Path(named))
     shipped = (labs.load_lab(path) for path in labs.shipped_labs().values())
-    found = next((lab for lab in shipped if lab.id == lab_id), None)
-    if found is None:
-        raise UsageError(f"{lab_id}: not a lab of the grader's own; name its file with --lab")
-    return found
+    return next((lab for lab in shipped if lab.id == lab_id), None)
 
 
 def _write_pages(work: _Work, folder: Path, language: Language) -> None:
@@ -142,7 +145,9 @@ def _export(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
         boards.write(text, chosen.csv, console, sheet=True)
     if chosen.canvas:
         shares = {each.student: each.total / 100 for each in grades if each.total is not None}
-        text = course.board_rendering.canvas(shares, work.parties, chosen.assignment, chosen.points)
+        render = course.board_rendering.canvas
+        text, left_out = render(shares, work.parties, chosen.assignment, chosen.points)
+        skipped(left_out, console)
         boards.write(text, chosen.canvas, console)
     if chosen.gradescope:
         _write_gradescope(work, chosen, console)
@@ -173,12 +178,16 @@ def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console)
 def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     lab, rules = boards.lab_and_rules(chosen)
     entries = _entries(chosen, lab, console)
-    parties = course.Parties(course.read_roster(chosen.roster)) if chosen.roster else None
-    known = course.regrade.versions(parties.merged(entries) if parties else entries)
+    parties = course.Parties(course.read_roster(*chosen.roster)) if chosen.roster else None
+    if parties:
+        entries, doubled = parties.merged(entries)
+        skipped(doubled, console)
+    known = course.regrade.versions(entries)
     after = _side(chosen.after, known, rules, chosen)
     rest = {sha: found for sha, found in known.items() if sha != after.sha256}
     before = _side(chosen.before, rest if chosen.before is None else known, rules, chosen)
     found = course.regrade.compare(before, after, parties.roster if parties else None)
+    warn(found.caution, console)
     console = boards.beside(console, chosen.csv)
     if chosen.csv:
         boards.write(course.regrade.table_csv(found), chosen.csv, console, sheet=True)

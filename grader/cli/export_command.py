@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 
 from grader.base import Language, MachineError, Result, UsageError, one_line
 from grader.cli import leaderboard_command as boards
-from grader.cli.console import DONE, spoken, to_stdout
+from grader.cli.console import DONE, skipped, spoken, to_stdout
 from grader.course import GRADEBOOK_NEEDED, assignment_column
 from grader.course import board_rendering as render
 from grader.report import Shown, csoj, github, gradescope, prairielearn, sarif
@@ -52,7 +52,10 @@ def _canvas(chosen: argparse.Namespace, console: Console) -> str:
     if parties is None:
         raise UsageError(f"canvas: {GRADEBOOK_NEEDED}")
     column = assignment_column(chosen.roster, chosen.assignment)
-    return render.canvas(render.board_shares(boards.only(found)), parties, column, chosen.points)
+    shares = render.board_shares(boards.only(found))
+    text, left_out = render.canvas(shares, parties, column, chosen.points)
+    skipped(left_out, console)
+    return text
 
 
 def _csv(chosen: argparse.Namespace, console: Console) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from grader import course
 from grader.base import StoreError, UsageError, one_line
-from grader.cli.console import DONE, aside, say, skipped, spoken, to_stdout
+from grader.cli.console import DONE, aside, say, skipped, spoken, to_stdout, warn
 from grader.labs import REFERENCE, TimeRules, load_lab, provided
 from grader.results import Ladder, read_entries, shipped_ladders, stored_ladders
 from ptxsim.text import phrase
@@ -57,20 +57,24 @@ class Selected(NamedTuple):
 def select(chosen: argparse.Namespace, console: Console) -> Selected:
     """Reports files that are not results."""
     lab, rules = lab_and_rules(chosen)
-    parties = course.Parties(course.read_roster(chosen.roster)) if chosen.roster else None
+    parties = course.Parties(course.read_roster(*chosen.roster)) if chosen.roster else None
     found, complaints = read_entries(chosen.out)
-    skipped(complaints, console)
     entries = [entry for entry in found if lab in (None, entry.lab.id)]
+    if parties:
+        entries, doubled = parties.merged(entries)
+        complaints += doubled
+    skipped(complaints, console)
     boards = course.make_boards(
-        parties.merged(entries) if parties else entries,
+        entries,
         chosen.choose or (rules.attempts if rules else "best"),
         roster=parties.roster if parties else None,
         rules=rules,
         references=reference_names(),
         ladders=() if chosen.no_ladder else known_ladders(chosen.out, console),
     )
-    wanted = (board for board in boards if is_wanted(board.device, board.gpu, chosen))
-    return Selected(tuple(wanted), parties)
+    wanted = tuple(board for board in boards if is_wanted(board.device, board.gpu, chosen))
+    warn(course.undated(wanted), console)
+    return Selected(wanted, parties)
 
 
 def lab_and_rules(chosen: argparse.Namespace) -> tuple[str | None, TimeRules | None]:

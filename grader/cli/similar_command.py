@@ -1,59 +1,148 @@
-"""``grade similar``: suspiciously similar pairs in a class, for the instructor."""
+"""``grade similar``: suspiciously similar pairs in a class and copies of rungs, for the
+instructor."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 
 from rich.console import Console
 
 from grader import labs
-from grader.base import Rejected, SubmissionError, UsageError, one_line
-from grader.cli.console import DONE, say, skipped
+from grader.base import (
+    GraderError,
+    Rejected,
+    Submission,
+    SubmissionError,
+    UsageError,
+    one_line,
+)
+from grader.build import SourceLine, Toolchain, expand_macros, find_toolchain, has_macros
+from grader.cli.console import DONE, say, skipped, warn
 from grader.course import Entrant, find_submissions, similar
-from grader.results import store
+from grader.results import find_rungs, store
+from grader.sandbox import Sandbox
+from ptxsim.text import verbatim
 
 _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
-_GIVEN = ("starter", "starters", labs.REFERENCE)  # what every student may use
+_STARTERS = ("starter", "starters")
+
+Work = similar.ComparedWork
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    mains = _mains(chosen.lab)
-    rolls = [find_submissions(chosen.folder, main) for main in mains]  # the same, if not refused
+    by_main = _labs(chosen.lab)
+    rolls = [find_submissions(chosen.folder, main) for main in by_main]  # the same, if not refused
     entrants, complaints = rolls[0]
     skipped(complaints, console)
-    known = _known(chosen.known)
-    handed_in = [work for entrant in entrants for work in _works(entrant, mains, console)]
-    by_lab: list[list[similar.ComparedWork]] = []
-    for main in mains:  # what belongs to different labs is not compared
-        own, too_long = similar.comparable([work for name, work in handed_in if name == main])
+    starters = [_text(text) for text in _starting_texts(chosen.known)]
+    reference = [_text(text) for place in labs.provided(labs.REFERENCE) for text in _texts(place)]
+    known = [*starters, *reference]
+    handed_in = [work for entrant in entrants for work in _handed_in(entrant, by_main, console)]
+    groups: list[list[Work]] = []
+    every_rung: list[Work] = []
+    copies: list[similar.SimilarPair] = []
+    for main, lab in by_main.items():  # what belongs to different labs is not compared
+        works = _read((each for each in handed_in if each.main == main), lab, console)
+        own, too_long = similar.comparable(works)
         skipped([f"{one_line(student)}: {similar.TOO_LONG}" for student in too_long], console)
-        by_lab.append(own)
-    works = [work for own in by_lab for work in own]
-    pairs = similar.find_pairs(by_lab, known, chosen.threshold / 100)
-    console.print(similar.terminal(pairs, len(works)))
-    page = chosen.html or chosen.out / "similar.html"
-    store.write(page, similar.html(pairs, works).encode(), mode=_PRIVATE)
-    say(console, f"page: {page}")
+        groups.append(own)
+        if own:
+            given = _read(_submissions_below(chosen.known, main), lab, console)
+            rungs = _read(_rungs(main), lab, console)
+            copies += similar.find_copies(own, rungs, [*starters, *given], chosen.threshold / 100)
+            every_rung += rungs
+            known += (work for work in (*given, *rungs) if work.lines)  # other texts are there
+    pairs = similar.find_pairs(groups, known, chosen.threshold / 100)
+    works = [work for own in groups for work in own]
+    console.print(similar.terminal(pairs, copies, len(works)))
+    first = chosen.html or chosen.out / "similar.html"
+    shown = similar.pages([*pairs, *copies], [*works, *every_rung], len(works), first.name)
+    for name, text in shown.items():
+        store.write(first.with_name(name), text.encode(), mode=_PRIVATE)
+    say(console, f"page: {first}" + (f" and {len(shown) - 1} more" if len(shown) > 1 else ""))
     return DONE
 
 
-def _mains(named: Sequence[str] | None) -> list[str]:
-    """The file that each lab asks for, once; that of the default lab first."""
+def _labs(named: Sequence[str] | None) -> dict[str, labs.Lab]:
+    """The first lab that asks for a file, by that file; the default lab's first."""
     files = [labs.find_lab(lab) for lab in named or ()]
     files = files or [labs.find_lab(None), *labs.shipped_labs().values()]
-    return list(dict.fromkeys(labs.load_lab(path).problem.interface.main for path in files))
+    found: dict[str, labs.Lab] = {}
+    for lab in map(labs.load_lab, files):
+        found.setdefault(lab.problem.interface.main, lab)
+    return found
 
 
-def _known(named: list[Path]) -> list[str]:
-    """Texts that do not count: from the checkout, and from the folders named."""
-    texts = [text for name in _GIVEN for place in labs.provided(name) for text in _texts(place)]
-    for folder in named:
+# --- what was handed in ------------------------------------------------------------------------
+
+
+def _handed_in(entrant: Entrant, mains: Iterable[str], console: Console) -> Iterator[Submission]:
+    """The student's work for each lab, with the file that this lab asks for. A single file, which
+    no name assigns to a lab, counts for the first."""
+    found, refusal = 0, None
+    for main in mains:
+        student = f"{entrant.student} ({main})" if found else entrant.student
+        try:
+            yield labs.load_listed(entrant.source, student, main)
+        except (Rejected, SubmissionError, OSError) as error:
+            refusal = refusal or error
+            continue
+        found += 1
+        if entrant.source.suffix == ".cu":
+            break
+    if not found:
+        skipped([f"{one_line(entrant.student)}: {refusal}"], console)
+
+
+def _read(submissions: Iterable[Submission], lab: labs.Lab, console: Console) -> list[Work]:
+    """Their sources, with macros expanded where there are any, and can be."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        found = pool.map(partial(_work, lab=lab), submissions)
+        works = []
+        for work, complaint in found:
+            works.append(work)
+            if complaint:
+                who = one_line(work.student)
+                warn(verbatim(f"{who}: {complaint}; compared as it is written"), console)
+    return works
+
+
+def _work(submission: Submission, *, lab: labs.Lab) -> tuple[Work, str]:
+    """The work, and why macros in it are not expanded."""
+    lines: tuple[SourceLine, ...] = ()
+    complaint = ""
+    if has_macros(submission):
+        arch = lab.architectures[0]
+        try:
+            toolchain, sandbox = _tools(arch)
+            lines = expand_macros(submission, lab.problem.interface, toolchain, sandbox, arch)
+        except GraderError as error:
+            complaint = str(error)
+    files = labs.source_texts(submission.contents)
+    return Work(student=submission.student, files=files, lines=lines), complaint
+
+
+@cache
+def _tools(arch: str) -> tuple[Toolchain, Sandbox]:
+    return find_toolchain(arch), Sandbox.open()
+
+
+# --- what everybody has ------------------------------------------------------------------------
+
+
+def _starting_texts(known: Sequence[Path]) -> Iterator[str]:
+    """Texts that do not count: from the starters, and from the folders named."""
+    for place in (place for name in _STARTERS for place in labs.provided(name)):
+        yield from _texts(place)
+    for folder in known:
         if not (found := _texts(folder)):
             raise UsageError(f"--known {folder}: no CUDA source in it")
-        texts += found
-    return texts
+        yield from found
 
 
 def _texts(folder: Path) -> list[str]:
@@ -65,24 +154,29 @@ def _texts(folder: Path) -> list[str]:
         raise UsageError(f"{one_line(folder)}: cannot be read: {error.strerror}") from None
 
 
-def _works(
-    entrant: Entrant, mains: Sequence[str], console: Console
-) -> list[tuple[str, similar.ComparedWork]]:
-    """The student's work for each lab, with the file that this lab asks for. A single file, which
-    no name assigns to a lab, counts for the first."""
-    found: list[tuple[str, similar.ComparedWork]] = []
-    refusal: Exception | None = None
-    for main in mains:
+def _text(text: str) -> Work:
+    return Work(student="", files={"": text})
+
+
+def _submissions_below(known: Sequence[Path], main: str) -> Iterator[Submission]:
+    """What can be preprocessed of the folders named, whose texts are known already."""
+    for path in (path for folder in known for path in sorted(folder.rglob(main))):
         try:
-            submission = labs.load_listed(entrant.source, entrant.student, main)
-        except (Rejected, SubmissionError, OSError) as error:
-            refusal = refusal or error
+            submission = labs.load_listed(path.parent, str(path.parent), main)
+        except (Rejected, SubmissionError, OSError):
             continue
-        student = f"{entrant.student} ({main})" if found else entrant.student
-        files = labs.source_texts(submission.contents)
-        found.append((main, similar.ComparedWork(student=student, files=files)))
-        if entrant.source.suffix == ".cu":
-            break
-    if not found:
-        skipped([f"{one_line(entrant.student)}: {refusal}"], console)
-    return found
+        if has_macros(submission):
+            yield submission
+
+
+def _rungs(main: str) -> Iterator[Submission]:
+    """The rungs of all ladders whose labs ask for this file: ``rung 25 (sgemm/25_split_k)``."""
+    found: dict[str, Path] = {}
+    for place in labs.provided(labs.REFERENCE):
+        for ladder in sorted(path for path in place.iterdir() if path.is_dir()):
+            for rung in find_rungs(ladder):
+                label = f"rung {rung.number} ({ladder.name}/{rung.name})"
+                found.setdefault(label, ladder / rung.name)
+    for label, path in found.items():
+        if (path / main).is_file():
+            yield labs.load_listed(path, label, main)

@@ -12,6 +12,7 @@ from .forks import warm_up as warm_up
 from .leaderboard import Board as Board
 from .leaderboard import Row as Row
 from .leaderboard import make_boards as make_boards
+from .leaderboard import undated as undated
 from .pool import grade_all as grade_all
 from .pool import lanes as lanes
 from .roster import GRADEBOOK_NEEDED as GRADEBOOK_NEEDED

@@ -35,7 +35,10 @@ def for_students(boards: Sequence[Board], alias: Callable[[str], str]) -> tuple[
     def hidden(row: Row) -> Row:
         if row.kind in ("baseline", "reference"):
             return row
-        nothing = {"sha256": None, "created": None, "late": False, "other_lab": False}
+        nothing = {
+            **{"sha256": None, "created": None, "late": False},
+            **{"untimed": False, "other_lab": False},
+        }
         return msgspec.structs.replace(
             row, student=alias(row.student), adjusted=row.points, lateness=NOTHING, **nothing
         )
@@ -53,6 +56,7 @@ def marks(row: Row) -> Message:
     if row.kind == "missing":
         return phrase("missing")
     said = [row.lateness or phrase("late")] if row.late else []
+    said += [phrase("hand-in time unknown")] if row.untimed else []
     return listed([*said, phrase("other lab file")] if row.other_lab else said)
 
 
@@ -166,7 +170,8 @@ def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
 
 def _csv_row(board: Board, row: Row, roster: Roster | None) -> tuple[object, ...]:
     person = roster.get(row.student) if roster else None
-    late, other_lab = ("yes" if value else "" for value in (row.late, row.other_lab))
+    late = "yes" if row.late else "unknown" if row.untimed else ""
+    other_lab = "yes" if row.other_lab else ""
     return (
         *(str(board.title), row.rank, row.student, person.name if person else "", row.kind),
         *(row.verdict.value if row.verdict else None, row.points, row.max_points, row.passed),
@@ -181,6 +186,7 @@ def board_json(boards: Sequence[Board]) -> str:
     documents = [
         {
             **fields(board),
+            **{"unit": board.unit, "baseline": board.baseline},
             "rows": [{**fields(row), "lateness": str(row.lateness)} for row in board.rows],
         }
         for board in boards
@@ -197,21 +203,27 @@ def board_shares(board: Board) -> dict[str, float]:
     }
 
 
-def canvas(shares: Mapping[str, float], parties: Parties, assignment: str, points: float) -> str:
+def canvas(
+    shares: Mapping[str, float], parties: Parties, assignment: str, points: float
+) -> tuple[str, list[str]]:
     """A gradebook to import: identities as the roster has them, shares scaled to ``points``. Every
-    member of a group gets the group's.
+    member of a group gets the group's. And a line for each who has points and no Canvas ID.
 
     Students without a share are left out: a blank would clear a grade given by hand. Raises
     UsageError when the roster has no Canvas IDs.
     """
-    if not all(person.canvas.get("ID") for person in parties.people.values()):
+    if not any(person.canvas.get("ID") for person in parties.people.values()):
         raise UsageError(f"canvas: the roster has no Canvas IDs; {GRADEBOOK_NEEDED}")
+    left_out: list[str] = []
     rows: list[list[str]] = [
         [*CANVAS_COLUMNS, assignment],
         ["    Points Possible", "", "", "", "", f"{points:g}"],
     ]
     for party, share in shares.items():
         for person in parties.members(party):
+            if not person.canvas.get("ID"):
+                left_out.append(f"{one_line(person.student)}: no ID in Canvas's gradebook")
+                continue
             identity = [person.canvas.get(column, "") for column in CANVAS_COLUMNS]
             rows.append([*identity, f"{share * points:.2f}"])
-    return raw_csv(rows)
+    return raw_csv(rows), left_out

@@ -2,16 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from grader.base import Verdict, moment
+from grader.base import ProblemInfo, Verdict, moment
 from grader.course.roster import Roster
 from grader.labs import Attempts, Lateness, TimeRules, lateness
 from grader.results import Ladder, ResultEntry
 from ptxsim.plan import Record
-from ptxsim.text import NOTHING, Message, phrase, verbatim
+from ptxsim.text import NOTHING, Message, counted, phrase, verbatim
 
 
 class Row(Record, kw_only=True):
@@ -27,10 +28,11 @@ class Row(Record, kw_only=True):
     cases: int | None = None
     speed: float | None = None
     ratio: float | None = None  # speed over the baseline's
-    history: tuple[float, ...] = ()  # points of all attempts in the order they were graded
+    history: tuple[float, ...] = ()  # points of all attempts in the order they were handed in
     created: str | None = None
     sha256: str | None = None
     late: bool = False
+    untimed: bool = False  # graded after the due date, and nothing says when it was handed in
     other_lab: bool = False  # graded with another version of the lab file than the newest result
     adjusted: float | None = None  # points after what late work loses; ``points`` never change
     lateness: Message = NOTHING  # "2 days late"; not in time, nor where late work loses nothing
@@ -40,9 +42,18 @@ class Board(Record):
     lab: str
     device: str  # "cpu" or "gpu"
     gpu: str | None  # model
-    unit: str  # of the speeds
-    baseline: str  # what they are compared with
+    problem: ProblemInfo
     rows: tuple[Row, ...]
+
+    @property
+    def unit(self) -> str:
+        """Of the speeds."""
+        return self.problem.unit
+
+    @property
+    def baseline(self) -> str:
+        """What they are compared with."""
+        return self.problem.baseline
 
     @property
     def title(self) -> Message:
@@ -91,12 +102,27 @@ def make_boards(
                 lab=lab,
                 device=device,
                 gpu=gpu,
-                unit=problem.unit,
-                baseline=problem.baseline,
+                problem=problem,
                 rows=_rows(own, choice, roster, rules, references, next(alike, None)),
             )
         )
     return tuple(boards)
+
+
+def undated(boards: Iterable[Board]) -> Message:
+    """Say which table is needed where nobody can say who was late; NOTHING where all is known."""
+    students = {row.student for board in boards for row in board.rows if row.untimed}
+    if not students:
+        return NOTHING
+    return counted(
+        "{count} student's work was graded after the due date, and nothing says when it was handed "
+        "in: it is not called late; give a table with the columns student and submitted: --roster "
+        "FILE",
+        "The work of {count} students was graded after the due date, and nothing says when it was "
+        "handed in: it is not called late; give a table with the columns student and submitted: "
+        "--roster FILE",
+        len(students),
+    )
 
 
 def _share_out(groups: dict[tuple[str, str, str | None], list[ResultEntry]]) -> None:
@@ -134,8 +160,12 @@ def _rows(
 
 
 class _Attempt(NamedTuple):
+    """One source handed in once; again later, it is another attempt."""
+
     entry: ResultEntry
+    when: datetime  # of hand-in, else of grading
     late: Lateness | None
+    untimed: bool
 
     @property
     def adjusted(self) -> float:
@@ -156,11 +186,18 @@ def _row(
     due, submitted = (person.due, person.submitted) if person else (None, None)
     limit = None if reference else due or (rules.due_at if rules else None)
     ordered = []
-    for entry in sorted(attempts, key=lambda entry: entry.created):
-        came = submitted or moment(entry.submission.submitted or entry.created)
-        late = lateness(came, limit, rules, entry.points) if limit else None
-        ordered.append(_Attempt(entry, late))
-    chosen, late = counting = _counting(ordered, choice)
+    for entry in attempts:
+        known = submitted or entry.submission.submitted
+        for time in entry.submission.submitted or (entry.created,):
+            when = moment(time)
+            late = lateness(submitted or when, limit, rules, entry.points) if limit else None
+            if known:
+                ordered.append(_Attempt(entry, when, late, untimed=False))
+            else:  # it came before it was graded; how long before, nobody knows
+                ordered.append(_Attempt(entry, when, None, untimed=late is not None))
+    ordered.sort(key=lambda attempt: (attempt.when, attempt.entry.created))
+    counting = _counting(ordered, choice)
+    chosen, late = counting.entry, counting.late
     fastest = chosen.fastest
     return Row(
         student=student,
@@ -176,6 +213,7 @@ def _row(
         created=chosen.created,
         sha256=chosen.submission.sha256,
         late=late is not None,
+        untimed=any(attempt.untimed for attempt in ordered),
         other_lab=chosen.lab.sha256 != newest_lab,
         adjusted=counting.adjusted,
         lateness=late.words if late and rules and rules.late else NOTHING,
@@ -183,7 +221,7 @@ def _row(
 
 
 def _counting(ordered: Sequence[_Attempt], choice: Attempts) -> _Attempt:
-    """The attempt that counts, of a student's in the order they were graded."""
+    """The attempt that counts, of a student's in the order they were handed in."""
     if choice == "latest":
         return ordered[-1]
     if choice == "last-before-deadline":

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from grader.base import Verdict, one_line, size_text
-from grader.course.leaderboard import Row, make_boards
+from grader.course.leaderboard import Board, Row, make_boards, undated
 from grader.course.roster import Roster, csv_text
 from grader.labs import Attempts, TimeRules
 from grader.report import LongTable
 from grader.results import ResultEntry
 from ptxsim.plan import Record
+from ptxsim.text import Message
 
 _Key = tuple[str, str | None, str | None]  # of an entry: student, hash of the source, when graded
 _SAME = 5e-4  # ratios that differ by less are the same
@@ -44,6 +45,7 @@ class Change(Record):
 class Comparison(Record):
     changes: tuple[Change, ...]  # the largest loss first
     same: int  # rows that did not change
+    caution: Message  # of work that nobody can call late; NOTHING where all times are known
 
 
 def versions(entries: Iterable[ResultEntry]) -> dict[str, list[ResultEntry]]:
@@ -55,7 +57,8 @@ def versions(entries: Iterable[ResultEntry]) -> dict[str, list[ResultEntry]]:
 
 
 def compare(before: LabVersion, after: LabVersion, roster: Roster | None) -> Comparison:
-    old, new = _rows(before, roster), _rows(after, roster)
+    one_side, other_side = _boards(before, roster), _boards(after, roster)
+    old, new = _rows(one_side), _rows(other_side)
     chosen: list[dict[_Key, ResultEntry]] = [
         {(each.submission.student, each.submission.sha256, each.created): each for each in entries}
         for entries in (before.entries, after.entries)
@@ -72,13 +75,18 @@ def compare(before: LabVersion, after: LabVersion, roster: Roster | None) -> Com
             Change(board=board, student=student, before=one, after=other, reasons=reasons)
         )
     changes.sort(key=lambda change: (change.board, _gain(change), change.student))
-    return Comparison(changes=tuple(changes), same=same)
+    caution = undated((*one_side, *other_side))
+    return Comparison(changes=tuple(changes), same=same, caution=caution)
 
 
-def _rows(side: LabVersion, roster: Roster | None) -> dict[tuple[str, str], Row]:
+def _boards(side: LabVersion, roster: Roster | None) -> tuple[Board, ...]:
+    return make_boards(side.entries, side.choice, roster=roster, rules=side.rules)
+
+
+def _rows(boards: Iterable[Board]) -> dict[tuple[str, str], Row]:
     return {
         (str(board.title), row.student): row
-        for board in make_boards(side.entries, side.choice, roster=roster, rules=side.rules)
+        for board in boards
         for row in board.rows
         if row.kind == "student"
     }

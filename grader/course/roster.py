@@ -12,7 +12,8 @@ import hashlib
 import hmac
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -45,20 +46,45 @@ class Person(Record):
 Roster = Mapping[str, Person]
 
 
-def read_roster(path: Path) -> Roster:
-    """The students by folder name, in the file's order. Raises UsageError naming file and line."""
-    try:
-        return _read(path, open_csv(path))
-    except csv.Error as error:
-        raise UsageError(f"{path}: not a CSV file: {error}") from None
+def read_roster(*paths: Path) -> Roster:
+    """The students of one table, or of several that complete one another, by folder name and in the
+    files' order. Raises UsageError naming file and line, or what two tables tell differently."""
+    roster: dict[str, Person] = {}
+    for path in paths:
+        try:
+            found = _read(path, open_csv(path))
+        except csv.Error as error:
+            raise UsageError(f"{path}: not a CSV file: {error}") from None
+        for student, person in found.items():
+            known = roster.get(student)
+            roster[student] = _completed(path, known, person) if known else person
+    return roster
 
 
-def assignment_column(path: Path, title: str) -> str:
+def _completed(path: Path, known: Person, other: Person) -> Person:
+    """What two tables tell of one student; the first one's name. path: of the second."""
+    told = {}
+    for field in ("submitted", "due", "group"):
+        one, new = getattr(known, field), getattr(other, field)
+        if one and new and one != new:
+            raise UsageError(
+                f"{path}: {field} of {one_line(known.student)} is another than in the table "
+                "before; keep one"
+            )
+        told[field] = one or new
+    name, canvas = known.name or other.name, {**other.canvas, **known.canvas}
+    return msgspec.structs.replace(known, name=name, canvas=canvas, **told)
+
+
+def assignment_column(paths: Sequence[Path], title: str) -> str:
     """The column of a gradebook from Canvas that ``title`` names, with its number or without: of
-    any other title Canvas makes a new assignment. Raises UsageError."""
-    columns = open_csv(path).fieldnames or ()
-    if "ID" not in columns:
-        raise UsageError(f"{path}:1: no Canvas IDs; {GRADEBOOK_NEEDED}")
+    any other title Canvas makes a new assignment. paths: of tables, one of which is the gradebook.
+    Raises UsageError."""
+    tables = [(path, open_csv(path).fieldnames or ()) for path in paths]
+    gradebook = next((table for table in tables if "ID" in table[1]), None)
+    if gradebook is None:
+        raise UsageError(f"{paths[0]}:1: no Canvas IDs; {GRADEBOOK_NEEDED}")
+    path, columns = gradebook
     numbered = [each for each in columns if _NUMBERED.fullmatch(each)]
     found = [each for each in columns if each == title and each not in CANVAS_COLUMNS] or [
         each for each in numbered if _NUMBERED.sub(r"\1", each) == title
@@ -117,7 +143,8 @@ def _time(where: str, column: str, row: Mapping[str, str | None]) -> datetime | 
 
 # --- spreadsheet -------------------------------------------------------------------------------
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+# Where a field begins: at the start, and after what a spreadsheet may take for a separator.
+_FORMULA = re.compile(r"(\A|[;|\t\r\n])(?=[\s\x22]*[=+\-@＝＋－＠])|\A(?=[\t\r\n])")
 
 
 def open_csv(path: Path) -> csv.DictReader[str]:
@@ -136,8 +163,9 @@ def open_csv(path: Path) -> csv.DictReader[str]:
 
 
 def harmless(cell: object) -> object:
-    """A spreadsheet runs what begins like a formula; an apostrophe makes it text."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    """A spreadsheet runs what begins like a formula; an apostrophe makes it text. Some split at
+    semicolons, tabs or bars, and then the quotes round a cell with commas protect nothing."""
+    return _FORMULA.sub(r"\g<0>'", cell) if isinstance(cell, str) else cell
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
@@ -178,15 +206,16 @@ class Parties:
         """Return the people on the roster for whom this party's submission counts."""
         return self._members.get(party, ())
 
-    def merged(self, entries: Iterable[ResultEntry]) -> list[ResultEntry]:
-        """Entries with the party in the student's place. Raises UsageError where one student's work
-        is in two parties, and nothing says which counts."""
+    def merged(self, entries: Iterable[ResultEntry]) -> tuple[list[ResultEntry], list[str]]:
+        """Entries with the party in the student's place, and a line for each name that would put a
+        student into a second party: it stays a name like any other, with a row of its own."""
         found = list(entries)
         parties = {name: self._party(name) for name in {e.submission.student for e in found}}
-        self._pair_up(parties)
+        complaints = self._pair_up(set(parties.values()))
         replace = msgspec.structs.replace
         people = (replace(e.submission, student=parties[e.submission.student]) for e in found)
-        return [replace(e, submission=who) for e, who in zip(found, people, strict=True)]
+        merged = [replace(e, submission=who) for e, who in zip(found, people, strict=True)]
+        return merged, complaints
 
     def _party(self, name: str) -> str:
         if name in self.people:
@@ -197,23 +226,38 @@ class Parties:
             return groups.pop() or name
         return name
 
-    def _pair_up(self, parties: Mapping[str, str]) -> None:
-        """Make groups of those that only a submission's name puts together."""
-        used = set(parties.values())
-        for party in sorted(used):
-            people = [self.people.get(name) for name in party.split("+")]
-            if party in self._members or not all(people):
+    def _pair_up(self, used: Collection[str]) -> list[str]:
+        """Make groups of those that only a submission's name puts together; a line for each name
+        that cannot. used: all parties that handed in."""
+        named = {
+            party: people
+            for party in sorted(used)
+            if party not in self._members and (people := self._all_known(party))
+        }
+        in_names = Counter(person.student for people in named.values() for person in people)
+        complaints = []
+        for party, people in named.items():
+            taken = [
+                person.student
+                for person in people
+                if person.student in used or person.group or in_names[person.student] > 1
+            ]
+            if taken:
+                who = ", ".join(map(one_line, taken))
+                complaints.append(
+                    f"{one_line(party)} as a group: {who} handed in alone or with others, too; say "
+                    "which counts with a column 'group' in the roster"
+                )
                 continue
-            together = [person for person in people if person]
-            which = f"{one_line(party)}: say which counts with a column 'group' in the roster"
-            for person in together:
-                if person.student in used:
-                    raise UsageError(f"{one_line(person.student)} handed in alone and in {which}")
-                if self._members.pop(person.student, None) is None:
-                    raise UsageError(
-                        f"{one_line(person.student)} is in two groups, one of them {which}"
-                    )
-            self._members[party] = together
+            for person in people:
+                del self._members[person.student]
+            self._members[party] = people
+        return complaints
+
+    def _all_known(self, party: str) -> list[Person]:
+        """The people whom a name such as ``ada+ben`` puts together; [] if one is not known."""
+        people = [self.people.get(name) for name in dict.fromkeys(party.split("+"))]
+        return [person for person in people if person] if all(people) else []
 
 
 def _one(party: str, people: Sequence[Person]) -> Person:

@@ -1,23 +1,23 @@
-"""Pairs of submissions that share more code than chance and the lab explain.
+"""Pairs of submissions that share more code than chance and the lab explain, and copies of rungs.
 
-copydetect tokenises (Pygments) and fingerprints: names, comments and white space do not count, and
-every run of 25 remaining characters is searched for anywhere in the other submission, so moved code
-is found too. The result does not say who copied from whom, or that anybody did.
+copydetect's tokeniser (Pygments) leaves out names, comments and white space. Every run of 25
+remaining characters is searched for anywhere in the other submission, so moved code is found too.
+A run that stands in a text several times counts once: macros that are expanded would else weigh as
+much as they are used. The result does not say who copied from whom, or that anybody did.
 """
 
 import bisect
-import io
 import itertools
 import signal
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from grader.base import MachineError, one_line
+from grader.build import SourceLine
 from grader.report import Highlighter, Line, page, table
 from ptxsim.plan import Record
 
@@ -26,16 +26,23 @@ TOO_LONG = "not compared: it takes too long; read it yourself"
 _LONGEST = 1 << 18  # characters of a submission
 _CPU_SECONDS = 10.0  # for its tokens
 LEAST = 250  # shared characters; below this, all short kernels are alike
+_SHORT = 1000  # characters shared with a rung
+_WHOLE = 0.9  # share of a short rung
 _COMMON = 10  # code in more submissions than this (or a fifth of the class) is an idiom
 _FIRST = "//\n"
 _IN_ALL_NAME = "sgemm.cu"  # tells copydetect the language
 
+# Text → tokenised code, and rows of (place in it, characters left out before).
+Tokenise = Callable[[str], tuple[str, Sequence[Sequence[int]]]]
+Runs = dict[int, list[int]]  # hash of a run → where it begins in the tokenised code
+
 
 class ComparedWork(Record):
-    """One submission's sources."""
+    """One submission's sources, or a rung's."""
 
     student: str
     files: Mapping[str, str]  # name → text
+    lines: tuple[SourceLine, ...] = ()  # with macros expanded; () as the files have them
 
 
 class Passage(Record):
@@ -71,19 +78,19 @@ def comparable(works: Sequence[ComparedWork]) -> tuple[list[ComparedWork], list[
     The tokeniser takes minutes for some short texts, and a student may know one. Runs in the main
     thread only. Raises MachineError when copydetect is not installed.
     """
-    fingerprint, _ = _copydetect()
-    short = [work for work in works if _ends_in_time(fingerprint, _Document(work).text)]
+    tokenise = _tokeniser()
+    short = [work for work in works if _ends_in_time(tokenise, _Document(work).text)]
     compared = {work.student for work in short}
     return short, [work.student for work in works if work.student not in compared]
 
 
-def _ends_in_time(fingerprint: Any, text: str) -> bool:
+def _ends_in_time(tokenise: Tokenise, text: str) -> bool:
     if len(text) > _LONGEST:
         return False
     before = signal.signal(signal.SIGPROF, _too_long)
     signal.setitimer(signal.ITIMER_PROF, _CPU_SECONDS)
     try:
-        fingerprint(text, ())
+        tokenise(text)
     except TimeoutError:
         return False
     finally:
@@ -97,155 +104,271 @@ def _too_long(_signal: int, _frame: FrameType | None) -> None:
 
 
 def find_pairs(
-    groups: Sequence[Sequence[ComparedWork]], known: Iterable[str], threshold: float = 0.6
+    groups: Sequence[Sequence[ComparedWork]],
+    known: Iterable[ComparedWork],
+    threshold: float = 0.6,
 ) -> tuple[SimilarPair, ...]:
     """Pairs within each group, with a share of at least ``threshold``, the most similar first.
-    known: code that all students were given, which does not count. Raises MachineError."""
-    fingerprint, compare = _copydetect()
+    known: code that all students were given, rungs too, which does not count. Raises
+    MachineError."""
+    tokenise = _tokeniser()
     groups = [works for works in groups if len(works) > 1]
-    given = {value for text in known for value in fingerprint(text, ()).hashes} if groups else set()
+    given = _runs_of(tokenise, known) if groups else set()
     pairs = []
     for works in groups:
-        documents = [_Document(work) for work in works]
-        first = [fingerprint(document.text, ()) for document in documents]
-        counts = Counter(itertools.chain.from_iterable(found.hashes for found in first))
-        limit = max(_COMMON, len(first) / 5)
-        idioms = {value for value, count in counts.items() if count > limit}
-        # Remove the given code before the second pass: shares refer to the rest.
-        left_out = sorted(given | idioms)
-        prints = [(each, fingerprint(each.text, left_out)) for each in documents]
-        pairs += [
-            pair
-            for (a, one), (b, other) in itertools.combinations(prints, 2)
-            if (pair := _pair(a, b, compare(one, other))) is not None
-            and pair.share >= threshold
-            and pair.characters >= LEAST
-        ]
+        prints = [_Print(work, tokenise) for work in works]
+        counts = Counter(run for each in prints for run in each.runs)
+        limit = max(_COMMON, len(prints) / 5)
+        idioms = {run for run, count in counts.items() if count > limit}
+        for each in prints:
+            each.leave_out(given | idioms)
+        found = (_pair(one, other) for one, other in itertools.combinations(prints, 2))
+        pairs += [pair for pair in found if pair and _counts(pair, threshold)]
     return tuple(sorted(pairs, key=lambda pair: (-pair.share, -pair.characters)))
 
 
-def _copydetect() -> tuple[Any, Any]:
-    """(text, hashes left out) → fingerprint, and the comparison of two of them."""
+def find_copies(
+    works: Sequence[ComparedWork],
+    rungs: Sequence[ComparedWork],
+    starters: Iterable[ComparedWork],
+    threshold: float = 0.6,
+) -> tuple[SimilarPair, ...]:
+    """For each work the rung that it has most of, if that is at least ``threshold`` of either; a
+    short rung must be nearly whole, for others write it alike. What the starters have does not
+    count. Raises MachineError."""
+    tokenise = _tokeniser()
+    given = _runs_of(tokenise, starters)
+    ladder = [_Print(rung, tokenise) for rung in rungs]
+    for rung in ladder:
+        rung.leave_out(given)
+    copies = []
+    for work in works:
+        own = _Print(work, tokenise)
+        own.leave_out(given)
+        found = (pair for rung in ladder if (pair := _pair(own, rung)))
+        alike = [
+            pair
+            for pair in found
+            if _counts(pair, threshold if pair.characters >= _SHORT else max(threshold, _WHOLE))
+        ]
+        copies += sorted(alike, key=lambda pair: (-pair.characters, -pair.other.share))[:1]
+    return tuple(copies)
+
+
+def _counts(pair: SimilarPair, threshold: float) -> bool:
+    return pair.share >= threshold and pair.characters >= LEAST
+
+
+def _tokeniser() -> Tokenise:
     try:
-        from copydetect import CodeFingerprint, compare_files
+        from copydetect.utils import filter_code
     except ImportError:
         raise MachineError(
             "grade similar needs copydetect: pip install 'sgemm-grader[similar]'"
         ) from None
 
-    def fingerprint(text: str, left_out: Sequence[int]) -> Any:
-        # A window of 1 keeps every fingerprint, so that the answer does not depend on the seed of
-        # Python's hashes.
-        return CodeFingerprint(_IN_ALL_NAME, RUN, 1, boilerplate=left_out, fp=io.StringIO(text))
+    def tokenise(text: str) -> tuple[str, Sequence[Sequence[int]]]:
+        code, left_out = filter_code(text, _IN_ALL_NAME)
+        return code, left_out.tolist()
 
-    return fingerprint, compare_files
+    return tokenise
+
+
+def _runs_of(tokenise: Tokenise, works: Iterable[ComparedWork]) -> set[int]:
+    return {run for work in works for run in _Print(work, tokenise).runs}
 
 
 class _Document:
     """A submission's files as one text, and where each line of it came from."""
 
     def __init__(self, work: ComparedWork) -> None:
-        self.student = work.student
+        lines = work.lines or [
+            SourceLine(file=name, number=number, text=line)
+            for name, text in work.files.items()
+            for number, line in enumerate(text.split("\n"), 1)
+        ]
         # Pygments drops empty lines at the very beginning: a comment there keeps all in place.
-        self.text = _FIRST + "".join(f"{text}\n" for text in work.files.values())
-        self._starts: list[int] = []  # of lines, in characters
-        self._places: list[tuple[str, int]] = []  # file and line
-        position = len(_FIRST)
-        for name, text in work.files.items():
-            for number, line in enumerate(f"{text}\n".split("\n")[:-1], 1):
-                self._starts.append(position)
-                self._places.append((name, number))
-                position += len(line) + 1
+        self.text = _FIRST + "".join(f"{line.text}\n" for line in lines)
+        self._places = [(line.file, line.number) for line in lines]
+        lengths = (len(line.text) + 1 for line in lines)
+        self._starts = list(itertools.accumulate(lengths, initial=len(_FIRST)))[:-1]
 
-    def passages(self, slices: Any) -> Iterator[Passage]:
-        """The lines of [start, end) ranges of characters, given as two rows of numbers."""
-        for start, end in zip(*slices, strict=True):
-            first, last = self._line(int(start)), self._line(int(end) - 1)
-            for name, group in itertools.groupby(
-                self._places[first : last + 1], key=lambda place: place[0]
-            ):
+    def passages(self, ranges: Iterable[tuple[int, int]]) -> Iterator[Passage]:
+        """The lines of [start, end) ranges of characters."""
+        for start, end in ranges:
+            first, last = self._line(start), self._line(end - 1)
+            places = self._places[first : last + 1]
+            for name, group in itertools.groupby(places, key=lambda place: place[0]):
                 numbers = [number for _, number in group]
-                yield Passage(file=name, first=numbers[0], last=numbers[-1])
+                yield Passage(file=name, first=min(numbers), last=max(numbers))
 
     def _line(self, position: int) -> int:
         return max(0, bisect.bisect_right(self._starts, position) - 1)
 
 
-def _pair(one: _Document, other: _Document, compared: Any) -> SimilarPair | None:
-    characters, shares, slices = compared
-    if not characters:
-        return None
-    left, right = (
-        PairSide(
-            student=document.student,
-            share=min(1.0, float(share)),
-            passages=tuple(document.passages(ranges)),
+class _Print:
+    """The runs of a work's tokenised code."""
+
+    def __init__(self, work: ComparedWork, tokenise: Tokenise) -> None:
+        self.student = work.student
+        self._document = _Document(work)
+        code, left_out = tokenise(self._document.text)
+        self._shifts = [(place, shift) for place, shift in left_out]
+        self.runs: Runs = {}
+        for place in range(len(code) - RUN + 1):
+            self.runs.setdefault(hash(code[place : place + RUN]), []).append(place)
+        self._own = self.characters(self.runs)
+
+    def leave_out(self, runs: Collection[int]) -> None:
+        """Shares refer to the rest."""
+        self.runs = {run: places for run, places in self.runs.items() if run not in runs}
+        self._own = self.characters(self.runs)
+
+    def characters(self, runs: Iterable[int]) -> int:
+        """How many characters these runs cover where they stand first."""
+        ranges = _joined(self.runs[run][0] for run in runs)
+        return sum(end - start for start, end in ranges)
+
+    def side(self, shared: Collection[int]) -> PairSide:
+        ranges = _joined(place for run in shared for place in self.runs[run])
+        places = ((self._in_text(start), self._in_text(end)) for start, end in ranges)
+        return PairSide(
+            student=self.student,
+            share=self.characters(shared) / self._own,
+            passages=tuple(self._document.passages(places)),
         )
-        for document, share, ranges in zip((one, other), shares, slices, strict=True)
-    )
-    return SimilarPair(one=left, other=right, characters=int(characters))
+
+    def _in_text(self, place: int) -> int:
+        index = bisect.bisect_left(self._shifts, (place,))
+        return place + self._shifts[min(index, len(self._shifts) - 1)][1]
 
 
-# --- table and page ----------------------------------------------------------------------------
+def _joined(places: Iterable[int]) -> list[tuple[int, int]]:
+    """The ranges of characters that runs at these places cover."""
+    ranges: list[tuple[int, int]] = []
+    for place in sorted(places):
+        if ranges and place <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], place + RUN)
+        else:
+            ranges.append((place, place + RUN))
+    return ranges
+
+
+def _pair(one: _Print, other: _Print) -> SimilarPair | None:
+    shared = one.runs.keys() & other.runs.keys()
+    characters = one.characters(shared)
+    if characters < LEAST:
+        return None
+    return SimilarPair(one=one.side(shared), other=other.side(shared), characters=characters)
+
+
+# --- table and pages ---------------------------------------------------------------------------
 
 CAUTION = (
     "Similarity is no proof: read both before you judge. It does not say who had it first, and "
     "short kernels have few ways to be written."
 )
-# What a page of at most 400 KB has room for; the terminal lists every pair.
-_LISTED = 300
-_SOURCES = 300_000  # bytes of highlighted lines
+# What a page of at most 400 KB has room for.
+_ROOM = 300_000  # bytes of highlighted lines and rows
+_SIDE = 140_000  # bytes of them on one side of a pair
 _LINE = 60  # bytes that the page adds to a line
+_ROW = 400  # and to a row of its table
+_AROUND = 3  # lines
 
 
-def terminal(pairs: Sequence[SimilarPair], count: int) -> RenderableType:
+def terminal(
+    pairs: Sequence[SimilarPair], copies: Sequence[SimilarPair], count: int
+) -> RenderableType:
     """count: how many submissions were compared."""
-    if not pairs:
-        return Text(f"no suspiciously similar pairs among {count}")
-    rows = (
-        [
-            cell
-            for side in (pair.one, pair.other)
-            for cell in (Text(one_line(side.student)), _percent(side))
-        ]
-        for pair in pairs
-    )
-    shown = table(("submission", "shared") * 2, rows, words=(0, 2), whole=range(4))
-    return Group(shown, "", Text(CAUTION, style="dim"))
+    parts: list[RenderableType] = [Text(f"no suspiciously similar pairs among {count}")]
+    if pairs:
+        rows = (
+            [
+                cell
+                for side in (pair.one, pair.other)
+                for cell in (Text(one_line(side.student)), _percent(side))
+            ]
+            for pair in pairs
+        )
+        parts = [table(("submission", "shared") * 2, rows, words=(0, 2), whole=range(4))]
+    if copies:
+        parts += ["", *(Text(_copied(pair)) for pair in copies)]
+    return Group(*parts, "", Text(CAUTION, style="dim")) if pairs or copies else parts[0]
+
+
+def _copied(pair: SimilarPair) -> str:
+    """``bob: 95 % of rung 25 (sgemm/25_split_k), which is 90 % of the submission``."""
+    rung, share = f"{_percent(pair.other)} of {pair.other.student}", _percent(pair.one)
+    return f"{one_line(pair.one.student)}: {rung}, which is {share} of the submission"
 
 
 def _percent(side: PairSide) -> str:
     return f"{100 * side.share:.0f} %"
 
 
-def html(pairs: Sequence[SimilarPair], works: Sequence[ComparedWork]) -> str:
-    """The pairs, each with both sources side by side."""
+class _Shown(Record):
+    """A pair on a page, with the sources of both."""
+
+    pair: SimilarPair
+    columns: tuple[tuple[PairSide, Mapping[str, tuple[Line, ...]]], ...]
+
+
+def pages(
+    pairs: Sequence[SimilarPair],
+    works: Sequence[ComparedWork],
+    count: int,
+    name: str = "similar.html",
+) -> dict[str, str]:
+    """The pairs, each with both sources side by side, on as many pages as they need: file → text.
+    works: of all sides, rungs too. count: how many submissions were compared. name: of the first
+    file."""
     files = {work.student: work.files for work in works}
-    shown = []
-    room = _SOURCES
-    for pair in pairs[:_LISTED]:
-        columns = [(side, _sources(side, files[side.student])) for side in (pair.one, pair.other)]
-        texts = (lines for _, sources in columns for lines in sources.values())
-        room -= sum(_LINE + len(line.html.encode()) for lines in texts for line in lines)
-        if room < 0:
-            break
-        shown.append(columns)
-    return page(
-        "similar.html.j2",
-        title="Similar submissions",
-        caution=CAUTION,
-        count=len(works),
-        pairs=pairs[:_LISTED],
-        unlisted=len(pairs[_LISTED:]),
-        shown=shown,
-        percent=_percent,
-    )
+    parts: list[list[_Shown]] = [[]]
+    room = _ROOM
+    for pair in pairs:
+        sides = (pair.one, pair.other)
+        columns = tuple((side, _sources(side, files[side.student])) for side in sides)
+        room -= _ROW + sum(_size(lines) for _, sources in columns for lines in sources.values())
+        if room < 0 and parts[-1]:
+            parts.append([])
+            room = _ROOM
+        parts[-1].append(_Shown(pair=pair, columns=columns))
+    stem, dot, suffix = name.rpartition(".")
+    names = [name, *(f"{stem}-{number}{dot}{suffix}" for number in range(2, len(parts) + 1))]
+    return {
+        own: page(
+            "similar.html.j2",
+            title="Similar submissions",
+            caution=CAUTION,
+            count=count,
+            shown=shown,
+            own=own,
+            names=names,
+            percent=_percent,
+        )
+        for own, shown in zip(names, parts, strict=True)
+    }
+
+
+def _size(lines: Iterable[Line]) -> int:
+    return sum(_LINE + len(line.html.encode()) for line in lines)
 
 
 def _sources(side: PairSide, files: Mapping[str, str]) -> dict[str, tuple[Line, ...]]:
-    """Mark the shared lines of every file; () of one that is too long to show."""
+    """Every file with its shared lines marked; of long sources those and a few around them, as many
+    as there is room for."""
     highlighter = Highlighter(files)
     marked: dict[str, set[int]] = {name: set() for name in files}
     for passage in side.passages:
         marked[passage.file].update(range(passage.first, passage.last + 1))
-    return {name: highlighter.marked(name, lines) for name, lines in marked.items()}
+    sources = {name: highlighter.marked(name, lines) for name, lines in marked.items()}
+    if sum(map(_size, sources.values())) <= _SIDE:
+        return sources
+    room = _SIDE
+    for name, lines in sources.items():
+        near = {n + i for n in marked[name] for i in range(-_AROUND, _AROUND + 1)}
+        around = [line for line in lines if line.number in near]
+        ends = itertools.accumulate(_size([line]) for line in around)
+        sources[name] = tuple(line for line, end in zip(around, ends, strict=True) if end <= room)
+        room -= _size(sources[name])
+    return sources

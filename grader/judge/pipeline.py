@@ -94,7 +94,8 @@ def grade(
     """
     name = work.student if isinstance(work, base.Submission) else student or student_of(work)
     nothing = hashlib.sha256().hexdigest()
-    reference = base.SubmissionRef(student=name, sha256=nothing, files=(), submitted=submitted)
+    times = (submitted,) if submitted else ()
+    reference = base.SubmissionRef(student=name, sha256=nothing, files=(), submitted=times)
     contents: Mapping[str, bytes] = {}
     slurm: base.SlurmInfo | None = None
     watcher = watcher or Watcher()

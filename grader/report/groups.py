@@ -83,8 +83,8 @@ class Highlighter:
         return self._lines(name, marked, range(max(1, first - CONTEXT), last + 1))
 
     def marked(self, name: str, lines: Collection[int]) -> tuple[Line, ...]:
-        """A whole file with these lines marked; () when it is longer than a page shows."""
-        return self._lines(name, lines) if len(self._sources[name]) <= _MAX_LISTING else ()
+        """A whole file with these lines marked."""
+        return self._lines(name, lines)
 
     def listings(
         self, findings: Sequence[Finding], counts: Sequence[LineCount]

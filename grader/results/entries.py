@@ -23,7 +23,7 @@ from ptxsim.text import Message, phrase
 class _Who(msgspec.Struct, frozen=True):
     student: str
     sha256: str
-    submitted: str | None = None
+    submitted: tuple[str, ...] = ()
 
 
 class _Where(msgspec.Struct, frozen=True):
@@ -88,9 +88,8 @@ def read_entry(path: Path) -> ResultEntry:
     """Raises StoreError that names the file and what is wrong with it."""
     entry = store.load_as(path, ResultEntry)
     try:
-        for time in (entry.created, entry.submission.submitted):
-            if time is not None:
-                base.moment(time)
+        for time in (entry.created, *entry.submission.submitted):
+            base.moment(time)
     except ValueError as error:
         damaged = phrase("{file}: damaged result document: {why}", file=base.one_line(path))
         raise base.StoreError(damaged.given(why=str(error))) from None

@@ -8,25 +8,36 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from grader.base import SCHEMA, SCHEMA_VERSION, LabRef, Result, StoreError, decode, one_line
+from grader.base import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    LabRef,
+    Result,
+    StoreError,
+    SubmissionRef,
+    decode,
+    moment,
+    one_line,
+)
 from grader.labs import NotAFileError, read
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 
 _T = TypeVar("_T")
-_OLDEST = 7  # it lacks only fields of today's that may be missing
+_OLDEST = 10  # before, a document held one time at which its source was handed in
 FORMER = ".former"  # folder: <lab file's sha256, 12>/<name of the document>
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
 
 
 class _Replaced(msgspec.Struct):
     lab: LabRef
+    submission: SubmissionRef
 
 
 class _Header(msgspec.Struct):
@@ -69,8 +80,9 @@ def encode(result: Result) -> bytes:
 
 
 def save(out: Path, result: Result) -> Path:
-    """Write the document. It replaces an older one for the same source and device; one by another
-    lab file is kept in a hidden folder (``former``), so that a regrade can be compared.
+    """Write the document. It replaces an older one for the same source and device, and keeps the
+    times at which that was handed in; one by another lab file is kept in a hidden folder
+    (``former``), so that a regrade can be compared.
 
     Raises StoreError naming the folder when it cannot be written.
     """
@@ -78,11 +90,31 @@ def save(out: Path, result: Result) -> Path:
     # There may be none, or it is damaged.
     with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError):
         content = read(path)
-        older = decode(content, _Replaced).lab.sha256
-        if older != result.lab.sha256:
-            write(path.parent / FORMER / folder_name(older[:12]) / path.name, content)
+        older = decode(content, _Replaced)
+        if older.lab.sha256 != result.lab.sha256:
+            former_place = path.parent / FORMER / folder_name(older.lab.sha256[:12])
+            write(former_place / path.name, content)
+        if older.submission.sha256 == result.submission.sha256:
+            result = _with_times(result, older.submission.submitted)
     write_document(path, result)
     return path
+
+
+def add_hand_in(path: Path, time: str) -> None:
+    """Note another time at which a stored result's source was handed in. Raises StoreError."""
+    result = load(path)
+    later = _with_times(result, (time,))
+    if later != result:
+        write_document(path, later)
+
+
+def _with_times(result: Result, times: Iterable[str]) -> Result:
+    """The result with further times of hand-in, each moment once, the oldest first. Raises
+    ValueError."""
+    known = {moment(time): time for time in (*times, *result.submission.submitted)}
+    submitted = tuple(known[when] for when in sorted(known))
+    who = msgspec.structs.replace(result.submission, submitted=submitted)
+    return msgspec.structs.replace(result, submission=who)
 
 
 def former(out: Path, lab: str) -> list[Path]:

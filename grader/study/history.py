@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
-from grader.base import Dims, LabRef, ProblemInfo, Result, gpus
+from grader.base import Dims, LabRef, ProblemInfo, Result, gpus, moment
 from grader.results import Ladder, ResultEntry
 from grader.study.versions import GradedVersion, Version, make_version
 from ptxsim.plan import Record, Size
@@ -45,7 +46,7 @@ def make_history(
     found: Sequence[GradedVersion], ladders: Sequence[Ladder], gpu: str | None = None
 ) -> History:
     """Build the history of the board that the newest result is on."""
-    ordered = sorted(found, key=lambda each: each.result.created)
+    ordered = sorted(found, key=lambda each: _last_seen(each.result))
     newest = _representative(ordered)
     board = board_of(newest)
     # A result that ended before any GPU, such as a compile error, belongs to every GPU's board.
@@ -72,6 +73,11 @@ def make_history(
         baseline=_baseline(mine, size),
         others=tuple(board_words(each) for each in others),
     )
+
+
+def _last_seen(result: Result) -> datetime:
+    """When its source was last handed in, or graded if nothing says when."""
+    return moment((result.submission.submitted or (result.created,))[-1])
 
 
 def _representative(ordered: Sequence[GradedVersion]) -> Result:

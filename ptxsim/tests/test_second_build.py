@@ -13,7 +13,7 @@ from ptxsim.frontend.debug_info import Section, local_variables
 from ptxsim.frontend.reader import parse
 from ptxsim.outcome import SimOutcome
 from ptxsim.report import Report
-from ptxsim.second_build import has_same_kernels, telling
+from ptxsim.second_build import has_same_kernels, hidden_mistakes
 
 SOURCE = kernels("local_arrays.cu")
 
@@ -32,7 +32,7 @@ def test_unoptimised_code_shows_its_mistakes(kernel: str, n: str, kind: str, say
     report = ran(unoptimised(), kernel, int(n))
     assert {each.kind.value for each in report.findings} == ({kind} if kind else set()), report
     assert says in str(report)
-    assert set(telling(report)) == set(report.findings)
+    assert set(hidden_mistakes(report)) == set(report.findings)
 
 
 def test_what_nvcc_optimises_away_is_not_seen_in_its_own_code() -> None:
@@ -50,8 +50,8 @@ def test_only_overrun_arrays_and_missing_values_count_of_a_run_that_ended() -> N
     def outcome(stopped: str | None = None) -> SimOutcome:
         return SimOutcome((found, other), (), stopped, 0.0, "")
 
-    assert telling(outcome()) == (found,)
-    assert telling(outcome("time")) == telling(outcome("deadlock")) == ()
+    assert hidden_mistakes(outcome()) == (found,)
+    assert hidden_mistakes(outcome("time")) == hidden_mistakes(outcome("deadlock")) == ()
 
 
 def test_builds_with_other_parameters_are_not_of_one_source() -> None:

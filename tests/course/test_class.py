@@ -28,7 +28,7 @@ from grader.course.pool import Queue, grade_all, lanes
 from grader.course.worker import Lane, Setup, Task, TaskReport
 from grader.labs.submission import load_listed
 from grader.results import store
-from grader.results.entries import read_entries
+from grader.results.entries import read_entries, read_index
 from tests.support import commands
 from tests.support.boards import grade, rows_of
 from tests.support.commands import STARTER, Processes, environment, hand_in, until
@@ -329,7 +329,7 @@ def test_what_is_stored_counts_for_its_whole_source_and_undamaged(place: Path) -
     (document,) = store.stored(place / "results")
     result = store.load(document)
     assert result.submission.student == "7"
-    assert result.submission.submitted == "2026-01-30T12:00:00-08:00"
+    assert result.submission.submitted == ("2026-01-30T12:00:00-08:00",)
     alike = result.submission.sha256[:12] + "0" * 52
     submission = msgspec.structs.replace(result.submission, sha256=alike)
     store.write_document(document, msgspec.structs.replace(result, submission=submission))
@@ -340,6 +340,34 @@ def test_what_is_stored_counts_for_its_whole_source_and_undamaged(place: Path) -
     assert "not a result document" in done.stderr and "graded now: 1 (1 AC)" in done.stdout
     assert document.with_name(f"{document.name}.damaged").read_text() == "{"
     assert store.load(document).verdict is Verdict.AC
+
+
+def test_the_same_source_handed_in_again_is_another_hand_in(place: Path) -> None:
+    """Right, wrong, right again: of the export's student another time is noted, of the folder
+    without times it is graded again."""
+    for day, text in enumerate((STARTER, WRONG, STARTER), 1):
+        class_of(place / "c", {"submission_1": text, "bea": text})
+        created = f"2026-01-0{day} 12:00:00 -08:00\n"
+        (place / "c" / "submission_metadata.yml").write_text(EXPORT + created)
+        done = run("c", "--lab", "lab.yaml", "--no-report", cwd=place)
+        assert done.returncode == 0, done.stderr
+    assert "1 of 2 are already graded" in done.stderr and "bea: AC" in done.stderr
+    stored = read_index(place / "results").of("7")
+    right, wrong = sorted(stored, key=lambda each: each.entry.verdict)
+    assert right.entry.submission.submitted == tuple(
+        f"2026-01-0{day}T12:00:00-08:00" for day in (1, 3)
+    )
+    assert wrong.entry.submission.submitted == ("2026-01-02T12:00:00-08:00",)
+    before = right.path.read_bytes()
+    assert "2 of 2" in run("c", "--lab", "lab.yaml", cwd=place).stderr
+    assert right.path.read_bytes() == before  # each time once
+    (place / "lab.yaml").write_text(LAB + "# another version\n")
+    assert run("c", "--lab", "lab.yaml", "--no-report", cwd=place).returncode == 0
+    regraded = store.load(right.path).submission
+    assert regraded.submitted == right.entry.submission.submitted
+    (board,) = make_boards(read_entries(place / "results")[0], "latest")
+    ranked = {row.student: (row.verdict, len(row.history)) for row in board.rows}
+    assert ranked == {"7": (Verdict.AC, 3), "bea": (Verdict.AC, 2)}
 
 
 def test_wrong_usage(place: Path) -> None:

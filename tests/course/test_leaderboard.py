@@ -15,11 +15,12 @@ from grader.base.errors import UsageError
 from grader.base.records import Verdict
 from grader.base.result import SCHEMA_VERSION, Result
 from grader.course import board_rendering as render
-from grader.course.leaderboard import Board, make_boards
+from grader.course.leaderboard import Board, make_boards, undated
 from grader.course.roster import (
     Parties,
     Roster,
     assignment_column,
+    csv_text,
     load_pseudonym_key,
     pseudonym,
     read_roster,
@@ -130,19 +131,47 @@ def test_a_roster_marks_late_and_missing(tmp_path: Path) -> None:
 
 
 def test_late_counts_from_when_the_work_was_handed_in(tmp_path: Path) -> None:
-    came = {"a": "2026-01-04T23:59:00-08:00", "b": "2026-01-04T12:00:00-08:00", "c": None}
+    came = {"a": ("2026-01-04T23:59:00-08:00",), "b": ("2026-01-04T12:00:00-08:00",), "c": ()}
     for student, submitted in came.items():
-        who = msgspec.structs.replace(make_result(student).submission, submitted=submitted)
-        keep(tmp_path, student, 80, attempt=9, submission=who)
-    people = roster(tmp_path, "student,submitted\na,\nb,2026-01-06T00:00Z\n")
+        keep(tmp_path, student, 80, attempt=9, submitted=submitted)
+    keep(tmp_path, "d", 80, attempt=2, submitted=())  # graded in time: so it came in time
+    people = roster(tmp_path, "student,submitted\na,\nb,2026-01-06T00:00Z\nc,2026-01-07\n")
     due = TimeRules(due="2026-01-05T00:00Z")
 
-    def late(known: Roster | None) -> set[str]:
-        (board,) = boards(tmp_path, roster=known, rules=due)
-        return {row.student for row in board.rows if row.late}
+    def late(known: Roster | None, rules: TimeRules | None = due) -> tuple[set[str], str]:
+        found = boards(tmp_path, roster=known, rules=rules)
+        return {row.student for row in found[0].rows if row.late}, str(undated(found))
 
-    assert late(None) == {"a", "c"}  # c: nobody says when, and it was graded after the date
-    assert late(people) == {"a", "b", "c"}  # the roster's word goes before the export's
+    found, told = late(None)
+    assert found == {"a"}  # c: nobody says when, and it was graded after the date
+    assert "1 student's work" in told and "student and submitted: --roster" in told
+    assert late(people) == ({"a", "b", "c"}, "")  # the roster's word goes before the export's
+    assert late(None, None) == (set(), "")
+    (board,) = boards(tmp_path, rules=due)
+    row = next(row for row in board.rows if row.student == "c")
+    assert str(render.marks(row)) == "hand-in time unknown"
+    hidden = render.for_students((board,), str.upper)
+    assert not any(row.untimed for row in hidden[0].rows)
+
+
+def test_a_source_that_is_handed_in_again_counts_again(tmp_path: Path) -> None:
+    """Good on the 1st, bad on the 2nd, good again on the 3rd: the last is the good one."""
+    first, second, third = (f"2026-01-0{day}T12:00:00+00:00" for day in (1, 2, 3))
+    keep(tmp_path, "a", 80, submitted=(first, third))
+    keep(tmp_path, "a", 20, attempt=1)
+    for choice, due, points, late in (
+        ("latest", None, 80, False),
+        ("latest", second, 80, True),
+        ("last-before-deadline", third, 80, False),
+        ("last-before-deadline", second, 20, False),
+        ("last-before-deadline", first, 80, False),
+        ("best", first, 80, False),
+    ):
+        rules = TimeRules(due=due) if due else None
+        (board,) = boards(tmp_path, choice, rules=rules)
+        row = board.rows[1]
+        assert (row.points, row.late) == (points, late), (choice, due)
+        assert row.history == (80, 20, 80)
 
 
 def test_results_of_another_lab_file_are_marked(tmp_path: Path) -> None:
@@ -233,6 +262,16 @@ def test_terminal_and_csv(tmp_path: Path) -> None:
     rows = rows_of(render.table_csv(found, None))
     assert [row["student"] for row in rows[1:]] == [*HARD_NAMES[:2], "'=cmd()", HARD_NAMES[3]]
     assert tuple(rows[0]) == render.CSV_COLUMNS
+
+
+@pytest.mark.parametrize(("cell", "written"), values(__file__, "formulas.txt"))
+def test_no_field_begins_a_formula(cell: str, written: str) -> None:
+    """Not even in a spreadsheet that splits the file at other signs than commas."""
+    text = csv_text(["a"], [["x", cell]])
+    assert list(csv.reader(io.StringIO(text, newline="")))[1] == ["x", written]
+    for separator in ";\t|":
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+            assert not any(field.lstrip().startswith(tuple("=+-@＝＋－＠")) for field in row)
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -345,7 +384,7 @@ def test_canvas(tmp_path: Path) -> None:
     roster = read_roster(file)
     found = board_of(gpu_result("al", 80.0), gpu_result("wei", None), gpu_result("eq", 90.5))
     shares = render.board_shares(found)
-    text = render.canvas(shares, Parties(roster), 'SGEMM, "fast" (12345)', 20)
+    text, _ = render.canvas(shares, Parties(roster), 'SGEMM, "fast" (12345)', 20)
     rows = list(csv.reader(io.StringIO(text, newline="")))
     assert rows[0][5] == 'SGEMM, "fast" (12345)'
     assert rows[1] == ["    Points Possible", "", "", "", "", "20"]
@@ -362,7 +401,7 @@ def test_an_assignment_is_a_column_of_the_gradebook(title: str, found: str, tmp_
     file = tmp_path / "gradebook.csv"
     file.write_text(CANVAS.replace("SGEMM (12345)", "SGEMM (12345),Twice (1),Twice (2),Mine"))
     try:
-        assert assignment_column(file, title) == found
+        assert assignment_column([file], title) == found
     except UsageError as error:
         assert found in str(error) and title != found
 

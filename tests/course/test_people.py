@@ -76,7 +76,7 @@ def test_one_submission_counts_for_all_members(tmp_path: Path, folder: str) -> N
     keep(tmp_path, folder, 70)
     keep(tmp_path, "ada", 80)
     known = parties(tmp_path, ROSTER)
-    (board,) = make_boards(known.merged(read_entries(tmp_path)[0]), roster=known.roster)
+    (board,) = make_boards(known.merged(read_entries(tmp_path)[0])[0], roster=known.roster)
     ranks = [(row.rank, row.student) for row in board.rows if row.kind != "baseline"]
     assert ranks == [(1, "ada"), (2, "team"), (None, "=eq"), (None, "gone")]
     assert [person.student for person in known.members("team")] == ["ben", "cy"]
@@ -87,7 +87,7 @@ def test_the_best_of_what_members_handed_in_counts(tmp_path: Path) -> None:
     keep(tmp_path, "ben", 70)
     keep(tmp_path, "cy", 75, attempt=1)
     known = parties(tmp_path, ROSTER)
-    (board,) = make_boards(known.merged(read_entries(tmp_path)[0]))
+    (board,) = make_boards(known.merged(read_entries(tmp_path)[0])[0])
     (row,) = board.rows[1:]
     assert (row.student, row.points, row.history) == ("team", 75, (70, 75))
 
@@ -96,22 +96,83 @@ def test_gradescopes_groups_need_no_column(tmp_path: Path) -> None:
     keep(tmp_path, "ben+cy", 70)
     keep(tmp_path, "x+y", 60)  # nobody of the roster: a name like any other
     known = parties(tmp_path, "student\nben\ncy\n")
-    entries = known.merged(read_entries(tmp_path)[0])
+    entries = known.merged(read_entries(tmp_path)[0])[0]
     assert {person.student for person in known.members("ben+cy")} == {"ben", "cy"}
     (board,) = make_boards(entries, roster=known.roster)
     assert [row.student for row in board.rows[1:]] == ["ben+cy", "x+y"]  # nobody is missing
 
 
 @pytest.mark.parametrize(
-    ("folders", "words"),
-    [(("ben", "ben+cy"), "ben handed in alone and in ben"), (("a+ben", "ben+cy"), "two groups")],
+    ("folders", "complaints", "missing"),
+    [
+        (("ben", "ben+cy"), ["ben+cy as a group: ben handed in alone"], ["a", "cy"]),
+        (("a+ben", "ben+cy"), ["a+ben as a group: ben ", "ben+cy as a group: ben "], ["a", "ben"]),
+        (("ben", "ben+ben"), ["ben+ben as a group: ben "], ["a", "cy"]),
+        (("ben", "ben+x"), [], ["a", "cy"]),  # x is nobody of the roster
+        (("ben", "a+cy"), [], []),
+    ],
 )
-def test_nobody_counts_twice(tmp_path: Path, folders: tuple[str, ...], words: str) -> None:
+def test_a_name_that_overlaps_stops_no_board(
+    tmp_path: Path, folders: tuple[str, ...], complaints: list[str], missing: list[str]
+) -> None:
     for folder in folders:
         keep(tmp_path, folder, 70)
     known = parties(tmp_path, "student\na\nben\ncy\n")
-    with pytest.raises(UsageError, match=words):
-        known.merged(read_entries(tmp_path)[0])
+    entries, told = known.merged(read_entries(tmp_path)[0])
+    assert len(told) == len(complaints)
+    assert all(line.startswith(words) for line, words in zip(told, complaints, strict=True))
+    (board,) = make_boards(entries, roster=known.roster)
+    assert {row.student for row in board.rows if row.rank} == set(folders)
+    assert [row.student for row in board.rows if row.kind == "missing"][:2] == missing
+
+
+def test_overlapping_names_in_every_command(place: Path) -> None:
+    for student in ("eve+ada", "eve+team"):
+        keep(place / "results", student, 60)
+    (place / "roster.csv").write_text(ROSTER + "eve,Eve,\n")
+    for words in (
+        ("leaderboard",),
+        ("export", "csv", "--to", "x.csv"),
+        ("course", "rubric", "--rubric", "rubric.yaml", "--to", "made"),
+    ):
+        done = grade(*words, "--roster", "roster.csv", cwd=place)
+        assert done.returncode == 0, done.stderr
+        (line,) = (line for line in done.stderr.splitlines() if "eve+ada" in line)
+        assert "as a group: ada handed in alone" in line and "column 'group'" in line
+    students = [row["student"] for row in rows_of((place / "x.csv").read_text("utf-8-sig"))]
+    assert {"ada", "eve+ada", "eve"} <= set(students)
+    assert (place / "made" / "eve+ada.html").exists()
+
+
+def test_a_gradebook_and_a_roster_complete_each_other(place: Path) -> None:
+    (place / "times.csv").write_text("student,submitted,due\nada,2026-02-01,2026-01-01\nteam,,\n")
+    (place / "book.csv").write_text(
+        "Student,ID,SIS User ID,SIS Login ID,Section,SGEMM (1)\nLovelace,9,s9,ada,A,\n"
+    )
+    both = ("--roster", "times.csv", "--roster", "book.csv")
+    canvas = ("export", "canvas", "--assignment", "SGEMM", "--to", "-")
+    done = grade(*canvas, *both, cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "Lovelace,9,s9,ada,A,80.00" in done.stdout and "team" not in done.stdout
+    assert "skipped: team: no ID in Canvas's gradebook" in done.stderr
+    done = grade("export", "csv", *both, cwd=place)
+    row = next(row for row in rows_of(done.stdout) if row["student"] == "ada")
+    assert (row["name"], row["late"]) == ("Lovelace", "yes")
+    assert grade(*canvas, *both[:2], cwd=place).returncode == 2
+    (place / "other.csv").write_text("student,due\nada,2026-01-02\n")
+    done = grade("leaderboard", *both, "--roster", "other.csv", cwd=place)
+    assert done.returncode == 2 and "other.csv: due of ada" in done.stderr
+
+
+def test_without_times_of_hand_in_nobody_is_called_late(place: Path) -> None:
+    keep(place / "late", "ada", 80, attempt=9, submitted=())
+    due = ("--due", "2026-01-05T00:00Z,late=5%/day", "--out", "late")
+    done = grade("leaderboard", *due, cwd=place)
+    assert done.returncode == 0 and "days late" not in done.stdout and "80.00" in done.stdout
+    assert "student and submitted: --roster" in done.stderr
+    (place / "times.csv").write_text("student,submitted\nada,2026-01-06T12:00Z\n")
+    done = grade("leaderboard", *due, "--roster", "times.csv", cwd=place)
+    assert "2 days late" in done.stdout and done.stderr == ""
 
 
 def test_a_group_has_the_latest_due_date_of_its_members(tmp_path: Path) -> None:
@@ -290,7 +351,9 @@ def test_other_rules_of_time_change_what_counts(tmp_path: Path) -> None:
     sha256 = load_lab(tmp_path / "new.yaml").sha256
     assert load_lab(tmp_path / "old.yaml").sha256 == sha256
     result = gpu_result("ada", 80, lab=LabRef(id="sgemm", sha256=sha256))
-    store.save(tmp_path / "results", msgspec.structs.replace(result, created="2026-01-10T13:00Z"))
+    who = msgspec.structs.replace(result.submission, submitted=("2026-01-10T13:00Z",))
+    result = msgspec.structs.replace(result, submission=who, created="2026-01-10T13:00Z")
+    store.save(tmp_path / "results", result)
     which = ("--before", "old.yaml", "--after", "new.yaml", "--csv", "-")
     done = grade("course", "regrade", *which, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -71,7 +71,8 @@ def test_raw_and_adjusted_points_stand_in_boards_and_exports(tmp_path: Path) -> 
 
     book = tmp_path / "gradebook.csv"
     book.write_text("Student,ID,SIS User ID,SIS Login ID,Section\nBob,1,s,bob,A\n")
-    canvas = render.canvas(render.board_shares(board), Parties(read_roster(book)), "SGEMM (1)", 100)
+    people = Parties(read_roster(book))
+    canvas, _ = render.canvas(render.board_shares(board), people, "SGEMM (1)", 100)
     assert "bob,A,73.80" in canvas
 
     hidden = render.for_students(found, str.upper)

@@ -9,7 +9,7 @@ import pytest
 
 from grader.base.finding import Kind
 from grader.base.records import Verdict
-from grader.judge.pipeline import grade_in_simulator
+from grader.judge.pipeline import Watcher, grade_in_simulator
 from grader.judge.program import build_program
 from grader.judge.rulings import Ruling
 from grader.judge.second_look import look_again
@@ -55,7 +55,9 @@ def test_the_gpus_own_build_is_simulated_where_only_the_gpu_is_wrong(
     )
     right_group, right = on_gpu(by_place, device)
     group, wrong = on_gpu(by_address, device)
-    simulate = partial(grade_in_simulator, context=SHARED, device=device, progress=quietly)
+    simulate = partial(
+        grade_in_simulator, context=SHARED, device=device, progress=quietly, watcher=Watcher()
+    )
     simulated = simulate(load_submission(by_address, MAIN))
     assert (right.verdict, wrong.verdict) == (Verdict.AC, Verdict.WA)
     assert simulated.verdict is Verdict.AC and not simulated.findings

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grader.base.language import language
 from grader.course.similar import ComparedWork, find_pairs
-from grader.course.similar import html as similar_page
+from grader.course.similar import pages as similar_pages
 from grader.ladder.rendering import html as ladder_page
 from grader.report import html
 from grader.results import kept_sources, store
@@ -61,7 +61,7 @@ def main() -> None:
         found = {path.parent.name: path for path in store.stored(place / "results")}
         twins = place / "twins.html"
         works = [ComparedWork(student="ann", files={"sgemm.cu": tiled()}), TWIN]
-        twins.write_text(similar_page(find_pairs([works], []), works))
+        twins.write_text(*similar_pages(find_pairs([works], []), works, 2).values())
         with chromium() as browser:
             ladder = place / "ladder.html"
             ladder.write_text(ladder_page(shipped_ladder()))

@@ -1,9 +1,10 @@
 """The calls of one case: each on fresh inputs, each verified, and what they come to.
 
-A plan without a set-up is one call, or two where no other case runs blocks in the other order.
-Where a call leaves memory behind, the set-up runs first, as the first call of a real program does,
-then the call that is judged, then the same call once more: it must not depend on finding things as
-the first one did.
+A plan without a set-up is one call, or two: where no other case runs blocks in the other order, and
+where threads synchronise through global memory, so that all sizes run in the order in which these
+give way to each other. Where a call leaves memory behind, the set-up runs first, as the first call
+of a real program does, then the call that is judged, then the same call once more: it must not
+depend on finding things as the first one did.
 """
 
 import time
@@ -20,8 +21,7 @@ from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.simulator.messages import BlockCapacity
 from ptxsim import Reason, RefusedProgram, SimOutcome
 from ptxsim import findings as simulator
-from ptxsim.findings import Event, Severity, remark
-from ptxsim.findings.reports import in_elements
+from ptxsim.findings import Event, Severity, in_elements, remark, with_early
 from ptxsim.plan import Plan, Record, Size
 from ptxsim.text import NOTHING, enumerated, listed, phrase, verbatim
 
@@ -130,11 +130,11 @@ def seen_calls(
     seconds: float,
     capacities: Sequence[BlockCapacity],
     *,
+    turn: int,
     alone: bool,
 ) -> list[SeenCall]:
     """The calls as far as they are right; ``seconds`` is what each may take. capacities: one for
-    every launch of the plan; alone: the job has no other case."""
-    most = _CALLS if plan.setup else 1 + alone
+    every launch of the plan; turn: of the first call; alone: the job has no other case."""
     seen: list[SeenCall] = []
     while True:
         started = time.thread_time()
@@ -143,11 +143,15 @@ def seen_calls(
         check = None if outcome.stopped else arrays.check()
         # The GPU that a launch of too many blocks did not fit.
         event = Event.NOT_ALL_RESIDENT
-        held = {found.arrived for found in outcome.findings if found.event is event}
+        held = {each.arrived for each in outcome.findings if each.event is event}
         gpu = next((capacity.gpu for capacity in capacities if capacity.blocks in held), "")
+        wrong = check is not None and bool(check.message)
+        found = with_early(outcome.findings, outcome.early if wrong else ())
         sizes = element_sizes(arrays.operands, plan)
-        findings = (*worded(outcome.findings, gpu, sizes), *arrays.modified())
+        findings = (*worded(found, gpu, sizes), *arrays.modified())
         seen.append(SeenCall(outcome=outcome, check=check, findings=findings))
+        in_order = turn % 2 == 0  # of the numbers
+        most = _CALLS if plan.setup else 1 + (alone or (in_order and outcome.synchronises))
         judged = not plan.setup or len(seen) == 2
         again = not judged or (not plan.calls_differ and took <= _AGAIN * seconds)
         if seen[-1].fails or not again or len(seen) == most:
@@ -170,7 +174,8 @@ def summary(
     message = last.check.message if last.check else NOTHING
     if message or hints:
         findings += worded(last.outcome.hints)
-    if case.plan.setup and len(seen) > 1 and last.fails:
+    by_order = message and last.outcome.early  # why a later call is wrong
+    if case.plan.setup and len(seen) > 1 and last.fails and not by_order:
         what = phrase("it depends on the one before it")
         if changed := seen[-2].outcome.changed:
             names = listed(map(verbatim, changed[:3]))

@@ -35,13 +35,15 @@ from ptxsim import (
     Declarations,
     Engine,
     EngineError,
+    Prober,
     RefusedProgram,
     SimLimits,
     Simulator,
+    has_same_kernels,
+    hidden_mistakes,
     load_engine,
+    runs_alike,
 )
-from ptxsim.probing import Prober
-from ptxsim.second_build import has_same_kernels, runs_alike, telling
 from ptxsim.text import phrase
 
 _DECODER: msgspec.json.Decoder[messages.Request] = decoder(messages.Request)
@@ -172,7 +174,7 @@ def run_case(
         shown = arrays.matrices if place == len(job.cases) - 1 else ()
         made = simulator.calls(case.plan, arrays.buffers, limits, turn=turn, writers=shown)
         with closing(made) as calls:
-            seen = seen_calls(calls, case.plan, arrays, seconds, capacities, alone=alone)
+            seen = seen_calls(calls, case.plan, arrays, seconds, capacities, turn=turn, alone=alone)
     except RefusedProgram as refusal:
         return protocol.refused(case.id, size, rejected(refusal))
     except MemoryError:
@@ -206,7 +208,7 @@ def run_second(
                 return messages.SecondRun(missing=late)
             buffers = Arrays(problem, plan.size, 0).buffers
             outcome = simulator.run(plan, buffers, SimLimits(seconds=left))
-            if found := telling(outcome):
+            if found := hidden_mistakes(outcome):
                 return messages.SecondRun(findings=worded(found), size=plan.size)
             if outcome.stopped:
                 return messages.SecondRun(missing=late)

@@ -27,7 +27,7 @@ from ptxsim.nvcc import CompileError
 from ptxsim.orders import differing, usual_tolerance
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
 from ptxsim.report import Report
-from ptxsim.second_build import runs_alike, telling
+from ptxsim.second_build import hidden_mistakes, runs_alike
 from ptxsim.tensor_maps import Output
 from ptxsim.text import phrase
 
@@ -188,7 +188,7 @@ def _second_remarks(given: argparse.Namespace) -> list[Remark]:
     if not runs_alike(report.origin.texts[report.origin.name]):
         print("ptxsim: without optimisation wgmma is not looked at", file=sys.stderr)
         return []
-    return [report.remark(each) for each in telling(report)]
+    return [report.remark(each) for each in hidden_mistakes(report)]
 
 
 def _run(given: argparse.Namespace) -> tuple[str, int]:

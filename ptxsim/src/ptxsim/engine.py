@@ -31,7 +31,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_cluster": "-pU",
     "sim_tensor_map": "spuuqQQUUU",
     "sim_snapshot": "ipq",
-    "sim_replay": "ip",
+    "sim_replay": "ipi",
     "sim_undo_looks": "-p",
     "sim_order": "-puu",
     "sim_trace": "-pi",

@@ -133,13 +133,21 @@ class Machine:
     def second_look(self) -> bool:
         """Make memory what the call found; what reads in doubt get is undefined from now on. False
         where there are none, or memory was too large to keep."""
-        status = self._library.sim_replay(self.handle)
+        return self._replay(doubts=True)
+
+    def rewind(self) -> bool:
+        """Make memory what the call found, for a look that differs in something else. False where
+        it was too large to keep."""
+        return self._replay(doubts=False)
+
+    def _replay(self, *, doubts: bool) -> bool:
+        status = self._library.sim_replay(self.handle, doubts)
         if status == NO_MEMORY:
             raise MemoryError
         return bool(status == RAN)
 
     def undo_looks(self) -> None:
-        """Make memory what the first look made of it."""
+        """Make memory what the look before the further ones made of it."""
         self._library.sim_undo_looks(self.handle)
 
     def forget(self, allocations: Sequence[int]) -> None:
@@ -302,24 +310,39 @@ def judge_races(
             break
         left = limits.seconds - (time.thread_time() - working)
         seen = look(replace(limits, seconds=left))
-        if not seen.stopped and not _errors(seen.findings):
+        if not seen.stopped and not errors(seen.findings):
             return seen
     if seen is not first:
         machine.undo_looks()
     return first
 
 
-def _errors(findings: Sequence[Finding]) -> list[Finding]:
+def judge_streams(
+    machine: Machine, limits: SimLimits, look: Callable[[SimLimits], SimOutcome]
+) -> SimOutcome | None:
+    """Return the outcome of ``look``, which carries a call's operations out in another order that
+    their streams allow, or None where that order cannot be judged: the operations wait for each
+    other, so they have one after all, or memory was too large to keep."""
+    if not machine.rewind():
+        return None
+    seen = look(limits)
+    if not seen.stopped and not _only_races(seen.findings):
+        return seen
+    machine.undo_looks()
+    return None
+
+
+def errors(findings: Sequence[Finding]) -> list[Finding]:
     return [each for each in findings if each.severity is Severity.ERROR]
 
 
 def _only_races(findings: Sequence[Finding]) -> bool:
     """Whether there are errors, and all are races of a read with a write."""
-    errors = _errors(findings)
-    return bool(errors) and all(
+    wrong = errors(findings)
+    return bool(wrong) and all(
         each.kind is Kind.RACE
         and each.access is not None
         and (each.access.space == "shared" or each.event is Event.RACE)
         and each.access.write != each.other_write
-        for each in errors
+        for each in wrong
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxsim.findings.finding import Finding, Kind, Severity
+from ptxsim.findings.reports import merge, with_early
 from ptxsim.outcome import SimOutcome
 from ptxsim.text import phrase
 
@@ -91,29 +92,77 @@ class Orders:
 
 def in_orders(run: Run, arrays: Arrays, names: Sequence[str], orders: Orders) -> SimOutcome:
     """The outcome of ``run`` in the first order, to which ``arrays`` belong afterwards, with the
-    findings of all, and one for each array that came out otherwise in another."""
-    if orders.number == 1:
-        return run()
+    findings of all, and one for each array that came out otherwise in another.
+
+    Where nobody asks for several orders, a launch that synchronises runs in two, and an array that
+    differs counts only if reads that nothing orders explain it: a list in another order is right.
+    """
     before = [array.copy() for array in arrays]
     first = run()
+    if orders.number == 1:
+        return _doubted(run, arrays, before, names, orders, first)
     after = [array.copy() for array in arrays]
     findings = list(orders.naming(0, first.findings))
-    stopped = first.stopped
+    stopped, early = first.stopped, list(first.early)
+    differs = False
     for number in range(1, orders.number):
         _put(arrays, before)
         # The seed alone says what happens in the third order and in all behind it.
         other = run(turn=min(number, 2), seed=orders.seed_of(number))
         seen = list(other.findings)
+        early += other.early
         if not stopped and not other.stopped:
-            for name, one, two in zip(names, after, arrays, strict=True):
-                if found := differing(one, two, orders.tolerance):
-                    text = _DIFFERS.given(name=name, **found)
-                    kind, warning = Kind.ORDER, Severity.WARNING
-                    seen.append(Finding(kind=kind, severity=warning, place=None, text=text))
+            found = _differences(names, after, arrays, orders.tolerance)
+            differs |= bool(found)
+            seen += found
         findings += orders.naming(number, seen)
         stopped = stopped or other.stopped
     _put(arrays, after)
-    return replace(first, findings=_distinct(findings), stopped=stopped)
+    told = with_early(_distinct(findings), early if differs else ())
+    return replace(first, findings=told, stopped=stopped)
+
+
+def _doubted(
+    run: Run,
+    arrays: Arrays,
+    before: Arrays,
+    names: Sequence[str],
+    orders: Orders,
+    first: SimOutcome,
+) -> SimOutcome:
+    """``first``, with what another order shows to be wrong."""
+    if first.stopped or not first.synchronises:
+        return first
+    after = [array.copy() for array in arrays]
+    _put(arrays, before)
+    other = run(turn=1)
+    found = _differences(names, after, arrays, orders.tolerance)
+    _put(arrays, after)
+    if other.stopped == "time":
+        return first
+    findings = merge([*first.findings, *other.findings])
+    early = [*first.early, *other.early]
+    if found and early and not other.stopped:
+        findings = with_early([*findings, *found], early)
+    return replace(first, findings=findings, stopped=other.stopped)
+
+
+def _differences(
+    names: Sequence[str], after: Arrays, arrays: Arrays, tolerance: float
+) -> list[Finding]:
+    """A finding for each array that came out otherwise in another order."""
+    pairs = zip(names, after, arrays, strict=True)
+    found = {name: differing(one, two, tolerance) for name, one, two in pairs}
+    return [
+        Finding(
+            kind=Kind.ORDER,
+            severity=Severity.WARNING,
+            place=None,
+            text=_DIFFERS.given(name=name, **differs),
+        )
+        for name, differs in found.items()
+        if differs
+    ]
 
 
 def _put(arrays: Arrays, values: Arrays) -> None:

@@ -38,6 +38,11 @@ class SimOutcome:
     seconds: float  # wall
     printed: str  # what device printf wrote
     hints: tuple[Finding, ...] = ()  # what may be why elements are wrong, if they are
+    # Reads in no order with a write, where both synchronise: wrong if another order or the verified
+    # values show a difference.
+    early: tuple[Finding, ...] = ()
+    # Whether several warps used global memory by atomic, volatile, relaxed or similar accesses.
+    synchronises: bool = False
     changed: tuple[str, ...] = ()  # what lives on and is not as the call found it, by its name
     metrics: tuple[LineMetrics, ...] = ()  # where the simulator was asked for them
     # By allocation, where asked for: who wrote last to its cells (Machine.writers).

@@ -24,17 +24,18 @@ from ptxsim.lowering.memory_layout import cells, too_large
 from ptxsim.lowering.notes import hints, origins, tensor_core_notes
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.lowering.program import Builder, EngineProgram
-from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, judge_races
+from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, errors, judge_races, judge_streams
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Operation, Plan
 from ptxsim.soundness import check_parameters, check_plan, cluster_of
-from ptxsim.streams import Watch
+from ptxsim.streams import Watch, latest_first
 from ptxsim.text import phrase
 
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
 _MOST_STEPS = 1 << 62
+_WARP = 32  # threads
 _STOPS = {
     header.RAN: None,
     header.OUT_OF_TIME: "time",
@@ -50,6 +51,7 @@ class Running:
     machine: Machine
     findings: list[Finding] = field(default_factory=list)
     programs: dict[str, tuple[EngineProgram, int]] = field(default_factory=dict)  # and the engine's
+    doubtful: bool = False  # whether operations of the last call may order themselves
 
 
 _module = lru_cache(maxsize=4)(read_module)  # once for several launches of the same text
@@ -140,16 +142,39 @@ class Simulator:
         then = plan.operations, limits.resident[first:]
         try:
             for number in itertools.count():
-                operations, resident = work[number] if number < len(work) else then
+                work_of = operations, resident = work[number] if number < len(work) else then
                 run.machine.begin_call(turn + number, seed)
                 look = partial(self._look, run, plan, operations, resident=resident)
                 outcome = judge_races(run.machine, limits, look)
+                in_order = not seed and (turn + number) % 2 == 0
+                if run.doubtful and not in_order and not errors(outcome.findings):
+                    outcome = self._latest_first(run, plan, work_of, limits) or outcome
                 yield replace(outcome, writers={w: run.machine.writers(w) for w in writers})
                 run.machine.forget(poisoned)
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
         finally:
             self._free(run)
+
+    def _latest_first(
+        self,
+        run: Running,
+        plan: Plan,
+        work: tuple[Sequence[Operation], Sequence[int]],
+        limits: SimLimits,
+    ) -> SimOutcome | None:
+        """Run a call once more, whose operations may order themselves by flags or counters: if they
+        do not, another order of the streams shows it. None where it cannot."""
+        operations, resident = work
+        if any(isinstance(each, Launch) and each.programmatic for each in operations):
+            return None
+        fitting = iter(resident)
+        held = [next(fitting, 0) if isinstance(each, Launch) else 0 for each in operations]
+        order = latest_first(operations)
+        moved = [operations[place] for place in order]
+        fitting_moved = [held[place] for place in order if isinstance(operations[place], Launch)]
+        look = partial(self._look, run, plan, moved, resident=fitting_moved, watched=False)
+        return judge_streams(run.machine, limits, look)
 
     def _look(
         self,
@@ -158,8 +183,11 @@ class Simulator:
         operations: Sequence[Operation],
         limits: SimLimits,
         resident: Sequence[int],
+        *,
+        watched: bool = True,
     ) -> SimOutcome:
-        """Run one call and return its own findings and counts."""
+        """Run one call and return its own findings and counts. watched: their races with each other
+        are found."""
         started, working = time.monotonic(), time.thread_time()
         products = math.prod(plan.size.extents)
         steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
@@ -170,12 +198,12 @@ class Simulator:
         before = machine.kept(plan)
         stopped = None
         fitting = iter(resident)
-        watch = Watch(operations, self._global_cell)
+        watch = Watch(operations if watched else (), self._global_cell)
         for place, operation in enumerate(operations):
-            watched = watch.watches(place)
-            early = operations[place : place + 2]
-            follows = [isinstance(each, Launch) and each.programmatic for each in early]
-            library.sim_trace(machine.handle, watched or any(follows))
+            compared = watch.watches(place)
+            pair = operations[place : place + 2]
+            follows = [isinstance(each, Launch) and each.programmatic for each in pair]
+            library.sim_trace(machine.handle, compared or any(follows))
             library.sim_follows(machine.handle, follows[0])
             left = limits.seconds - (time.thread_time() - working)
             if isinstance(operation, Launch):
@@ -185,7 +213,7 @@ class Simulator:
             else:
                 stopped = "time"
                 break
-            if watched:
+            if compared:
                 races = watch.races(place, machine.uses(operation))
                 run.findings += [
                     stream_race(operations[other], operation, machine.names[region])
@@ -194,13 +222,25 @@ class Simulator:
             if stopped or trapped(run.findings):
                 break
         after = machine.kept(plan)
+        early: list[Finding] = []
+        others: list[Finding] = []
+        for each in run.findings:
+            (early if each.event and each.event.needs_difference else others).append(each)
         counters = [self._counters(program, handle) for program, handle in run.programs.values()]
         lines = line_counts(counters, self._module.locations)
         metrics = line_metrics(counters, self._module) if self._metrics else ()
         kernels = list(run.programs)
+        run.doubtful = watch.doubtful
+        synchronises = watch.doubtful or any(
+            each.grid != (1, 1, 1) or math.prod(each.block) > _WARP
+            for each in operations
+            if isinstance(each, Launch)
+            and each.kernel in run.programs
+            and run.programs[each.kernel][0].synchronises
+        )
         self._free_programs(run)
         return SimOutcome(
-            findings=merge([*self.tensor_cores([plan]), *run.findings]),
+            findings=merge([*self.tensor_cores([plan]), *others]),
             lines=lines,
             stopped=stopped,
             seconds=time.monotonic() - started,
@@ -208,6 +248,8 @@ class Simulator:
             hints=merge([hint for kernel in kernels for hint in self._hints(kernel)]),
             changed=tuple(machine.names[at] for at in before if after[at] != before[at]),
             metrics=metrics,
+            early=merge(early),
+            synchronises=synchronises,
         )
 
     def _prepare(

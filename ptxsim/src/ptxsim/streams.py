@@ -8,6 +8,7 @@ what the other writes that way, they may order themselves by it, so nothing is s
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import product
 
 import numpy as np
@@ -84,6 +85,29 @@ def unordered(operations: Sequence[Operation]) -> list[int]:
     return rivals
 
 
+def latest_first(operations: Sequence[Operation]) -> list[int]:
+    """The places of ``operations`` in an order that CUDA allows, too: each time the last one that
+    may come next."""
+    rivals = unordered(operations)
+    behind: list[list[int]] = [[] for _ in operations]
+    missing = []
+    for place, apart in enumerate(rivals):
+        ahead = list(_places(((1 << place) - 1) & ~apart))
+        missing.append(len(ahead))
+        for each in ahead:
+            behind[each].append(place)
+    ready = sorted(-place for place, count in enumerate(missing) if not count)  # a heap
+    order = []
+    while ready:
+        place = -heappop(ready)
+        order.append(place)
+        for each in behind[place]:
+            missing[each] -= 1
+            if not missing[each]:
+                heappush(ready, -each)
+    return order
+
+
 class Watch:
     """Compares the operations of one call as they are carried out, in the plan's order."""
 
@@ -94,6 +118,7 @@ class Watch:
         self._uses: dict[int, Uses] = {}
         self._kept = 0  # the same operations, as bits
         self._bytes = self._pairs = 0
+        self.doubtful = False  # whether two operations may order themselves by what they use
         if any(operation.after is not None for operation in operations):
             self._rivals = unordered(operations)
             wanted = 0
@@ -140,6 +165,7 @@ class Watch:
             x, y = self._flags(mine, start, end), self._flags(theirs, start, end)
             either = x | y
             if _signals(x, y) or _signals(y, x):
+                self.doubtful = True
                 return None
             races = (x != 0) & (y != 0) & (either & _WRITES != 0) & (either & _PLAIN != 0)
             if found is None and races.any():

@@ -12,4 +12,5 @@
 #include "schedule/divergence.cpp"
 #include "schedule/interpreter.cpp"
 #include "schedule/launch.cpp"
+#include "schedule/preemption.cpp"
 #include "schedule/waiting.cpp"

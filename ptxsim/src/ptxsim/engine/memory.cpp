@@ -3,6 +3,7 @@
 #include "checks/conflicts.cpp"
 #include "checks/copies_under_way.cpp"
 #include "checks/dependency.cpp"
+#include "checks/early_looks.cpp"
 #include "checks/extern_arrays.cpp"
 #include "checks/global_races.cpp"
 #include "checks/knowledge.cpp"

@@ -84,6 +84,9 @@ enum EventKind : u32 {
   MBARRIER_NOT_FENCED,
   PROXY_FENCE_AFTER_READ,
   LEFT_BEFORE_BARRIER,
+  EARLY_LOOK,
+  UNFENCED_READ,
+  UNCHECKED_SWAP,
 };
 
 enum SpecialRegister {
@@ -141,7 +144,7 @@ constexpr u32 FUNCTION_STEP = 16;  // bytes between their addresses
 
 constexpr u8 SIGNED = 1, SYNCHRONISES = 2, CROSS_LANE = 4, OWN_TAINT = 8, SELECTS = 16, DECIDES = 32;  // Ins::flags
 
-constexpr i32 VOLATILE = 1, ACQUIRES = 2, RELEASES = 4, BLOCK_SCOPE = 8, AWAITED = 16, PASSED_ON = 32, READ_ONLY = 64;  // Ins::order()
+constexpr i32 VOLATILE = 1, ACQUIRES = 2, RELEASES = 4, BLOCK_SCOPE = 8, AWAITED = 16, PASSED_ON = 32, READ_ONLY = 64, RESULT = 128, EXPECTS_LOADED = 256, UPDATED = 512;  // Ins::order()
 
 struct PackedIns {
   i32 operation;
@@ -233,6 +236,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "e437078516ef7db4";
+constexpr const char* LAYOUT = "bea12d605d336702";
 
 }  // namespace sim

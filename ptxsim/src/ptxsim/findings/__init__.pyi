@@ -25,6 +25,7 @@ from .remarks import places as places
 from .remarks import remark as remark
 from .remarks import source_line as source_line
 from .reports import in_elements as in_elements
+from .reports import with_early as with_early
 from .sarif import SarifResult as SarifResult
 from .sarif import sarif as sarif
 from .sarif import sarif_result as sarif_result

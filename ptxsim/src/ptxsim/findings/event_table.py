@@ -84,6 +84,14 @@ class Event(Enum):
     MBARRIER_NOT_FENCED = auto()
     PROXY_FENCE_AFTER_READ = auto()
     LEFT_BEFORE_BARRIER = auto()
+    EARLY_LOOK = auto()
+    UNFENCED_READ = auto()
+    UNCHECKED_SWAP = auto()
+
+    @property
+    def needs_difference(self) -> bool:
+        """Whether it says something only where another order changes the results."""
+        return self in (Event.EARLY_LOOK, Event.UNFENCED_READ)
 
     @property
     def severity(self) -> Severity:

@@ -233,6 +233,16 @@ def merge(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(merged.values())
 
 
+def with_early(findings: Sequence[Finding], early: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Both, where the results show that it matters how early reads came. A missing fence explains
+    them all; and advice to read in another way, at their lines, is then wrong."""
+    early = [each for each in early if each.event is Event.UNFENCED_READ] or early
+    lines = {each.place for each in early}
+    advice = Event.LOOKS_AT_ATOMIC
+    kept = (each for each in findings if each.event is not advice or each.place not in lines)
+    return (*kept, *merge(early))
+
+
 def _place(locations: Sequence[Location | None], index: int) -> Place | None:
     location = locations[index] if index >= 0 else None
     return Place(file=location.file, line=location.line) if location else None

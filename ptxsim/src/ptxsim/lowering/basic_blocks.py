@@ -1,9 +1,10 @@
 """The operations of a function → basic blocks, with marks on registers that are never set."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from ptxsim.lowering import operation as ops
-from ptxsim.lowering.control_flow import Block, bits, liveness
+from ptxsim.lowering.control_flow import Block, bits, liveness, reachable
 
 _NEVER_FALLS_THROUGH = {"bra", "brx", "ret", "exit", "trap"}
 _ENDS_BLOCK = {*_NEVER_FALLS_THROUGH, "call"}
@@ -125,6 +126,56 @@ def mark_questions(
     _mark(ahead, _deciding(code, branches), ops.AWAITED)
 
 
+def mark_results(code: Sequence[ops.Operation], blocks: Sequence[Block]) -> None:
+    """Note in the order of loads and atomic operations whether what they read goes into a value
+    that is stored, or a store may follow there (RESULT), whether any change of the word may follow
+    (UPDATED), and whether a compare-and-swap whose result nobody reads expects what was loaded from
+    its address (EXPECTS_LOADED)."""
+    common = [op for op in code if op.space in (ops.GLOBAL, ops.GENERIC)]
+    atomics = [op for op in common if op.name.startswith("atom.")]
+    stores = [op for op in code if op.name == "st" and op.space != ops.SHARED]
+    strong = [op for op in stores if op.flags & ops.SYNCHRONISES]
+    if not atomics and not strong:
+        return
+    stored = [value for op in stores for value in op.operands[:4]]
+    stored += [value for op in atomics for value in op.operands[1:3]]
+    results = _origins(code, stored)
+    place = {id(op): at for at, op in enumerate(code)}
+    block_of = [at for at, block in enumerate(blocks) for _ in range(block.start, block.end)]
+    later = reachable(blocks)
+    stores_at, changes_at = _by_address(strong), _by_address([*strong, *atomics])
+
+    def precedes(op: ops.Operation, others: Sequence[ops.Operation]) -> bool:
+        at = place[id(op)]
+        here = block_of[at]
+        return any(
+            later[here] >> block_of[other] & 1 or (block_of[other] == here and other > at)
+            for other in (place[id(each)] for each in others)
+        )
+
+    loads = [op for op in common if op.name == "ld"]
+    for op in (*loads, *atomics):
+        marks = 0
+        by_hand = not _order(op) & ops.AWAITED and precedes(op, stores_at[_address(op)])
+        if by_hand or not results.isdisjoint(ops.outputs(op)):
+            marks = ops.RESULT
+        if op.name == "ld" and precedes(op, changes_at[_address(op)]):
+            marks |= ops.UPDATED
+        if op.name.startswith("atom.cas.") and op.operands[0] is None:
+            expected = _origins(code, [op.operands[1]])
+            there = [each for each in (*loads, *atomics) if _address(each) == _address(op)]
+            if any(not expected.isdisjoint(ops.outputs(each)) for each in there):
+                marks |= ops.EXPECTS_LOADED
+        op.operands[ops.ORDER_AT] = _order(op) | marks
+
+
+def _by_address(code: Iterable[ops.Operation]) -> Mapping[object, list[ops.Operation]]:
+    found: dict[object, list[ops.Operation]] = defaultdict(list)
+    for op in code:
+        found[_address(op)].append(op)
+    return found
+
+
 def _may_ask(operation: ops.Operation) -> bool:
     if operation.name == "ld":
         return bool(operation.flags & ops.SYNCHRONISES)
@@ -146,7 +197,12 @@ def _address(operation: ops.Operation) -> tuple[ops.Operand, int]:
 
 
 def _deciding(code: Iterable[ops.Operation], ends: Iterable[ops.Operation]) -> set[ops.Operand]:
-    """The registers and predicates from which those come that ``ends`` use, in ``code``. What is
+    """The registers and predicates from which those come that ``ends`` use, in ``code``."""
+    return _origins(code, [used for op in ends for used in _used(op)])
+
+
+def _origins(code: Iterable[ops.Operation], values: list[ops.Operand]) -> set[ops.Operand]:
+    """``values``, and the registers and predicates from which they come in ``code``. What is
     loaded comes from memory, not from its address: from what ``code`` stores, in shared memory."""
     sources: dict[ops.Operand, list[ops.Operation]] = {}
     for op in code:
@@ -156,7 +212,7 @@ def _deciding(code: Iterable[ops.Operation], ends: Iterable[ops.Operation]) -> s
         used for op in code if op.name == "st" and op.space == ops.SHARED for used in _used(op)
     ]
     found: set[ops.Operand] = set()
-    left = [used for op in ends for used in _used(op)]
+    left = list(values)
     while left:
         value = left.pop()
         if value in found or not isinstance(value, (ops.Register, ops.Predicate)):

@@ -39,8 +39,13 @@ ORDER_BITS = {
     "AWAITED": 16,  # what it reads decides whether a loop around it goes on
     "PASSED_ON": 32,  # other functions get what it reads
     "READ_ONLY": 64,  # ld.global.nc, ld.const: nobody may write there in this launch
+    "RESULT": 128,  # what it reads goes into a value that is stored
+    # A compare-and-swap of what was loaded from the same address, and nobody reads its result.
+    "EXPECTS_LOADED": 256,
+    "UPDATED": 512,  # of ld: an atomic operation or a store that synchronises has its address, too
 }
-VOLATILE, ACQUIRES, RELEASES, BLOCK_SCOPE, AWAITED, PASSED_ON, READ_ONLY = ORDER_BITS.values()
+VOLATILE, ACQUIRES, RELEASES, BLOCK_SCOPE, AWAITED, *_more = ORDER_BITS.values()
+PASSED_ON, READ_ONLY, RESULT, EXPECTS_LOADED, UPDATED = _more
 ORDER_AT = 6  # its place among their operands
 FUNCTION_STEP = 16  # bytes from a function's address to the next one's
 

@@ -9,7 +9,7 @@ from ptxsim.engine import Engine
 from ptxsim.engine_header import ARRAY, INSTRUCTION, PRESET, PROGRAM
 from ptxsim.frontend.records import Instruction, PtxModule
 from ptxsim.lowering import operation as ops
-from ptxsim.lowering.basic_blocks import basic_blocks, mark_questions
+from ptxsim.lowering.basic_blocks import basic_blocks, mark_questions, mark_results
 from ptxsim.lowering.called_functions import (
     reachable_functions,
     recursive,
@@ -65,6 +65,7 @@ class EngineProgram:
     param_bytes: int  # of the kernel's parameter block
     sources: list[Instruction | None]  # per instruction: the PTX instruction it came from
     first_uses: dict[int, Instruction]  # by never_set instruction: what reads its register first
+    synchronises: bool  # some access to global memory is atomic, volatile, relaxed or the like
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class Builder:
                 nested = phrase("loops in loops")
                 raise too_much(function, error.depth, error.depth - 1, nested) from None
             mark_questions(part, blocks, loops, entry=function.entry)
+            mark_results(part, blocks)
             reach += [0] * len(blocks)
             for block, place, later in zip(blocks, rank, reachable(blocks), strict=True):
                 part[block.start].imm = base + place
@@ -228,6 +230,9 @@ class Builder:
             locals=layout.locals,
             param_bytes=layout.param_bytes,
             sources=[o.source for o in code],
+            synchronises=any(
+                o.flags & ops.SYNCHRONISES and o.space in (ops.GLOBAL, ops.GENERIC) for o in code
+            ),
             first_uses={at: o.first_use for at, o in enumerate(code) if o.first_use is not None},
         )
 

@@ -3,6 +3,7 @@
 // The order is CUDA's: that of each stream; of the default stream with every stream that was not
 // made cudaStreamNonBlocking; of events; and of the host, which issues nothing before its waits are
 // over. Calls of run_custom come one after the other: the caller synchronizes before it reads C.
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -23,6 +24,9 @@ std::map<cudaStream_t, Stream> streams;    // the default one, too, as soon as a
 std::map<cudaEvent_t, Operations> events;  // what each stood behind when it was recorded
 Operations latest;                         // that no later operation comes after
 Operations seen;                           // that a query found done
+std::map<size_t, Operations> ahead;        // of each operation, what it comes after
+Operations finished;                       // that the host has waited for, or asked for till then
+std::map<Operations, int> asked;           // how many queries about these found them under way
 struct LastLaunch {
   size_t place;
   cudaStream_t stream;
@@ -72,6 +76,7 @@ std::string noted(const Operations& after) {
     each = after.count(*each) || (waited && *each == last_wait) ? latest.erase(each) : ++each;
   const bool all = latest.empty();
   latest.insert(place);
+  ahead[place] = after;
   if (all) return "";
   std::string distances;
   for (const size_t each : after)
@@ -84,15 +89,33 @@ void host_waits_for_next() {
   last_wait = plan_place();
 }
 
+// These have ended, and all that they come after.
+void finish(const Operations& done) {
+  std::vector<size_t> left(done.begin(), done.end());
+  while (!left.empty()) {
+    const size_t place = left.back();
+    left.pop_back();
+    if (finished.insert(place).second)
+      left.insert(left.end(), ahead[place].begin(), ahead[place].end());
+  }
+}
+
 cudaError_t wait(const Operations& after) {
+  finish(after);
   const std::string order = noted(after);
   host_waits_for_next();
   plan_synchronise(order);
   return cudaSuccess;
 }
 
+// A GPU may be still at work however often a program asks, so one that does not look at the answer
+// must not be taken to have waited. Whoever asks until the answer is yes has.
 cudaError_t query(const Operations& done) {
+  constexpr int ANSWERS = 8;  // that say no
   last_launch.reset();
+  const bool known = std::includes(finished.begin(), finished.end(), done.begin(), done.end());
+  if (!known && asked[done]++ < ANSWERS) return cudaErrorNotReady;
+  finish(done);
   seen.insert(done.begin(), done.end());
   return cudaSuccess;
 }
@@ -102,7 +125,10 @@ cudaError_t query(const Operations& done) {
 std::string order_on(cudaStream_t stream, bool host_waits) {
   const std::string order = noted(behind(stream));
   for (Stream* each : followers(stream)) each->last = {plan_place()};
-  if (host_waits) host_waits_for_next();
+  if (host_waits) {
+    finish({plan_place()});
+    host_waits_for_next();
+  }
   return order;
 }
 
@@ -120,6 +146,7 @@ bool order_has_streams() { return streams.size() > 1; }
 void order_wait_for_device() {
   latest = {plan_place()};
   seen.clear();
+  for (const auto& [place, _] : ahead) finished.insert(place);
   for (auto& [_, stream] : streams) stream.last.clear();
   host_waits_for_next();
 }
@@ -127,6 +154,9 @@ void order_wait_for_device() {
 void order_end_call() {
   latest.clear();
   seen.clear();
+  ahead.clear();
+  finished.clear();
+  asked.clear();
   events.clear();
   last_launch.reset();
   for (auto& [_, stream] : streams) stream.last.clear();
@@ -155,7 +185,6 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait(behind(stream)); }
-// A program that asks goes on when the answer is yes; here it always is.
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return query(behind(stream)); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   last_launch.reset();

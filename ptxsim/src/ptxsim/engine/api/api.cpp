@@ -203,14 +203,14 @@ int sim_snapshot(Machine* m, u64 most) {
     return RAN;
   });
 }
-// Puts the regions back to what they were, and takes what the reads in doubt get for undefined.
-// Does nothing, and refuses, where there are none or the regions were not kept.
-int sim_replay(Machine* m) {
+// Puts the regions back to what they were. doubts: takes what the reads in doubt get for undefined,
+// and refuses where there are none. Refuses where the regions were not kept.
+int sim_replay(Machine* m, int doubts) {
   return guarded([&]() -> int {
-    if (m->before.regions.empty() || m->suspect_reads.empty()) return REFUSED;
-    if (m->after.regions.empty()) m->after = kept(*m);
+    if (m->before.regions.empty() || (doubts && m->suspect_reads.empty())) return REFUSED;
+    if (m->after.regions.empty() || !doubts) m->after = kept(*m);
     put_back(*m, m->before);
-    m->looks_again = true;
+    m->looks_again = doubts;
     m->used = m->trapped = false;
     m->launches = 0;
     return RAN;

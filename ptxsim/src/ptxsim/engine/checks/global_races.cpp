@@ -46,7 +46,6 @@ bool is_volatile(const Warp& w, u32 pc) {
   return w.program->has_volatile && strength(*w.program, pc) == Strength::is_volatile;
 }
 
-constexpr u32 LINE = 32;  // cells that share a record of reads
 // While a launch writes nothing to a region, the lanes that read there are told apart, which takes
 // time, in so many executions of an instruction only.
 constexpr u64 FIRST_EXECUTIONS = 256;

@@ -49,6 +49,8 @@ struct Block {
   Clocks at_cluster_barrier, past_cluster_barrier;  // of the warps that have arrived
   bool fenced;                                      // has executed a fence for all blocks
   bool stopped;
+  bool preempted;              // a warp has given way in this turn
+  std::vector<u64> unfenced;   // keys of Machine::stale
   u64 polls;                   // turns in a row in which its warps only waited
   bool waited, triggered;      // by griddepcontrol
   std::vector<u32> past_wait;  // stamps of threads in order with the kernels before

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -36,6 +37,16 @@ struct Machine {
   std::unordered_set<u64> awaited;
   std::unordered_set<u64> compared;  // words of global memory that somebody compared and swapped
   std::map<std::tuple<u32, u32, u64>, Suspended> suspended;
+  // Of this launch (early_looks.hpp): who looked last at a word, by address; and what words held
+  // before a write that no fence has followed.
+  struct Stale {
+    u64 before;  // the value
+    u32 bytes;
+    Region::Stamp write;
+    std::vector<u32> seen_by;  // blocks, which see the new value from now on
+  };
+  std::unordered_map<u64, Region::Stamp> looks;
+  std::unordered_map<u64, Stale> stale;
   // Memory of which some was read ahead of the first write there, in no order with it: regions, and
   // reads of shared memory by their instruction.
   std::unordered_set<i64> too_early_of;

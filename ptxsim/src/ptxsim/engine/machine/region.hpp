@@ -13,6 +13,8 @@ struct Extent {
   u32 bytes;
 };
 
+constexpr u32 LINE = 32;  // cells that share a record of reads
+
 // A device allocation, or a __device__/__constant__ variable.
 struct Region {
   u64 base, size;

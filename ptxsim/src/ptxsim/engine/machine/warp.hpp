@@ -53,15 +53,17 @@ struct Warp {
   u32 pc;
   Group now;  // the group that runs; now.mask is the active mask
   std::vector<Group> others;
-  i64 fuel;      // basic blocks this warp may still enter in its turn
-  u32 turns;     // in a row in which the running group spent its fuel
-  bool fair;     // groups take turns: one of them may be spinning on another
-  bool forced;   // a warp-level operation goes ahead without its missing lanes
-  bool resting;  // gives way until the others have had a turn
-  bool waited;   // its last turn ended so
-  bool repeats;  // goes once more round a loop that polls, which counts nothing
-  u32 head;      // of its basic block
-  u32 polls;     // head of a block that it comes to once more because what it awaits is not there
+  i64 fuel;       // basic blocks this warp may still enter in its turn
+  u32 turns;      // in a row in which the running group spent its fuel
+  bool fair;      // groups take turns: one of them may be spinning on another
+  bool forced;    // a warp-level operation goes ahead without its missing lanes
+  bool resting;   // gives way until the others have had a turn
+  bool waited;    // its last turn ended so
+  u32 gives_way;  // turns, before the access that comes next
+  u32 preempted;  // accesses before which it may have
+  bool repeats;   // goes once more round a loop that polls, which counts nothing
+  u32 head;       // of its basic block
+  u32 polls;      // head of a block that it comes to once more because what it awaits is not there
   Look look;
   bool passed;   // lanes went past a barrier at which others of the warp stand
   u32 time;      // its own clock

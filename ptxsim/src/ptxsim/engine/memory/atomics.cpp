@@ -5,6 +5,7 @@
 #include "../arithmetic/extremes.hpp"
 #include "../arithmetic/lanewise.hpp"
 #include "../checks/conflicts.hpp"
+#include "../checks/early_looks.hpp"
 #include "../checks/global_races.hpp"
 #include "../checks/knowledge.hpp"
 #include "../checks/shared_races.hpp"
@@ -39,6 +40,21 @@ void put_word(u8* to, u64 word, u32 bytes) {
   }
 }
 
+// A compare-and-swap of what was read there before, and nobody asks whether it succeeded.
+void report_unchecked(Warp& w, const Access& a, const Region* common) {
+  Event e = event_at(w, UNCHECKED_SWAP, a.first());
+  e.address = a.at[a.first()];
+  e.size = a.bytes;
+  e.space = GLOBAL;
+  e.write = true;
+  if (common) {
+    e.region = w.program->hints[w.pc].region;
+    e.region_start = common->base;
+    e.region_size = common->size;
+  }
+  w.home->machine->report(e);
+}
+
 void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
   const auto o = operands<AtomicOperands>(i);
   drop_misaligned(w, a, space, true);
@@ -51,6 +67,8 @@ void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
     count_global(w, a);
     check_defined(w, o.value, UNDEFINED_STORE, false);
     w.block->fenced |= bool(i.order() & (ACQUIRES | RELEASES));
+    if (i.order() & (ACQUIRES | RELEASES)) settle_writes(*w.home);
+    if (i.order() & EXPECTS_LOADED && a.mask) report_unchecked(w, a, common);
     trace(w, a, o.old < 0 ? WRITTEN_STRONGLY : Use(WRITTEN_STRONGLY | READ_STRONGLY));
   }
   const u32 bytes = i.width, in_register = std::max(bytes, 4u);
@@ -86,6 +104,7 @@ void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
     w.block->machine->changes += !same;
     bool bad;
     if (r) {
+      same ? look_at_word(w, l, a.at[l]) : change_word(w, l, *r, index, a.at[l], bytes, before);
       bad = !r->all_defined && !r->defined[(a.at[l] - r->base) >> w.program->global_shift];
       if (bad) {
         Event e = event_at(w, UNDEFINED_STORE, l);

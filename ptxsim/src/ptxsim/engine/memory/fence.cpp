@@ -1,4 +1,4 @@
-#include "../machine/machine.hpp"
+#include "../checks/early_looks.hpp"
 #include "../program/operations.hpp"
 
 namespace sim {
@@ -19,6 +19,7 @@ template <bool wide> Flow fence(Warp& w, const Ins&) {
   if (!wide) return Flow::next;
   known.published = known.released;
   w.block->fenced = true;
+  settle_writes(*w.home);
   if (w.whole()) known.seen = w.locked = {};
   return Flow::next;
 }

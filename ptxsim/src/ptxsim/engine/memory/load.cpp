@@ -3,6 +3,7 @@
 
 #include "../arithmetic/lanewise.hpp"
 #include "../checks/conflicts.hpp"
+#include "../checks/early_looks.hpp"
 #include "../checks/suspect_reads.hpp"
 #include "../checks/global_races.hpp"
 #include "../checks/knowledge.hpp"
@@ -149,10 +150,11 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   const u32 doubted = doubted_in(w, a, w.program->global_shift, plain);
   std::fill(undefined, undefined + i.vec, doubted);
   w.block->fenced |= bool(i.order() & ACQUIRES);
+  if (i.order() & ACQUIRES) settle_writes(*w.home);
   Signal signal(w, space, i.order());
   // Nothing can be wrong with what nobody has written in this launch.
   const bool settled =
-      common && !asks && common->all_defined && common->stamps.empty() && !common->made_up;
+      common && plain && !asks && common->all_defined && common->stamps.empty() && !common->made_up;
   if (settled) {  // a lane that takes no part may hold any address, which no pointer could have
     const u64 shift = reinterpret_cast<u64>(common->data) - common->base;
     for (int l = 0; l < LANES; ++l) p.at[l] = reinterpret_cast<u8*>(shift + a.at[l]);
@@ -162,6 +164,10 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
     i64 index = hint_of(w, space).region;
     Region& r = common ? *common : *w.block->machine->find(a.at[l], index);
     p.at[l] = r.at(a.at[l]);
+    if (__builtin_expect(!plain, 0)) {
+      look_at_word(w, l, a.at[l]);
+      if (u8* const before = value_before(w, l, r, index, a.at[l], a.bytes)) p.at[l] = before;
+    }
     if (__builtin_expect(asks, 0)) {
       signal.ask(a.at[l]);
       await(w, a.at[l], a.bytes, 1u << w.program->global_shift);

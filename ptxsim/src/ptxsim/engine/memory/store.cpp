@@ -1,6 +1,7 @@
 // st.
 #include <algorithm>
 
+#include "../checks/early_looks.hpp"
 #include "../checks/global_races.hpp"
 #include "../checks/knowledge.hpp"
 #include "../checks/shared_races.hpp"
@@ -52,6 +53,7 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
     if (space != SHARED) {
       trace(w, a, plain ? WRITTEN : WRITTEN_STRONGLY);
       w.block->fenced |= bool(i.order() & RELEASES);
+      if (i.order() & RELEASES) settle_writes(*w.home);
       for (int v = 0; v < i.vec; ++v)
         check_defined(w, i.element(v), UNDEFINED_STORE, false, i.width);
     }
@@ -71,6 +73,8 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
     for (int v = 0; v < i.vec; ++v) {
       u64 value = lane_value(w, i, i.element(v), l);
       u8* at = p.at[l] + u64(v) * i.width;
+      u64 before = 0;
+      std::memcpy(&before, at, i.width);
       const bool same = put(at, value, i.width);
       if (space == LOCAL) store_undefined(w, i.element(v), l, at, i.width);
       if (space == SHARED || space == GLOBAL) {
@@ -78,7 +82,11 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
         if (space == SHARED)
           shared_write(w, l, u32(address), i.width, same && checked, false,
                        undefined_origin(w, i.element(v), l, i.width));
-        else global_write(w, l, *r, index, address, i.width, same, false, checked);
+        else {
+          if (plain) forget_before(*w.block->machine, address);
+          else if (!same) change_word(w, l, *r, index, address, i.width, before);
+          global_write(w, l, *r, index, address, i.width, same, false, checked);
+        }
         w.block->machine->changes += !same && space == GLOBAL;
       }
     }

@@ -154,6 +154,7 @@ u64 load(const PackedProgram& packed, Program& program) {
     out.flags = in.flags;
     out.dwidth = in.dwidth;
     program.has_volatile |= out.flags & SYNCHRONISES && out.order() & VOLATILE;
+    program.has_strong_loads |= out.flags & SYNCHRONISES && is_load(out) && out.space != SHARED;
     program.has_bulk_copies |= is_bulk_copy(out);
   }
   program.constants.assign(packed.constants, packed.constants + packed.constants_length);

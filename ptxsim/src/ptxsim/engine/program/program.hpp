@@ -38,6 +38,7 @@ struct Program {
   std::vector<Hint> hints, source_hints;
   std::vector<const Named*> named;  // per instruction
   bool has_volatile = false;        // some access is volatile
+  bool has_strong_loads = false;    // of global memory: volatile, relaxed, acquire
   bool has_bulk_copies = false;     // to shared memory
 
   bool reaches(u32 from, u32 to) const { return reach[from * reach_row + to / 32] >> to % 32 & 1; }

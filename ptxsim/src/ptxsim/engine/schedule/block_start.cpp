@@ -89,9 +89,10 @@ void begin(Block& b, u32 linear) {
   b.linear = linear;
   b.id = block_at(m, linear);
   b.live = b.threads;
-  b.fenced = b.stopped = b.waited = b.triggered = false;
+  b.fenced = b.stopped = b.preempted = b.waited = b.triggered = false;
   b.polls = 0;
   b.past_wait.clear();
+  b.unfenced.clear();
   u32* words = reinterpret_cast<u32*>(b.shared.data());
   std::fill(words, words + b.shared.size() / 4, m.filler);
   std::memset(static_cast<void*>(b.cells.data()), 0, b.cells.size() * sizeof(Cell));
@@ -120,7 +121,7 @@ void begin(Block& b, u32 linear) {
     w.fair = w.forced = w.passed = w.resting = w.waited = w.tainted = w.repeats = false;
     w.polls = ~0u;
     w.look = {};
-    w.turns = w.cc = w.past_wait = 0;
+    w.turns = w.cc = w.past_wait = w.preempted = w.gives_way = 0;
     u32* const unwritten = reinterpret_cast<u32*>(w.local.data());
     std::fill(unwritten, unwritten + w.local.size() / 4, m.filler);
     std::fill(w.unset.begin(), w.unset.end(), u8{255});

@@ -2,6 +2,7 @@
 // its fuel is spent, and so does a block.
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "../program/operations.hpp"
 #include "turns.hpp"
@@ -120,6 +121,7 @@ Outcome run(Block& b) {
       }
     }
     if (!b.live) return Outcome::finished;
+    if (std::exchange(b.preempted, false)) return Outcome::preempted;
     if (m.steps == steps_before && !moved && b.live == live_before) {
       report_deadlock(b);
       return Outcome::finished;

@@ -2,6 +2,7 @@
 #include "../checks/suspect_reads.hpp"
 #include "../checks/undefined.hpp"
 #include "divergence.hpp"
+#include "preemption.hpp"
 #include "turns.hpp"
 
 namespace sim {
@@ -23,6 +24,7 @@ void run_warp(Warp& w) {
   for (;;) {
     const Ins& i = code[w.pc];
     w.exec = w.now.mask;
+    if (__builtin_expect(i.flags & SYNCHRONISES, 0) && gives_way(w, i)) return;
     if (__builtin_expect(w.tainted, 0)) check_use(w, i);
     if (i.guard >= 0) {
       if (i.flags & DECIDES) check_defined(w, i.guard, UNDEFINED_BRANCH, true);

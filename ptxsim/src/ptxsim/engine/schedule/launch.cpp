@@ -8,12 +8,14 @@
 #include "../checks/extern_arrays.hpp"
 #include "../limits.hpp"
 #include "divergence.hpp"
+#include "preemption.hpp"
 #include "turns.hpp"
 
 namespace sim {
 namespace {
 
 constexpr u64 RESIDENT = 4096;  // blocks in flight at most when the GPU's number is not known
+constexpr u64 CROWD = 64;       // blocks that give way to each other before others begin
 constexpr u64 PATIENCE = 4;     // times that every block finds nothing changed
 
 const Warp& first_at_work(const Block& b) {
@@ -23,12 +25,8 @@ const Warp& first_at_work(const Block& b) {
 }
 
 void shuffle(std::vector<u32>& numbers, u32 seed, u64& drawn) {
-  for (size_t k = numbers.size(); k > 1; --k) {
-    u64 x = u64(seed) << 32 ^ ++drawn;  // SplitMix64
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    std::swap(numbers[k - 1], numbers[(x ^ x >> 31) % k]);
-  }
+  for (size_t k = numbers.size(); k > 1; --k)
+    std::swap(numbers[k - 1], numbers[mixed(u64(seed) << 32 ^ ++drawn) % k]);
 }
 
 // Blocks in flight: those that wait for others, in turn, and as many more as there is room for.
@@ -46,6 +44,7 @@ class Residents {
       const Outcome outcome = run(*b);
       if (machine.out_of_time || machine.deadlocked || machine.trapped) return;
       const bool ended = outcome == Outcome::finished;
+      preempted = outcome == Outcome::preempted;
       quiet = outcome == Outcome::waiting && changes == machine.changes ? quiet + 1 : 0;
       const bool polls = outcome == Outcome::waiting || outcome == Outcome::polling;
       polled = polls && changes == machine.changes ? polled + 1 : 0;
@@ -53,7 +52,7 @@ class Residents {
       if (due && spent(machine)) return report_out_of_time(first_at_work(*b));
       if (ended) retire(std::move(b));
       // Most blocks that wait do so for the one before: those that began backwards go on forwards.
-      else if (machine.order == BACKWARDS && began) paused.push_front(std::move(b));
+      else if (machine.order == BACKWARDS && began && !preempted) paused.push_front(std::move(b));
       else paused.push_back(std::move(b));
       const bool never = quiet > PATIENCE * paused.size() && (!some_left() || !room());
       if ((never || polled > MANY_POLLS * paused.size()) && lanes_pass()) continue;
@@ -70,6 +69,7 @@ class Residents {
   std::vector<u32> begins;  // where the order is not that of the numbers: what begins, last first
   u64 drawn = 0;            // of the order's random numbers
   bool began = false;       // the block that was taken
+  bool preempted = false;   // it gave way
   u64 quiet = 0;            // turns in a row that changed nothing
   u64 polled = 0;           // the same, but for registers
   std::deque<std::unique_ptr<Block>> spare, fresh, paused;
@@ -96,7 +96,8 @@ class Residents {
   std::unique_ptr<Block> take() {
     // The blocks of one cluster come to their end before the next begins, if they can.
     const bool waits = machine.cluster_size() > 1 && !paused.empty() && quiet <= paused.size();
-    if (some_left() && room() && !waits) begin_next();
+    const bool crowded = preempted && paused.size() >= CROWD;
+    if (some_left() && room() && !waits && !crowded) begin_next();
     began = !fresh.empty();
     auto& from = began ? fresh : paused;
     auto b = std::move(from.front());
@@ -204,6 +205,8 @@ void Machine::launch() {
     r->freed.pc = ~0u;
   }
   flags.clear();
+  looks.clear();
+  stale.clear();
   warp_order.resize((ntid.x * ntid.y * ntid.z + 31) / 32);
   std::iota(warp_order.begin(), warp_order.end(), 0u);
   u64 drawn = u64{1} << 31;

@@ -17,8 +17,9 @@ void run_warp(Warp& w);
 void prepare(Block& b, Machine& m);  // what stays the same for every block of a launch
 void begin(Block& b, u32 linear);
 
-// waiting: for what other blocks do; polling: the same, but registers change
-enum class Outcome { finished, paused, waiting, polling };
+// waiting: for what other blocks do; polling: the same, but registers change; preempted: between
+// two accesses that may synchronise
+enum class Outcome { finished, paused, waiting, polling, preempted };
 Outcome run(Block& b);
 
 double cpu_seconds();  // of this thread
