@@ -33,9 +33,9 @@ def has_same_kernels(first: Declarations, second: Declarations) -> bool:
 
 
 def hidden_mistakes(outcome: SimOutcome) -> tuple[Finding, ...]:
-    """Return what the run of a second build says against the program: arrays that are overrun, values
-    that nobody wrote. All else may be due to the build, which runs in another order and time;
-    and nothing counts of a run that was stopped."""
+    """Return what the run of a second build says against the program: arrays that are overrun,
+    values that nobody wrote. All else may be due to the build, which runs in another order and
+    time; and nothing counts of a run that was stopped."""
     return () if outcome.stopped else tuple(filter(_counts, outcome.findings))
 
 
