@@ -29,6 +29,7 @@ from grader.labs import Lab, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
 from grader.results import ResultEntry, entry_or_complaint, read_entries, store
 from grader.run import VisibleGpu
+from grader.study import course_cards
 from ptxsim.text import phrase
 
 
@@ -58,6 +59,7 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
     known_hidden(lab)
     if not chosen.plan and not chosen.compile:
         store.check_folder(chosen.out)
+        course_cards()  # a wrong file is said now, not for each submission
         ready(context, chosen.sandbox)
     tasks = left_over(
         list(map(course.Task.grading, entrants)), lab, setup, console, force=chosen.force

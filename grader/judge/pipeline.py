@@ -40,7 +40,7 @@ class Graded(Record):
     result: base.Result
     contents: Mapping[str, bytes]  # file name → what was graded; empty if nothing could be read
     printed: str  # by device printf in the smallest case that printed anything
-    explain: bool  # whether to say why it is as fast as it is
+    explain: bool = False  # whether to say why it is as fast as it is
 
     @property
     def sources(self) -> dict[str, str]:

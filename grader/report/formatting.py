@@ -138,6 +138,11 @@ def mismatch(case: base.CaseResult) -> Message:
     return _say("mismatch.first", element=element, got=first.got_text, want=first.want)
 
 
+def for_students(findings: Sequence[base.Finding]) -> tuple[base.Finding, ...]:
+    """Leave out what only instructors need: it is in the document."""
+    return tuple(each for each in findings if each.kind is not base.Kind.SECOND_BUILD)
+
+
 def fix_first(result: base.Result) -> Message:
     """Why there is no advice on speed, and what to fix first; empty when there may be advice."""
     if result.explanation is not None or result.verdict in (base.Verdict.AC, base.Verdict.IE):

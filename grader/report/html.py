@@ -76,7 +76,8 @@ def _render(
     language: base.Language,
     profile: base.ProfileDocument | None,
 ) -> str:
-    highlighter, groups = Highlighter(sources), neighbours(result.findings)
+    findings = text.for_students(result.findings)
+    highlighter, groups = Highlighter(sources), neighbours(findings)
     gpu, standing, why = result.environment.gpu, result.standing, result.explanation
     card = base.gpus.of(gpu) if gpu else None
     intensity = charts.intensity(result)
@@ -129,7 +130,7 @@ def _render(
         ],
         notes=[_note(group, highlighter, room, language) for group in groups[: room.findings]],
         hidden_findings=sum(map(len, groups[room.findings :])),
-        listings=highlighter.listings(result.findings, result.lines),
+        listings=highlighter.listings(findings, result.lines),
         kernels=[
             (_cut(kernel_name(row.kernel.name), _NAME), row)
             for row in kernel_rows(result)[: room.kernels]

@@ -62,7 +62,8 @@ def render(
         parts += ["", _cases(result.problem, cases, language)]
     parts += _messages(cases, language)
     parts += _wrong_values(cases, language, _MISMATCHES if whole else 1)
-    parts += _findings(result.findings, sources, language, _FINDINGS if whole else _FINDINGS // 3)
+    findings = result.findings if whole else text.for_students(result.findings)
+    parts += _findings(findings, sources, language, _FINDINGS if whole else _FINDINGS // 3)
     if whole and result.build and result.build.kernels:
         parts += ["", _kernels(kernel_rows(result), language)]
     parts += _why(result, language) if whole else _next_step(result, language)

@@ -18,6 +18,7 @@ from grader.labs.submission import load_submission
 from grader.problems.comparison import check
 from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
 from grader.problems.reduction.reduction import MOST, UNIT, Reduction, steps, tolerance
+from grader.report.formatting import for_students
 from grader.run.protocol import quietly
 from grader.study import explain_program, grade_and_explain
 from ptxsim.plan import Size
@@ -70,7 +71,7 @@ def test_right_programs_pass_without_a_finding(lab: str, folder: Path) -> None:
     result = graded(folder, lab)
 
     assert result.verdict is Verdict.AC, (result.error, result.cases, result.findings)
-    assert result.findings == ()
+    assert for_students(result.findings) == ()  # wgmma has no second build
 
 
 def inputs(n: int) -> Floats:

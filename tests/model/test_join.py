@@ -22,7 +22,7 @@ from tests.support.places import ALICE, FIXTURES, ROOT
 from tests.support.product import work
 
 N = 512
-DATA = ROOT / "tests" / "explain" / "data"
+DATA = ROOT / "tests" / "model" / "data"
 NCU = counters_h200.load(DATA / "h200_counters.json")
 COPIES = counters_h200.load(DATA / "h200_copies.json")
 

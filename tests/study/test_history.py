@@ -184,7 +184,7 @@ class _Recorded(msgspec.Struct):
 @cache
 def recorded(folder: str) -> tuple[Profile, ...]:
     """As ncu counted it at 1024³."""
-    path = ROOT / "tests" / "explain" / "data" / "h200_counters.json"
+    path = ROOT / "tests" / "model" / "data" / "h200_counters.json"
     rows = msgspec.json.decode(path.read_bytes(), type=_Recorded).profiled
     return next(row.launches for row in rows if row.folder == folder)
 
