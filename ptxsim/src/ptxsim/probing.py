@@ -206,7 +206,8 @@ def _memory(plan: Plan, filler: int) -> dict[int, Bytes]:
 
 
 def _placed(finding: Finding, moved: Plan, plan: Plan) -> Finding | None:
-    """The finding with the memory that its access misses; None if it does not count.
+    """The finding with the memory that its access misses, at its place in ``plan``; None if it does
+    not count.
 
     A program may come from one allocation to another by the distance between them, which we changed
     (``plan`` has the old one): so it counts if it lay in no allocation there, or wrapped.
@@ -221,8 +222,9 @@ def _placed(finding: Finding, moved: Plan, plan: Plan) -> Finding | None:
             before = plan.allocations[slot].address + start
             if any(0 <= before - each.address < each.size for each in plan.allocations):
                 return None
-        accessed = Accessed(name=plain_name(own.name), start=own.address, size=own.size)
-        access = msgspec.structs.replace(access, accessed=accessed)
+        at = (plan.allocations[slot] if slot < len(plan.allocations) else own).address
+        accessed = Accessed(name=plain_name(own.name), start=at, size=own.size)
+        access = msgspec.structs.replace(access, address=at + start, accessed=accessed)
     return msgspec.structs.replace(finding, access=access) if access.accessed.name else None
 
 
