@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+import ptxsim
 from grader import base, model
 from grader.build import SassFunction
 from grader.build import cache as builds
@@ -31,9 +32,7 @@ from grader.judge import (
     build_program,
     grade,
 )
-from grader.model import FITTED, CardFigures, explain_speed, unexplained
 from grader.run import CpuDevice, Progress, engine_library, quietly
-from ptxsim import load_engine
 from ptxsim.findings import LaunchSample
 from ptxsim.plan import Launch, Plan, Size
 from ptxsim.text import NOTHING, Message, phrase
@@ -90,34 +89,34 @@ def _explain(
             if any(isinstance(each, Launch) for each in plan.operations)
             else phrase("it launches no kernel")
         )
-    return explain_speed(
+    return model.explain_speed(
         build.arch,
         {each.name: each for each in build.info.kernels},
         functions,
         samples,
         plan.size,
         program.context.lab.problem,
-        load_engine(engine_library().compiled()),
+        ptxsim.load_engine(engine_library().compiled()),
         missing=missing,
         gpu=card,
         cards=course_cards(),
     )
 
 
-def course_cards() -> tuple[CardFigures, ...]:
+def course_cards() -> tuple[model.CardFigures, ...]:
     """Return what a course measured of its cards. Raises UsageError that names file and field."""
     folder = os.environ.get(base.PREPARED_VARIABLE)
     return _cards(Path(folder) / "calibration") if folder else ()
 
 
 @cache
-def _cards(folder: Path) -> tuple[CardFigures, ...]:
+def _cards(folder: Path) -> tuple[model.CardFigures, ...]:
     return tuple(map(_card, sorted(folder.glob("*.json"))))
 
 
-def _card(file: Path) -> CardFigures:
+def _card(file: Path) -> model.CardFigures:
     try:
-        return base.decode(file.read_bytes(), CardFigures)
+        return base.decode(file.read_bytes(), model.CardFigures)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         wrong = phrase("{file}: not what benchmarks.calibrate writes: {error}", file=str(file))
         raise base.UsageError(wrong.given(error=str(error))) from None
@@ -228,7 +227,7 @@ def _explain_and_keep(
         traceback.print_exc()
         missing = phrase("a fault of the grader: {fault}", fault=f"{type(fault).__name__}: {fault}")
     work = program.context.lab.problem.at(plan.size)
-    return unexplained(program.built.arch, work, missing)
+    return model.unexplained(program.built.arch, work, missing)
 
 
 # --- kept explanations ---------------------------------------------------------------------------
@@ -243,7 +242,7 @@ def _key(program: Program, plan: Plan, card: base.Gpu | None) -> str:
     stamp = (tool.st_size, tool.st_mtime_ns) if tool else None
     digest.update(msgspec.json.encode([build.arch, build.info.kernels, plan, card, stamp]))
     digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
-    digest.update(msgspec.json.encode([FITTED, course_cards()]))
+    digest.update(msgspec.json.encode([model.FITTED, course_cards()]))
     digest.update(base.own_code().encode())
     for path in (build.ptx, build.cubin):
         content = path.read_bytes()

@@ -204,7 +204,7 @@ def test_what_cannot_be_explained_costs_no_verdict_and_is_said_everywhere(
 ) -> None:
     dies = Mock(side_effect=failure)
     monkeypatch.setattr(explaining, "_recall", lambda _key: None)
-    monkeypatch.setattr(explaining, "explain_speed", dies)
+    monkeypatch.setattr("grader.model.explain_speed", dies)
     result = grade_and_explain(ALICE, bench(), quietly).result
 
     assert result.verdict is Verdict.AC and result.explanation is not None
