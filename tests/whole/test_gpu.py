@@ -20,7 +20,6 @@ from grader.base.finding import Kind
 from grader.base.gpus import capability_of, standing_for
 from grader.base.records import Verdict, size_text
 from grader.base.result import Result, Timing
-from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext
 from grader.labs.lab import Case, Lab, find_lab, load_lab
 from grader.report.curve import next_sentence
@@ -30,6 +29,7 @@ from grader.results.entries import stored_profile
 from grader.results.ladders import stored_ladders
 from grader.run.probe import first_gpu_arch, gpu_names
 from grader.run.protocol import quietly
+from grader.study import grade_and_explain
 from ptxsim.plan import Size
 from tests.support.bench import bench
 from tests.support.commands import STARTER, hand_in, run
@@ -62,7 +62,7 @@ def graded(folder: Path, rules: Lab | None = None) -> Result:
         sandbox=shared.sandbox,
         gpu_arch=first_gpu_arch(),
     )
-    return grade(folder, tools, quietly).result
+    return grade_and_explain(folder, tools, quietly).result
 
 
 def timed(result: Result) -> Timing:
