@@ -11,6 +11,6 @@ __global__ void gemm(const float* A, const float* B, float* C, int m, int n, int
 template <>
 void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
                        thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
-  gemm<<<dim3((n + 15) / 16, (m + 15) / 16), dim3(16, 16)>>>(
-      d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);
+  gemm<<<dim3((n + 15) / 16, (m + 15) / 16), dim3(16, 16)>>>(d_A.data().get(), d_B.data().get(),
+                                                             d_C.data().get(), m, n, k);
 }

@@ -1,5 +1,5 @@
-// Tiles whose pieces of 16 bytes are exchanged: they are stored by their place in the tile, and read
-// by the bits of $WHAT.
+// Tiles whose pieces of 16 bytes are exchanged: they are stored by their place in the tile, and
+// read by the bits of $WHAT.
 #include "gemm.cuh"
 
 constexpr int T = 16, TILE = T * T * sizeof(float);
