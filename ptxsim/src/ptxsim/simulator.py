@@ -28,7 +28,7 @@ from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, errors, judge_r
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Operation, Plan
 from ptxsim.soundness import check_parameters, check_plan, cluster_of
-from ptxsim.streams import Watch, latest_first
+from ptxsim.streams import Watch, postponed
 from ptxsim.text import phrase
 
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
@@ -36,6 +36,7 @@ from ptxsim.text import phrase
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
 _MOST_STEPS = 1 << 62
 _WARP = 32  # threads
+_MOST_POSTPONED = 4  # operations of a call, each in a look of its own
 _STOPS = {
     header.RAN: None,
     header.OUT_OF_TIME: "time",
@@ -51,7 +52,8 @@ class Running:
     machine: Machine
     findings: list[Finding] = field(default_factory=list)
     programs: dict[str, tuple[EngineProgram, int]] = field(default_factory=dict)  # and the engine's
-    doubtful: bool = False  # whether operations of the last call may order themselves
+    # Operations of the last call that later ones may order themselves behind, by flags or counters.
+    doubtful: frozenset[int] = frozenset()
 
 
 _module = lru_cache(maxsize=4)(read_module)  # once for several launches of the same text
@@ -148,7 +150,7 @@ class Simulator:
                 outcome = judge_races(run.machine, limits, look)
                 in_order = not seed and (turn + number) % 2 == 0
                 if run.doubtful and not in_order and not errors(outcome.findings):
-                    outcome = self._latest_first(run, plan, work_of, limits) or outcome
+                    outcome = self._other_streams_first(run, plan, work_of, limits) or outcome
                 yield replace(outcome, writers={w: run.machine.writers(w) for w in writers})
                 run.machine.forget(poisoned)
         except UnsupportedInstruction as error:
@@ -156,25 +158,30 @@ class Simulator:
         finally:
             self._free(run)
 
-    def _latest_first(
+    def _other_streams_first(
         self,
         run: Running,
         plan: Plan,
         work: tuple[Sequence[Operation], Sequence[int]],
         limits: SimLimits,
     ) -> SimOutcome | None:
-        """Run a call once more, whose operations may order themselves by flags or counters: if they
-        do not, another order of the streams shows it. None where it cannot."""
+        """Run a call again, whose operations may order themselves by flags or counters: if they do
+        not, an order in which other streams come first shows it. None where none does."""
         operations, resident = work
         if any(isinstance(each, Launch) and each.programmatic for each in operations):
             return None
         fitting = iter(resident)
         held = [next(fitting, 0) if isinstance(each, Launch) else 0 for each in operations]
-        order = latest_first(operations)
-        moved = [operations[place] for place in order]
-        fitting_moved = [held[place] for place in order if isinstance(operations[place], Launch)]
-        look = partial(self._look, run, plan, moved, resident=fitting_moved, watched=False)
-        return judge_streams(run.machine, limits, look)
+        seen = None
+        for late in sorted(run.doubtful)[:_MOST_POSTPONED]:
+            order = postponed(operations, late)
+            moved = [operations[place] for place in order]
+            fits = [held[place] for place in order if isinstance(operations[place], Launch)]
+            look = partial(self._look, run, plan, moved, resident=fits, watched=False)
+            seen = judge_streams(run.machine, limits, look) or seen
+            if seen and errors(seen.findings):
+                break
+        return seen
 
     def _look(
         self,
@@ -230,8 +237,8 @@ class Simulator:
         lines = line_counts(counters, self._module.locations)
         metrics = line_metrics(counters, self._module) if self._metrics else ()
         kernels = list(run.programs)
-        run.doubtful = watch.doubtful
-        synchronises = watch.doubtful or any(
+        run.doubtful = frozenset(watch.doubtful)
+        synchronises = bool(watch.doubtful) or any(
             each.grid != (1, 1, 1) or math.prod(each.block) > _WARP
             for each in operations
             if isinstance(each, Launch)

@@ -8,7 +8,6 @@ what the other writes that way, they may order themselves by it, so nothing is s
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import product
 
 import numpy as np
@@ -22,6 +21,7 @@ _PLAIN = READ | WRITTEN
 _WRITES = WRITTEN | WRITTEN_STRONGLY
 _MOST_BYTES = 1 << 28  # that are kept of what launches have used
 _MOST_PAIRS = 100_000  # that are compared
+_DOUBTFUL = -1
 
 Cells = NDArray[np.uint8]
 
@@ -85,27 +85,12 @@ def unordered(operations: Sequence[Operation]) -> list[int]:
     return rivals
 
 
-def latest_first(operations: Sequence[Operation]) -> list[int]:
-    """The places of ``operations`` in an order that CUDA allows, too: each time the last one that
-    may come next."""
+def postponed(operations: Sequence[Operation], place: int) -> list[int]:
+    """The places of ``operations`` in an order that CUDA allows, too, where one comes as late as it
+    can: behind all that do not come after it."""
     rivals = unordered(operations)
-    behind: list[list[int]] = [[] for _ in operations]
-    missing = []
-    for place, apart in enumerate(rivals):
-        ahead = list(_places(((1 << place) - 1) & ~apart))
-        missing.append(len(ahead))
-        for each in ahead:
-            behind[each].append(place)
-    ready = sorted(-place for place, count in enumerate(missing) if not count)  # a heap
-    order = []
-    while ready:
-        place = -heappop(ready)
-        order.append(place)
-        for each in behind[place]:
-            missing[each] -= 1
-            if not missing[each]:
-                heappush(ready, -each)
-    return order
+    apart = [at for at in range(len(operations)) if at < place or rivals[at] >> place & 1]
+    return [*apart, *sorted({*range(len(operations))} - {*apart})]
 
 
 class Watch:
@@ -118,7 +103,7 @@ class Watch:
         self._uses: dict[int, Uses] = {}
         self._kept = 0  # the same operations, as bits
         self._bytes = self._pairs = 0
-        self.doubtful = False  # whether two operations may order themselves by what they use
+        self.doubtful: set[int] = set()  # that later ones may order themselves behind, by a word
         if any(operation.after is not None for operation in operations):
             self._rivals = unordered(operations)
             wanted = 0
@@ -139,7 +124,9 @@ class Watch:
                 break
             self._pairs += 1
             region = self._common(self._uses[other], uses)
-            if region is not None:
+            if region == _DOUBTFUL:
+                self.doubtful.add(other)
+            elif region is not None:
                 found.append((other, region))
         self._uses[place] = uses
         self._kept |= 1 << place
@@ -155,7 +142,7 @@ class Watch:
         self._kept ^= 1 << place
 
     def _common(self, one: Uses, other: Uses) -> int | None:
-        """The region where two operations race."""
+        """The region where two operations race; _DOUBTFUL if they may order themselves."""
         found = None
         for mine, theirs in product(one, other):
             start, end = max(mine.start, theirs.start), min(mine.end, theirs.end)
@@ -165,8 +152,7 @@ class Watch:
             x, y = self._flags(mine, start, end), self._flags(theirs, start, end)
             either = x | y
             if _signals(x, y) or _signals(y, x):
-                self.doubtful = True
-                return None
+                return _DOUBTFUL
             races = (x != 0) & (y != 0) & (either & _WRITES != 0) & (either & _PLAIN != 0)
             if found is None and races.any():
                 found = mine.region

@@ -100,7 +100,7 @@ void found_unwritten(Warp& w, u64 place) {
 }
 
 void look_at_atomic(Warp& w, const Event& e) {
-  if (strength(*w.program, w.pc) == Strength::plain) suspend(*w.home->machine, e, e.address, false);
+  if (strength(*w.program, e.pc) == Strength::plain) suspend(*w.home->machine, e, e.address, false);
 }
 
 void conclude(Machine& m) {

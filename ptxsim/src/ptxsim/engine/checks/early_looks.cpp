@@ -4,6 +4,7 @@
 
 #include "../program/kinds.hpp"
 #include "../schedule/preemption.hpp"
+#include "conflicts.hpp"
 #include "knowledge.hpp"
 #include "peers.hpp"
 
@@ -33,17 +34,19 @@ Event event_of(Warp& w, EventKind kind, const Region& r, i64 index, u64 address,
   return e;
 }
 
+bool goes_into_a_result(const Program& p, u32 pc) {
+  const Ins& i = p.code[pc & PC_MASK];
+  return (i.flags & SYNCHRONISES || is_load(i)) && i.order() & RESULT;
+}
+
 void check_look(Warp& w, int lane, const Region& r, i64 index, u64 address, u32 bytes,
                 const Region::Stamp& look) {
   const Region::Stamp mine{w.home->linear + 1, w.stamp(lane), w.pc};
   const bool own = look.block == mine.block && (look.who & 1023) / LANES == w.index;
   if (own || in_order(w, lane, look) || told_by_flag(w, look) || told_by_lock(w, look)) return;
-  w.home->machine->report(event_of(w, EARLY_LOOK, r, index, address, bytes, look, mine));
-}
-
-bool goes_into_a_result(const Program& p, u32 pc) {
-  const Ins& i = p.code[pc & PC_MASK];
-  return is_load(i) && i.order() & RESULT;
+  if (goes_into_a_result(*w.program, look.pc))
+    w.home->machine->report(event_of(w, EARLY_LOOK, r, index, address, bytes, look, mine));
+  look_at_atomic(w, event_of(w, LOOKS_AT_ATOMIC, r, index, address, bytes, look, mine));
 }
 
 bool learned_of_others(const Warp& w) {
@@ -69,8 +72,7 @@ void change_word(Warp& w, int lane, const Region& r, i64 index, u64 address, u32
   if (!r.lines.empty())
     for (const auto& [last, other, elsewhere] = r.lines[place / LINE];
          const Region::Reads* read : {&last, &other, &elsewhere})
-      if (read->block && read->cells >> place % LINE & 1 &&
-          goes_into_a_result(*w.program, read->pc))
+      if (read->block && read->cells >> place % LINE & 1)
         check_look(w, lane, r, index, address, bytes, {read->block, read->who, read->pc});
   if (!w.program->has_strong_loads || m.stale.size() == MOST_WORDS) return;
   if (w.program->code[w.pc].order() & RELEASES) return forget_before(m, address);

@@ -15,8 +15,9 @@ namespace sim {
 namespace {
 
 constexpr u64 RESIDENT = 4096;  // blocks in flight at most when the GPU's number is not known
-constexpr u64 CROWD = 64;       // blocks that give way to each other before others begin
-constexpr u64 PATIENCE = 4;     // times that every block finds nothing changed
+constexpr u64 CROWD_BYTES = 64 << 20;  // of blocks that give way before others begin
+constexpr u64 LEAST_CROWD = 64;        // such blocks
+constexpr u64 PATIENCE = 4;            // times that every block finds nothing changed
 
 const Warp& first_at_work(const Block& b) {
   const auto at_work = [](const Warp& w) { return !w.done(); };
@@ -64,6 +65,7 @@ class Residents {
  private:
   Machine& machine;
   const u64 most;
+  const u64 crowd = std::max(CROWD_BYTES / (machine.block_bytes() + 1), LEAST_CROWD);
   u64 next;
   const u64 count;
   std::vector<u32> begins;  // where the order is not that of the numbers: what begins, last first
@@ -96,7 +98,7 @@ class Residents {
   std::unique_ptr<Block> take() {
     // The blocks of one cluster come to their end before the next begins, if they can.
     const bool waits = machine.cluster_size() > 1 && !paused.empty() && quiet <= paused.size();
-    const bool crowded = preempted && paused.size() >= CROWD;
+    const bool crowded = preempted && paused.size() >= crowd;
     if (some_left() && room() && !waits && !crowded) begin_next();
     began = !fresh.empty();
     auto& from = began ? fresh : paused;
