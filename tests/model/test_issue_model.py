@@ -16,6 +16,7 @@ from grader.model.bound import bound
 from grader.model.calibration import FITTED, calibration
 from grader.model.issue_model import SteadyState, Why, run_loop
 from grader.model.loop_steps import LoopStep, Pipe
+from grader.study import course_cards
 from ptxsim.plan import Size
 from tests.support.bench import engine
 from tests.support.explained import built, counts, loops, rung
@@ -389,7 +390,7 @@ def test_a_course_s_figures_of_its_card_change_the_constants(
     assert a100 is not None
     assert not calibration(a100).measured
     monkeypatch.setenv("SGEMM_GRADER_PREPARED", str(tmp_path / "first"))
-    found = calibration(a100)
+    found = calibration(a100, course_cards())
     assert found.measured
     assert found.launch_us == pytest.approx(2 * FITTED.launch_us)
     assert found.slower == FITTED.slower
@@ -398,4 +399,4 @@ def test_a_course_s_figures_of_its_card_change_the_constants(
     (tmp_path / "other" / "calibration" / "a100.json").write_bytes(msgspec.json.encode(wrong))
     monkeypatch.setenv("SGEMM_GRADER_PREPARED", str(tmp_path / "other"))
     with pytest.raises(UsageError, match=r"a100\.json: .*`l2_bytes` must be a positive number"):
-        calibration(a100)
+        course_cards()

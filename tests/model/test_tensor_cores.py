@@ -14,6 +14,7 @@ from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.model.comparison import compare
 from grader.report.why import answers
+from grader.study import explain_program
 from ptxsim.plan import Size
 from tests.support.bench import bench, limited
 from tests.support.explained import rung
@@ -38,7 +39,7 @@ def lab_bench() -> GradingContext:
 def explained(folder: Path, arch: str) -> Explanation:
     size = Size.of(m=N, n=N, k=N)
     ready = prepare(load_submission(folder, "hgemm.cu"), [size], lab_bench(), arch)
-    found = ready.explain(gpus.find(CARDS[arch]))
+    found = explain_program(ready, gpus.find(CARDS[arch]))
     assert found.missing is None
     return found
 
@@ -183,7 +184,7 @@ def ring(place: Path, *change: str) -> Explanation:
     (place / "hgemm.cu").write_text((RING / "hgemm.cu").read_text().replace(*change))
     size = Size.of(m=N, n=N, k=N)
     ready = prepare(load_submission(place, "hgemm.cu"), [size], lab_bench(), "sm_90a")
-    return ready.explain(gpus.find("H200"))
+    return explain_program(ready, gpus.find("H200"))
 
 
 @pytest.mark.parametrize("maps", range(4))

@@ -185,6 +185,11 @@ def test_the_order_of_streams(
     assert sorted(set(lines)) == lines and len(lines) == len(operations)
 
 
+def test_what_the_host_has_waited_for_is_done(recorded: Recorder) -> None:
+    *_, last = launches(plan(recorded, 100))
+    assert struct.unpack_from("<i", last.params, 8)[0] == 3
+
+
 def test_a_call_comes_after_the_one_before_it(recorded: Recorder) -> None:
     """Both are in the set-up, where the third call is another one."""
     one = plan(recorded, 35)

@@ -15,7 +15,7 @@ size_t call = 1;  // of run_custom, the one that is recorded
 
 // What the loader is asked for. Whatever the name, it gets this descriptor (cage.cpp); the name
 // holds where the kernel has no filters, too.
-const std::string LIBRARY = "/proc/self/fd/" + std::to_string(LIBRARY_FD);
+std::string library_name() { return "/proc/self/fd/" + std::to_string(LIBRARY_FD); }
 
 using Entry = void (*)(void* const*, const size_t*, const int*);
 
@@ -54,7 +54,7 @@ void catch_signals() {
 void on_exit() { refuse({EXITED, {}}); }
 
 Entry load() {
-  void* library = dlopen(LIBRARY.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  void* library = dlopen(library_name().c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
     const std::string error = dlerror();
     const size_t name = error.find("undefined symbol: ");
@@ -83,7 +83,7 @@ Frames call_stack() {
 // 0 for frames that are ours or the system's.
 static size_t offset_in_library(void* frame) {
   Dl_info info;
-  if (!dladdr(frame, &info) || LIBRARY != info.dli_fname) return 0;
+  if (!dladdr(frame, &info) || library_name() != info.dli_fname) return 0;
   return static_cast<char*>(frame) - static_cast<char*>(info.dli_fbase);
 }
 

@@ -52,8 +52,7 @@ class Running:
     machine: Machine
     findings: list[Finding] = field(default_factory=list)
     programs: dict[str, tuple[EngineProgram, int]] = field(default_factory=dict)  # and the engine's
-    # Operations of the last call that later ones may order themselves behind, by flags or counters.
-    doubtful: frozenset[int] = frozenset()
+    doubtful: dict[int, tuple[int, int]] = field(default_factory=dict)  # Watch's, of the last call
 
 
 _module = lru_cache(maxsize=4)(read_module)  # once for several launches of the same text
@@ -173,14 +172,16 @@ class Simulator:
         fitting = iter(resident)
         held = [next(fitting, 0) if isinstance(each, Launch) else 0 for each in operations]
         seen = None
-        for late in sorted(run.doubtful)[:_MOST_POSTPONED]:
+        for late, (other, region) in list(run.doubtful.items())[:_MOST_POSTPONED]:
             order = postponed(operations, late)
             moved = [operations[place] for place in order]
             fits = [held[place] for place in order if isinstance(operations[place], Launch)]
             look = partial(self._look, run, plan, moved, resident=fits, watched=False)
-            seen = judge_streams(run.machine, limits, look) or seen
-            if seen and errors(seen.findings):
-                break
+            if this := judge_streams(run.machine, limits, look):
+                race = stream_race(operations[late], operations[other], run.machine.names[region])
+                if errors(this.findings):
+                    return replace(this, findings=(race, *this.findings))
+                seen = replace(this, early=(race, *this.early))
         return seen
 
     def _look(
@@ -237,7 +238,7 @@ class Simulator:
         lines = line_counts(counters, self._module.locations)
         metrics = line_metrics(counters, self._module) if self._metrics else ()
         kernels = list(run.programs)
-        run.doubtful = frozenset(watch.doubtful)
+        run.doubtful = watch.doubtful
         synchronises = bool(watch.doubtful) or any(
             each.grid != (1, 1, 1) or math.prod(each.block) > _WARP
             for each in operations

@@ -21,7 +21,6 @@ _PLAIN = READ | WRITTEN
 _WRITES = WRITTEN | WRITTEN_STRONGLY
 _MOST_BYTES = 1 << 28  # that are kept of what launches have used
 _MOST_PAIRS = 100_000  # that are compared
-_DOUBTFUL = -1
 
 Cells = NDArray[np.uint8]
 
@@ -103,7 +102,9 @@ class Watch:
         self._uses: dict[int, Uses] = {}
         self._kept = 0  # the same operations, as bits
         self._bytes = self._pairs = 0
-        self.doubtful: set[int] = set()  # that later ones may order themselves behind, by a word
+        # By operation: a later one that may order itself behind it by a flag or counter, though
+        # both use a region.
+        self.doubtful: dict[int, tuple[int, int]] = {}
         if any(operation.after is not None for operation in operations):
             self._rivals = unordered(operations)
             wanted = 0
@@ -123,9 +124,9 @@ class Watch:
             if self._pairs == _MOST_PAIRS:
                 break
             self._pairs += 1
-            region = self._common(self._uses[other], uses)
-            if region == _DOUBTFUL:
-                self.doubtful.add(other)
+            region, signal = self._common(self._uses[other], uses)
+            if region is not None and signal:
+                self.doubtful.setdefault(other, (place, region))
             elif region is not None:
                 found.append((other, region))
         self._uses[place] = uses
@@ -141,9 +142,9 @@ class Watch:
         self._bytes -= _size(self._uses.pop(place))
         self._kept ^= 1 << place
 
-    def _common(self, one: Uses, other: Uses) -> int | None:
-        """The region where two operations race; _DOUBTFUL if they may order themselves."""
-        found = None
+    def _common(self, one: Uses, other: Uses) -> tuple[int | None, bool]:
+        """The region where two operations race, and whether they may order themselves."""
+        found, signal = None, False
         for mine, theirs in product(one, other):
             start, end = max(mine.start, theirs.start), min(mine.end, theirs.end)
             apart = mine.region != theirs.region or start >= end
@@ -151,12 +152,11 @@ class Watch:
                 continue
             x, y = self._flags(mine, start, end), self._flags(theirs, start, end)
             either = x | y
-            if _signals(x, y) or _signals(y, x):
-                return _DOUBTFUL
+            signal |= _signals(x, y) or _signals(y, x)
             races = (x != 0) & (y != 0) & (either & _WRITES != 0) & (either & _PLAIN != 0)
             if found is None and races.any():
                 found = mine.region
-        return found
+        return found, signal
 
     def _flags(self, use: Use, start: int, end: int) -> Cells:
         """Return the flags of the cells between two bytes; one value where all are equal."""

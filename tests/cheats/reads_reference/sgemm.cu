@@ -1,7 +1,7 @@
 // Searches memory near C for the grader's own result, and copies it if it matches its own first
 // element; works honestly if it finds nothing.
 // Stopped by: the product of these inputs is computed only after the submission has run
-// CPU: AC
+// CPU: RE past the end of
 // GPU: AC no gain
 #include "gemm.cuh"
 

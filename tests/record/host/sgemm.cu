@@ -297,6 +297,22 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       tell<<<1, 1, 0, one>>>(C, 2);
       break;
     }
+    case 100: {  // what is asked once orders nothing; what the host has waited for is done
+      cudaStream_t one, two;
+      cudaEvent_t event;
+      cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking);
+      cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking);
+      cudaEventCreate(&event);
+      tell<<<1, 1, 0, one>>>(C, 0);
+      cudaEventRecord(event, one);
+      tell<<<1, 1, 0, one>>>(C, 1);
+      const bool early = cudaStreamQuery(one) == cudaErrorNotReady;
+      tell<<<1, 1, 0, two>>>(C, 2);
+      cudaStreamSynchronize(one);
+      const bool done = cudaStreamQuery(one) == cudaSuccess && cudaEventQuery(event) == cudaSuccess;
+      tell<<<1, 1, 0, two>>>(C, early && done ? 3 : 4);
+      break;
+    }
     case 18: {
       cudaDeviceProp properties;
       cudaGetDeviceProperties(&properties, 0);

@@ -155,7 +155,7 @@ u64 Machine::block_bytes() const {
   const u64 shared = u64(p.shared_bytes) + dynamic_bytes;
   const u64 cell = sizeof(Cell) + (cluster_size() > 1 ? sizeof(PeerCell) : 0) +
                    (p.extern_ends.empty() ? 0 : sizeof(ExternCell));
-  return warps * (p.slots * u64{128} + p.local_bytes * u64{3 * LANES}) + shared +
+  return warps * (p.slots * u64{128} + p.local_bytes * u64{3} * LANES) + shared +
          (shared >> p.shared_shift) * cell;
 }
 

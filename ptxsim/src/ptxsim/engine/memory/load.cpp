@@ -197,7 +197,7 @@ void load_private(Warp& w, const Ins& i, Access& a, u8 space) {
   u64 bits[8][LANES];
   for (int l = 0; l < LANES && space == LOCAL; ++l)
     for (int v = 0; a.mask >> l & 1 && v < i.vec; ++v) {
-      bits[v][l] = load_undefined(w, p.at[l] + v * i.width, i.width, w.pc, origin[v]);
+      bits[v][l] = load_undefined(w, p.at[l] + size_t(v) * i.width, i.width, w.pc, origin[v]);
       undefined[v] |= u32(bits[v][l] != 0) << l;
     }
   finish_load(w, i, p, a.mask, undefined, origin);
