@@ -15,7 +15,8 @@ size_t call = 1;  // of run_custom, the one that is recorded
 
 // What the loader is asked for. Whatever the name, it gets this descriptor (cage.cpp); the name
 // holds where the kernel has no filters, too.
-std::string library_name() { return "/proc/self/fd/" + std::to_string(LIBRARY_FD); }
+constexpr char LIBRARY[] = "/proc/self/fd/4";
+static_assert(LIBRARY_FD == 4);
 
 using Entry = void (*)(void* const*, const size_t*, const int*);
 
@@ -54,7 +55,7 @@ void catch_signals() {
 void on_exit() { refuse({EXITED, {}}); }
 
 Entry load() {
-  void* library = dlopen(library_name().c_str(), RTLD_LAZY | RTLD_LOCAL);
+  void* library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
     const std::string error = dlerror();
     const size_t name = error.find("undefined symbol: ");
@@ -83,7 +84,7 @@ Frames call_stack() {
 // 0 for frames that are ours or the system's.
 static size_t offset_in_library(void* frame) {
   Dl_info info;
-  if (!dladdr(frame, &info) || library_name() != info.dli_fname) return 0;
+  if (!dladdr(frame, &info) || std::strcmp(LIBRARY, info.dli_fname) != 0) return 0;
   return static_cast<char*>(frame) - static_cast<char*>(info.dli_fbase);
 }
 
