@@ -21,7 +21,7 @@ from pathlib import Path
 from grader.base import answer_of
 
 SCRIPT = "halves.sh"
-# CPU that the second build may take; CuTe makes 20 MB of PTX then, which nobody can read.
+# CPU that the second build may take. CuTe's code needs more, and nobody reads that much PTX.
 SECOND_S = 5
 _MARK = ".debug"  # in the names of the files that it writes
 _ASSIGNMENT = re.compile(r"(\w+)=(.*)")

@@ -23,7 +23,7 @@ from grader.base import (
 )
 from grader.build import SourceLine, Toolchain, expand_macros, find_toolchain, has_macros
 from grader.cli.console import DONE, say, skipped, warn
-from grader.course import Entrant, find_submissions, similar
+from grader.course import Entrant, find_submissions, similar, similar_rendering
 from grader.results import find_rungs, store
 from grader.sandbox import Sandbox
 from ptxsim.text import verbatim
@@ -59,9 +59,11 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
             known += (work for work in (*given, *rungs) if work.lines)  # other texts are there
     pairs = similar.find_pairs(groups, known, chosen.threshold / 100)
     works = [work for own in groups for work in own]
-    console.print(similar.terminal(pairs, copies, len(works)))
+    console.print(similar_rendering.terminal(pairs, copies, len(works)))
     first = chosen.html or chosen.out / "similar.html"
-    shown = similar.pages([*pairs, *copies], [*works, *every_rung], len(works), first.name)
+    shown = similar_rendering.pages(
+        [*pairs, *copies], [*works, *every_rung], len(works), first.name
+    )
     for name, text in shown.items():
         store.write(first.with_name(name), text.encode(), mode=_PRIVATE)
     say(console, f"page: {first}" + (f" and {len(shown) - 1} more" if len(shown) > 1 else ""))
@@ -159,7 +161,7 @@ def _text(text: str) -> Work:
 
 
 def _submissions_below(known: Sequence[Path], main: str) -> Iterator[Submission]:
-    """What can be preprocessed of the folders named, whose texts are known already."""
+    """Find what can be preprocessed of the folders named, whose texts are known already."""
     for path in (path for folder in known for path in sorted(folder.rglob(main))):
         try:
             submission = labs.load_listed(path.parent, str(path.parent), main)

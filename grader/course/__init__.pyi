@@ -3,6 +3,7 @@ from . import kits as kits
 from . import regrade as regrade
 from . import rubric as rubric
 from . import similar as similar
+from . import similar_rendering as similar_rendering
 from .classes import Entrant as Entrant
 from .classes import find_submissions as find_submissions
 from .classes import read_manifest as read_manifest

@@ -62,7 +62,7 @@ def read_roster(*paths: Path) -> Roster:
 
 
 def _completed(path: Path, known: Person, other: Person) -> Person:
-    """What two tables tell of one student; the first one's name. path: of the second."""
+    """Join what two tables tell of one student, by the first one's name. path: of the second."""
     told = {}
     for field in ("submitted", "due", "group"):
         one, new = getattr(known, field), getattr(other, field)

@@ -1,7 +1,7 @@
 """Host library → one ``Plan`` for each size.
 
 The library is called three times, sandboxed, against ptxsim's stand-in for the CUDA runtime, whose
-sink is the recorder (``cudart/``, C++).
+sink is the recorder (``recorder/``, C++).
 """
 
 import lazy_loader

@@ -1,6 +1,6 @@
 """Build → launch plans: runs the host code in the sandbox and records its calls.
 
-The host library is loaded by ``cudart/`` beside ptxsim's stand-in for CUDA's runtime, in one
+The host library is loaded by ``recorder/`` beside ptxsim's stand-in for CUDA's runtime, in one
 process per problem size; ``calls.py`` makes one plan of its calls. The answer comes from an
 untrusted process: it is decoded strictly and checked against the build before anything uses it.
 """
@@ -251,7 +251,7 @@ def locate(
 
 # --- the recorder's process --------------------------------------------------------------------
 
-_SOURCES = (Path(__file__).with_name("cudart.cpp"), runtime.SOURCE)
+_SOURCES = (Path(__file__).with_name("recorder.cpp"), runtime.SOURCE)
 _HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
 _HEAD_BYTES = 64  # of a frame, at most
 _ATTEMPTS = 2  # one more if another process kills the recorder, or host code recorded nothing

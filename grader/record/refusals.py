@@ -1,4 +1,4 @@
-"""The reasons why the recorder (cudart/) lets a call, or host code as a whole, go no further.
+"""The reasons why the recorder lets a call, or host code as a whole, go no further.
 
 refusals.toml lists them. The recorder names one by its number, which it is compiled with, and gives
 the arguments of its sentence.

@@ -17,8 +17,8 @@ from grader.course.similar import (
     SimilarPair,
     find_copies,
     find_pairs,
-    pages,
 )
+from grader.course.similar_rendering import pages
 from tests.support.browser import MOST_BYTES, Browser, assert_readable
 from tests.support.places import CORRECT, ROOT
 

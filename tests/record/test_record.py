@@ -330,7 +330,7 @@ def said(one: records.Plan) -> list[tuple[str, str]]:
 
 def test_every_refusal_is_made_somewhere() -> None:
     """By the recorder; recording.py makes those that it cannot."""
-    folders = (RECORD / "cudart", runtime.SOURCE.parent)
+    folders = (RECORD / "recorder", runtime.SOURCE.parent)
     made = [RECORD / "recording.py", *(path for each in folders for path in each.glob("*.cpp"))]
     words = set(re.findall(r"\w+", "".join(path.read_text() for path in made)))
     assert not {each.name for each in REFUSALS} - words

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grader.base.language import language
 from grader.course.similar import ComparedWork, find_pairs
-from grader.course.similar import pages as similar_pages
+from grader.course.similar_rendering import pages as similar_pages
 from grader.ladder.rendering import html as ladder_page
 from grader.report import html
 from grader.results import kept_sources, store

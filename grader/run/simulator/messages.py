@@ -85,7 +85,7 @@ class Sampled(Record, tag="sampled"):
 
 
 class SecondRun(Record, tag="ran-second"):
-    """What the second build shows."""
+    """The answer to ``RunSecond``."""
 
     findings: tuple[Finding, ...] = ()  # those that count against the program
     size: Size | None = None  # at which

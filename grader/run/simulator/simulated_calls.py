@@ -230,7 +230,7 @@ _REFUSALS = {
 
 
 def element_sizes(operands: Sequence[Operand], plan: Plan) -> dict[int, int]:
-    """By the address of an operand: the bytes of its elements."""
+    """Return the bytes of an operand's elements, by the operand's address."""
     given = zip(plan.allocations, operands, strict=False)  # they come first, in this order
     return {allocation.address: operand.element.bytes for allocation, operand in given}
 

@@ -175,7 +175,7 @@ def _launched(
 
 
 def _second_remarks(given: argparse.Namespace) -> list[Remark]:
-    """What the kernel shows when nvcc does not optimise it. If that cannot be seen, a line on
+    """Find what the kernel shows when nvcc does not optimise it. If that cannot be seen, a line on
     stderr says why."""
     try:
         report, _ = _launched(given, second=True)

@@ -223,7 +223,7 @@ class _Memory:
 
     @property
     def elements(self) -> dict[int, int]:
-        """By the address of an allocation: the bytes of its elements."""
+        """Return the bytes of an allocation's elements, by its address."""
         pairs = zip(self.allocations, self.arrays, strict=True)
         return {made.address: array.itemsize for made, array in pairs}
 

@@ -132,7 +132,7 @@ class Scene:
         near = min(self.program.locals, key=lambda each: each.distance(address), default=None)
         if near is None:
             return _NOTHING
-        name = near.name or plain_name(near.function)
+        name = plain_name(near.name or near.function)
         return Accessed(name=name, start=near.start, size=near.size, element=near.element)
 
     def _shared_array(self, address: int) -> Accessed:

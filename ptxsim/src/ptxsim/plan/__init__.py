@@ -1,4 +1,4 @@
-"""What is asked of a device: plans and their operations; the limits of every GPU."""
+"""Requests to a device: plans and their operations; the limits of every GPU."""
 
 import lazy_loader
 
