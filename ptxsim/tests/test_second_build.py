@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness import compiled, engine, kernels, table
+from harness import compiled, engine, kernels, sentence, table
 from ptxsim import Module, Output
 from ptxsim.frontend.debug_info import Section, local_variables
 from ptxsim.frontend.reader import parse
@@ -90,3 +90,15 @@ def test_damaged_debug_information_only_costs_names() -> None:
     assert damaged != unoptimised()
     report = ran(damaged, "halves", 12)
     assert "past the end of the local arrays of halves, which have 24 bytes" in str(report)
+
+
+def test_a_long_name_is_shortened_where_it_is_shown() -> None:
+    name = "v" * 3000
+    source = (
+        "__global__ void k(const float* x, float* y, int n) { float NAME[3]; for (int i = 0; i < n;"
+        " ++i) NAME[i] = x[i]; y[threadIdx.x] = NAME[n - 1]; }"
+    )
+    ptx, _ = compiled(f'extern "C" {source.replace("NAME", name)}', name="long", flags="-G")
+    said = {sentence(each) for each in ran(ptx, "k", 4).findings}
+    assert all("vvv…[3], 0 bytes past the end of the 12-byte array vvv" in each for each in said)
+    assert said and max(map(len, said)) < 400
