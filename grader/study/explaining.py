@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -32,7 +31,7 @@ from grader.judge import (
     build_program,
     grade,
 )
-from grader.run import CpuDevice, Progress, engine_library, quietly
+from grader.run import CpuDevice, GpuDevice, Progress, engine_library, quietly
 from ptxsim.findings import LaunchSample
 from ptxsim.plan import Launch, Plan, Size
 from ptxsim.text import NOTHING, Message, phrase
@@ -126,11 +125,27 @@ def _card(file: Path) -> model.CardFigures:
 
 
 def grade_and_explain(
-    work: Path | base.Submission, context: GradingContext, progress: Progress, **more: Any
+    work: Path | base.Submission,
+    context: GradingContext,
+    progress: Progress,
+    *,
+    student: str | None = None,
+    submitted: str | None = None,
+    gpu: GpuDevice | None = None,
 ) -> Graded:
-    """Grade as ``judge.grade`` does, which takes ``more``; explain the speed of what is right."""
+    """Grade as ``judge.grade`` does, which says what is what, and explain the speed of what is
+    right."""
     with Explaining(context, progress) as explaining:
-        return explaining.decorate(grade(work, context, progress, watcher=explaining, **more))
+        graded = grade(
+            work,
+            context,
+            progress,
+            student=student,
+            submitted=submitted,
+            gpu=gpu,
+            watcher=explaining,
+        )
+        return explaining.decorate(graded)
 
 
 class Explaining(Watcher):
