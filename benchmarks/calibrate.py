@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.calibration.latencies_h200 import LINES, SOURCE, from_dram
 from benchmarks.measure import machine, table
-from grader.base import Gpu, gpus
+from grader.base import gpus
 from grader.model.calibration import FITTED, CardFigures
 from grader.run.probe import gpu_names
 
@@ -50,7 +50,7 @@ def main() -> None:
     print(table(["figure", "this card", FITTED.card.gpu], rows))
 
 
-def measured(name: str, gpu: Gpu) -> CardFigures:
+def measured(name: str, gpu: gpus.Gpu) -> CardFigures:
     depth = 16 if gpu.capability >= 80 else 8  # of a product of mma.sync
     options = ("--std=c++17", f"-DTENSOR_K={depth}")
     module = cupy.RawModule(code=KERNELS.read_text(), options=options)

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.measure import GRADE, ROOT, Figure, run
-from grader.base.result import Result
 from grader.results import store
+from grader.results.result import Result
 
 STUDENTS, KILLS, MOST_MINUTES = 200, 5, 6
 _BROKEN = ("missing_second_sync", "edge_not_written", "compile_error")  # one in ten each

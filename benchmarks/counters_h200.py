@@ -24,16 +24,16 @@ import msgspec
 
 from benchmarks.measure import ALICE, ROOT, cubes, machine, table, tools
 from grader.base.errors import Rejected
-from grader.base.explanation import KernelCounts
-from grader.base.profile import Profile
 from grader.build.sass import disassemble
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
 from grader.labs.submission import load_submission
-from grader.model.comparison import Compared, compare, total
 from grader.model.join import count, factors
+from grader.model.records import KernelCounts
+from grader.results.profile import Profile
 from grader.run.gpu.messages import Watching
 from grader.run.probe import first_gpu_arch, gpu_names
 from grader.run.simulator.device import engine_library
+from grader.study.comparison import Compared, compare, total
 from grader.study.profiler import profile
 from ptxsim import Sampler, load_engine
 from ptxsim.plan import Launch, Record

@@ -18,8 +18,9 @@ import numpy as np
 
 from benchmarks.bound_corpus import FAMILIES, Half
 from benchmarks.measure import table
-from grader.base import Bound, Gpu, KernelCounts, KernelInfo
+from grader.base import KernelInfo, gpus
 from grader.build.sass import SassFunction
+from grader.model import Bound, KernelCounts
 from grader.model.bound import Demand, _seconds, _wave, bound, estimated
 from grader.model.calibration import FITTED, Calibration
 from grader.model.issue_model import waited
@@ -60,7 +61,7 @@ class Kernel(Record):
 
 class Raw(Record):
     where: str
-    gpu: Gpu
+    gpu: gpus.Gpu
     kernels: tuple[Kernel, ...]
 
 
@@ -85,19 +86,19 @@ def processes() -> ProcessPoolExecutor:
 # --- the model ---------------------------------------------------------------------------------
 
 
-def explained(kernels: Sequence[Kernel], gpu: Gpu) -> list[Explained]:
+def explained(kernels: Sequence[Kernel], gpu: gpus.Gpu) -> list[Explained]:
     """All runs of which the model says something."""
     with processes() as pool:
         found = pool.map(partial(_of_kernel, gpu=gpu), kernels, chunksize=4)
         return [each for part in found for each in part]
 
 
-def _of_kernel(kernel: Kernel, gpu: Gpu) -> list[Explained]:
+def _of_kernel(kernel: Kernel, gpu: gpus.Gpu) -> list[Explained]:
     found = [explained_run(kernel, run, gpu) for run in kernel.runs]
     return [each for each in found if each is not None]
 
 
-def explained_run(kernel: Kernel, run: Run, gpu: Gpu) -> Explained | None:
+def explained_run(kernel: Kernel, run: Run, gpu: gpus.Gpu) -> Explained | None:
     """What ``grader.model`` makes of its counts today; None without counts or a bound."""
     by = factors(run.samples, run.work)
     if unfounded(run.samples, by, run.work):
@@ -125,7 +126,9 @@ def explained_run(kernel: Kernel, run: Run, gpu: Gpu) -> Explained | None:
     )
 
 
-def _launched(counts: KernelCounts, kernel: KernelInfo, loop: MainLoop | None, gpu: Gpu) -> Demand:
+def _launched(
+    counts: KernelCounts, kernel: KernelInfo, loop: MainLoop | None, gpu: gpus.Gpu
+) -> Demand:
     wave = _wave(counts, kernel, gpu)
     seconds = _seconds(counts, wave, gpu)
     waits = waited(loop, wave, gpu, FITTED) if loop and wave else None
@@ -145,7 +148,7 @@ _FURTHER = 1.05  # others stray further: the constants and the model's form were
 _ELSEWHERE = 1.2  # the spread is this much wider on GPUs that nobody measured
 
 
-def fitted(found: Sequence[tuple[Gpu, list[Explained]]]) -> Calibration:
+def fitted(found: Sequence[tuple[gpus.Gpu, list[Explained]]]) -> Calibration:
     """Constants that fit the half "fit" of all kernels best, one after the other until none helps.
     Families weigh by the square root of their numbers."""
     rows = [
@@ -180,7 +183,7 @@ def fitted(found: Sequence[tuple[Gpu, list[Explained]]]) -> Calibration:
     return msgspec.structs.replace(best, spread=spread, elsewhere=_ELSEWHERE)
 
 
-def _measured_share(gpu: Gpu, each: Explained, constants: Calibration) -> float:
+def _measured_share(gpu: gpus.Gpu, each: Explained, constants: Calibration) -> float:
     """Measured / estimated speed."""
     seconds = each.work.amount / each.work.unit.scale / (each.speed or 1.0)
     return float(estimated(each.launches, each.work, gpu, constants)[0] / seconds)

@@ -43,7 +43,7 @@ from benchmarks.estimate_errors import (
     report,
 )
 from benchmarks.measure import machine
-from grader.base import Gpu, GraderError, gpus
+from grader.base import GraderError, gpus
 from grader.judge.program import prepare
 from grader.labs.submission import load_submission
 from grader.problems import Operand
@@ -90,7 +90,7 @@ def main() -> None:
         ]
         raw = measured(chosen, given.sizes, on_gpu=given.what == "measure")
         given.files[0].write_bytes(gzip.compress(msgspec.json.encode(raw)))
-    found: list[tuple[Gpu, list[Explained]]] = []
+    found: list[tuple[gpus.Gpu, list[Explained]]] = []
     for file in given.files:
         raw = msgspec.json.decode(gzip.decompress(file.read_bytes()), type=Raw)
         shown = [
@@ -137,7 +137,7 @@ def in_parallel(work: Callable[[Source], Job | str], over: Sequence[Source]) -> 
             yield found
 
 
-def prepared(source: Source, *, folder: Path, sizes: int, arch: str, gpu: Gpu) -> Job | str:
+def prepared(source: Source, *, folder: Path, sizes: int, arch: str, gpu: gpus.Gpu) -> Job | str:
     """Built, recorded and counted at the first sizes of its family; or why it cannot be."""
     context = source.context()
     problem, limits = context.lab.problem, context.lab.limits

@@ -21,7 +21,7 @@ import msgspec
 
 from benchmarks.judge_h200 import Kernel, measured
 from benchmarks.measure import ALICE, MAIN, on_gpu
-from grader.base.result import Build, Result
+from grader.build.building import Build
 from grader.judge.launches import held_to_the_clock
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, prepare
@@ -30,6 +30,7 @@ from grader.labs.submission import load_submission
 from grader.problems.gemm.gemm import Gemm
 from grader.problems.inputs import fresh_key
 from grader.problems.operands import Operand
+from grader.results.result import Result
 from grader.run.gpu.measure import time_case, verify_case
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module

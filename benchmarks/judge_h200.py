@@ -23,13 +23,15 @@ import cupy
 
 from benchmarks.measure import ALICE, cubes, on_gpu
 from grader.base.records import size_text
-from grader.base.result import Build, Result, Timing
+from grader.build.building import Build
 from grader.judge import scoring
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext
 from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Format
 from grader.problems.inputs import fresh_key
+from grader.results.case import Timing
+from grader.results.result import Result
 from grader.run.gpu.measure import close_to_the_fastest, time_case, turns
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module

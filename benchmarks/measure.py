@@ -21,12 +21,12 @@ from pathlib import Path
 
 import msgspec
 
-from grader.base.result import Result
 from grader.build.toolchain import find_toolchain
 from grader.judge.program import GradingContext, Program, prepare
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.problems.gemm.gemm import Gemm
+from grader.results.result import Result
 from grader.run.probe import first_gpu_arch, gpu_names
 from grader.sandbox.running import Sandbox
 from ptxsim.plan import Record, Size

@@ -11,8 +11,8 @@ from tests.support.files import tracked
 
 PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
-    *("base", "problems", "labs", "sandbox", "build", "record", "run", "results"),
-    *("judge", "model", "report", "study", "ladder", "course", "cli"),
+    *("base", "problems", "labs", "sandbox", "build", "model", "results", "record", "run"),
+    *("judge", "report", "study", "ladder", "course", "cli"),
 )
 SIMULATOR_DOORS = {
     "ptxsim",

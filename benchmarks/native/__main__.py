@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measure import cubes, tools
 from grader.base.errors import Rejected
-from grader.base.result import Build
+from grader.build.building import Build
 from grader.build.entry import INCLUDE
 from grader.judge.program import GradingContext
 from grader.run.probe import first_gpu_arch

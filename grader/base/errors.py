@@ -17,8 +17,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from grader.base.finding import Finding
-from grader.base.records import Verdict
-from grader.base.result import BuildInfo
+from grader.base.records import BuildInfo, Verdict
 from ptxsim.text import Message, verbatim
 
 _Error = TypeVar("_Error", bound="GraderError")
@@ -54,10 +53,6 @@ class LabError(UsageError):
     pass
 
 
-class SubmissionError(UsageError):
-    pass
-
-
 class OutOfTime(GraderError):  # noqa: N818 - an event, raised by a signal
     pass
 
@@ -72,14 +67,6 @@ class MachineError(GraderError):
 
 
 class ToolchainError(MachineError):
-    pass
-
-
-class SandboxError(MachineError):
-    pass
-
-
-class StoreError(MachineError):
     pass
 
 

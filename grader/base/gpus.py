@@ -3,13 +3,12 @@
 import re
 from math import prod
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
-from grader.base.explanation import KernelCounts, Occupancy
 from grader.base.records import KernelInfo, decode
-from grader.base.result import GpuInfo, KernelLaunch, TensorPeak, split_arithmetic
-from ptxsim.plan import MAX_REGISTERS, REGISTER_UNIT, Launch, Record
+from ptxsim.plan import MAX_REGISTERS, REGISTER_UNIT, Dim3, Record
 
 _WARP = 32
 _SCHEDULERS = 4  # of one multiprocessor, except on the GP100
@@ -122,6 +121,53 @@ class Gpu(Record):
         )
 
 
+class TensorPeak(Record):
+    """Peak of a GPU's tensor cores with one pair of types."""
+
+    arithmetic: str  # types of the inputs and of the sums: "f16.f32"
+    tflops: float
+
+
+class GpuInfo(Record):
+    name: str
+    uuid: str
+    driver: str
+    sm_clock_mhz: int  # the highest it may boost to
+    memory_bytes: int
+    compute_capability: str
+    multiprocessors: int | None = None
+    fp32_peak_tflops: float | None = None  # at sm_clock_mhz, without tensor cores
+    dram_gb_s: float | None = None  # peak of the memory: clock × bus width
+    tensor_peaks: tuple[TensorPeak, ...] = ()  # at sm_clock_mhz
+
+    def peak_tflops(self, arithmetic: str) -> float | None:
+        """Return the peak of an arithmetic as problems name it; None if not known."""
+        if arithmetic == "f32":
+            return self.fp32_peak_tflops
+        types, products = split_arithmetic(arithmetic)
+        found = (each.tflops for each in self.tensor_peaks if each.arithmetic == types)
+        return next((tflops / products for tflops in found), None)
+
+
+class Launched(Protocol):
+    """A launch as it was recorded, counted or stored."""
+
+    @property
+    def block(self) -> Dim3: ...
+
+    @property
+    def shared_bytes(self) -> int: ...  # dynamic
+
+
+class Occupancy(Record):
+    """How much of a kernel one multiprocessor holds at a time."""
+
+    blocks: int
+    warps: int
+    of_warps: int  # the most that the multiprocessor holds
+    limited_by: str  # "registers", "shared memory", "warps" or "blocks"
+
+
 class _Table(Record):
     """gpus.json. A more specific name comes before a more general one."""
 
@@ -132,6 +178,12 @@ class _Table(Record):
 _TABLE = decode(Path(__file__).with_name("gpus.json").read_bytes(), _Table)
 MULTIPROCESSORS = _TABLE.multiprocessors
 SHOWN = ("H200", "A100 80GB PCIe", "RTX 2080 Ti")  # for the bounds in a result without a GPU
+
+
+def split_arithmetic(name: str) -> tuple[str, int]:
+    """Return the types, and how many products on tensor cores stand for one: "f16.f32/3"."""
+    types, _, products = name.partition("/")
+    return types, int(products or 1)
 
 
 def fp32_tflops(lanes: int, clock_mhz: float) -> float:
@@ -213,9 +265,7 @@ def _at_hand(info: GpuInfo, model: Gpu | None, multiprocessors: int, dram_gb_s: 
     )
 
 
-def occupancy(
-    sm: Multiprocessor, kernel: KernelInfo, launch: Launch | KernelLaunch | KernelCounts
-) -> Occupancy | None:
+def occupancy(sm: Multiprocessor, kernel: KernelInfo, launch: Launched) -> Occupancy | None:
     """How many blocks one multiprocessor holds at a time, and which limit stops the next one. None
     when not even one block fits."""
     warps = -(-prod(launch.block) // _WARP)

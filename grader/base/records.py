@@ -2,10 +2,8 @@
 
 import functools
 import threading
-from collections.abc import Mapping
 from datetime import datetime, timezone
 from enum import Enum
-from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -69,24 +67,6 @@ def moment(text: str) -> datetime:
     return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
 
 
-class SourceFile(Record):
-    name: str  # path inside the submission folder, '/' separated
-    sha256: str
-    size: int  # bytes
-
-
-class Submission(Record):
-    """The file to hand in and any local headers, exactly as read; not yet compiled."""
-
-    student: str  # the name in the list of submissions
-    folder: Path  # absolute; for messages only: it is never read again
-    files: tuple[SourceFile, ...]  # sorted by name; what the build may see
-    contents: Mapping[str, bytes]  # of ``files`` by name: what is compiled, hashed and shown
-    sha256: str  # over names and contents of ``files``
-    main: str  # of ``files``: the one that is compiled
-    defines: tuple[str, ...] = ()  # macros that the build gets: "BM=64"
-
-
 class KernelInfo(Record):
     """One __global__ function as its cubin describes it."""
 
@@ -94,3 +74,12 @@ class KernelInfo(Record):
     registers: int  # per thread
     shared_bytes: int  # static, per block
     spill_bytes: int  # stores plus loads, per thread
+
+
+class BuildInfo(Record):
+    ok: bool
+    command: str  # the command lines of the compilers
+    log: str  # what the compilers printed, cut to a readable length
+    seconds: float  # wall
+    kernels: tuple[KernelInfo, ...]
+    arch: str | None = None  # what the kernels' figures are for, e.g. "sm_90"

@@ -1,4 +1,5 @@
 from . import cache as cache
+from .building import Build as Build
 from .building import compile_submission as compile_submission
 from .diagnostics import Complaint as Complaint
 from .diagnostics import coloured as coloured

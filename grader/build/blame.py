@@ -15,11 +15,11 @@ import signal
 from functools import partial
 from pathlib import Path
 
-from grader.base import BuildInfo, Rejected, Submission, ToolchainError, Verdict
+from grader.base import BuildInfo, Rejected, ToolchainError, Verdict
 from grader.build import steps
 from grader.build.diagnostics import Complaint, first_error, readable, used_at
 from grader.build.entry import alone, entry_source, trial, with_brought_headers
-from grader.labs import copy_sources, with_hint
+from grader.labs import Submission, copy_sources, with_hint
 from grader.problems import Interface, vendor_library
 from ptxsim.text import Message, phrase
 

@@ -22,10 +22,11 @@ from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import readable
 from grader.build.entry import INCLUDE, entry_source, strip_comments, with_brought_headers
 from grader.build.toolchain import Toolchain
-from grader.labs import Limits, copy_sources, with_hint
+from grader.labs import Limits, Submission, copy_sources, with_hint
 from grader.problems import Interface
 from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim import LIBRARY_CALLS
+from ptxsim.plan import Record
 from ptxsim.text import phrase
 
 _FILES = (steps.PTX, steps.SECOND, steps.CUBIN, steps.LIBRARY)
@@ -35,8 +36,19 @@ _MAX_KERNELS = 1000
 _MAX_NAMES = 1 << 20  # characters of all their names
 
 
+class Build(Record):
+    """Output of nvcc for one submission, which no document has."""
+
+    arch: str  # e.g. "sm_80"
+    ptx: Path  # with line info
+    second_ptx: Path  # of the same device code by nvcc -G, unoptimised; empty if there is none
+    cubin: Path
+    host_library: Path  # the host function, linked against no CUDA runtime
+    info: base.BuildInfo
+
+
 def compile_submission(
-    submission: base.Submission,
+    submission: Submission,
     interface: Interface,
     toolchain: Toolchain,
     sandbox: Sandbox,
@@ -44,7 +56,7 @@ def compile_submission(
     arch: str,
     limits: Limits,
     ahead: Callable[[bytes], object] = lambda _ptx: None,
-) -> base.Build:
+) -> Build:
     """Compile ``submission`` for ``arch`` ("sm_80"), or find the identical build in the cache.
 
     ``limits`` hold for each step. ``ahead`` gets the PTX before the build is complete; what it
@@ -78,7 +90,7 @@ def compile_submission(
 
 
 def _made_by(
-    submission: base.Submission, settings: steps.BuildSettings, spellings: Sequence[Interface]
+    submission: Submission, settings: steps.BuildSettings, spellings: Sequence[Interface]
 ) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build by the first spelling that works; if none does, what the first comes to."""
     first, *others = spellings
@@ -92,7 +104,7 @@ def _made_by(
 
 
 def _made(
-    submission: base.Submission, settings: steps.BuildSettings
+    submission: Submission, settings: steps.BuildSettings
 ) -> tuple[base.BuildInfo, Mapping[str, bytes]]:
     """The build from scratch: what is said of it, and its files."""
     command = " && ".join(map(shlex.join, steps.commands(settings).values()))
@@ -166,7 +178,7 @@ def _with_kernels(info: base.BuildInfo, cubin: bytes) -> base.BuildInfo:
     return info
 
 
-def _key(submission: base.Submission, settings: steps.BuildSettings) -> str:
+def _key(submission: Submission, settings: steps.BuildSettings) -> str:
     """Hash everything that goes into a build."""
     toolchain = settings.toolchain
     compiler = toolchain.host_compiler.stat()
@@ -181,7 +193,7 @@ def _key(submission: base.Submission, settings: steps.BuildSettings) -> str:
     return digest.hexdigest()[:24]
 
 
-def _load(folder: Path, arch: str) -> base.Build | None:
+def _load(folder: Path, arch: str) -> Build | None:
     found = cache.find(folder, _FILES)
     if found is None:
         return None
@@ -190,6 +202,6 @@ def _load(folder: Path, arch: str) -> base.Build | None:
     except msgspec.DecodeError:
         return None
     ptx, second, cubin, library = (folder / name for name in _FILES)
-    return base.Build(
+    return Build(
         arch=arch, ptx=ptx, second_ptx=second, cubin=cubin, host_library=library, info=info
     )

@@ -7,8 +7,8 @@ from string import Template
 
 import msgspec
 
-from grader.base import Submission
 from grader.build.toolchain import Toolchain
+from grader.labs import Submission
 from grader.problems import Interface
 
 _HERE = Path(__file__).parent

@@ -13,11 +13,11 @@ from functools import partial
 
 import msgspec
 
-from grader.base import Rejected, Submission, Verdict
+from grader.base import Rejected, Verdict
 from grader.build.entry import strip_comments
 from grader.build.steps import BuildSettings, StepFailed, TooLarge, only_directives, only_macros
 from grader.build.toolchain import Toolchain
-from grader.labs import copy_sources
+from grader.labs import Submission, copy_sources
 from grader.problems import Interface
 from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim.plan import Record

@@ -18,7 +18,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader.base import answer_of
+from ptxsim import answer_of
 
 SCRIPT = "halves.sh"
 # CPU that the second build may take. CuTe's code needs more, and nobody reads that much PTX.

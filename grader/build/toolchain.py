@@ -20,8 +20,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.base import ToolchainError, answer_of, cache_folder, find_host_compiler
-from ptxsim import wheel_folders
+from grader.base import ToolchainError, cache_folder, find_host_compiler
+from ptxsim import answer_of, wheel_folders
 from ptxsim.plan import Record
 from ptxsim.text import Message, clauses, phrase, verbatim
 

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from grader import course
-from grader.base import Rejected, StoreError, SubmissionError, UsageError, Verdict, one_line
+from grader.base import Rejected, UsageError, Verdict, one_line
 from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped, warn
 from grader.cli.defaults import lab_file
 from grader.cli.devices import choose_device, choose_gpus
@@ -25,9 +25,9 @@ from grader.cli.grading import ready
 from grader.cli.hidden_command import known_hidden
 from grader.cli.leaderboard_command import known_ladders, reference_names
 from grader.course import board_rendering as render
-from grader.labs import Lab, instead_of, load_lab, load_listed
+from grader.labs import Lab, SubmissionError, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
-from grader.results import ResultEntry, entry_or_complaint, read_entries, store
+from grader.results import ResultEntry, StoreError, entry_or_complaint, read_entries, store
 from grader.run import VisibleGpu
 from grader.study import course_cards
 from ptxsim.text import phrase

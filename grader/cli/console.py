@@ -13,6 +13,7 @@ from rich.text import Text
 from grader import base
 from grader.labs import Lab
 from grader.report import clean
+from grader.results import Result
 from grader.run import Progress
 from ptxsim.text import Message, phrase
 
@@ -24,7 +25,7 @@ INTERRUPTED = 130  # Ctrl-C
 UNREAD = 141  # SIGPIPE: nobody reads the answer to its end
 
 
-def status_of(result: base.Result) -> int:
+def status_of(result: Result) -> int:
     return {base.Verdict.AC: DONE, base.Verdict.IE: FAULT}.get(result.verdict, NOT_ACCEPTED)
 
 

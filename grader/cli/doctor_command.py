@@ -29,6 +29,7 @@ from grader.labs import Case, load_lab
 from grader.model import model_library
 from grader.record import recorder_program
 from grader.report import measurements, sentence
+from grader.results import Result
 from grader.run import (
     CALLING,
     KEY_STREAM,
@@ -169,7 +170,7 @@ def _gpu_checks() -> Iterator[MachineCheck]:
         facts.append(phrase("up to {clock} MHz", clock=gpu.sm_clock_mhz))
         if gpu.fp32_peak_tflops:
             peak = phrase("FP32 peak {speed:.1f} {unit}")
-            facts.append(peak.given(speed=gpu.fp32_peak_tflops, unit=base.PEAK_UNIT))
+            facts.append(peak.given(speed=gpu.fp32_peak_tflops, unit=base.gpus.PEAK_UNIT))
         yield MachineCheck(name=verbatim("CUDA"), found=(listed(facts),))
     timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
     ok = result.verdict is base.Verdict.AC
@@ -178,7 +179,7 @@ def _gpu_checks() -> Iterator[MachineCheck]:
     yield MachineCheck(name=name, ok=ok, found=(found,), remedy=NOTHING if ok else remedy)
 
 
-def _self_test() -> base.Result:
+def _self_test() -> Result:
     """Grade starter/ at a few sizes. Raises GraderError if grading cannot even start."""
     lab = load_lab()
     size = Size(dims={dim.name: 1024 for dim in lab.problem.dims})

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
-from grader.base import Language, MachineError, Result, UsageError, one_line
+from grader.base import Language, MachineError, UsageError, one_line
 from grader.cli import leaderboard_command as boards
 from grader.cli.console import DONE, skipped, spoken, to_stdout
 from grader.course import GRADEBOOK_NEEDED, assignment_column
 from grader.course import board_rendering as render
 from grader.report import Shown, csoj, github, gradescope, prairielearn, sarif
-from grader.results import store
+from grader.results import Result, store
 from ptxsim.text import phrase
 
 

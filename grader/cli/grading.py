@@ -11,14 +11,14 @@ from threading import Thread
 
 from rich.console import Console
 
-from grader.base import SubmissionError, UsageError, one_line
+from grader.base import UsageError, one_line
 from grader.build import Toolchain
 from grader.cli import console as progress
 from grader.cli.console import complain
 from grader.cli.devices import choose_device, choose_toolchain
 from grader.cli.leaderboard_command import known_ladders
 from grader.judge import GradingContext, measures
-from grader.labs import Lab, student_of, submissions_in
+from grader.labs import Lab, SubmissionError, student_of, submissions_in
 from grader.results import Ladder, store
 from grader.run import GpuDevice, gpu_names
 from grader.sandbox import SYSTEM, Mode, Sandbox

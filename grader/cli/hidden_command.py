@@ -9,11 +9,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.base import StoreError, UsageError
+from grader.base import UsageError
 from grader.cli.console import DONE, answer
 from grader.cli.defaults import chosen_lab
 from grader.labs import KINDS, Hidden, Lab
 from grader.report import table
+from grader.results import StoreError
 from ptxsim.text import phrase
 
 _SEED_BYTES = 32

@@ -6,7 +6,7 @@ import argparse
 
 from rich.console import Console
 
-from grader.base import arch_of_type
+from grader.base import gpus
 from grader.cli.console import DONE, spoken, to_stdout
 from grader.cli.defaults import chosen_lab
 from grader.labs import DEFAULT_LAB, load_lab, shipped_labs
@@ -19,7 +19,7 @@ _BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.job is not None:
-        arch = arch_of_type(chosen.job) or ("sm_80" if chosen.job == "any" else "-")
+        arch = gpus.arch_of_type(chosen.job) or ("sm_80" if chosen.job == "any" else "-")
         memory = chosen_lab(chosen).limits.memory_mb + _BESIDE_MB
         to_stdout(f"{memory} {arch}\n")
         return DONE

@@ -10,7 +10,7 @@ from rich.console import Console
 
 import grader
 from grader import results
-from grader.base import LabRef, Result, Verdict
+from grader.base import Verdict
 from grader.cli import class_grading as many
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.devices import choose_device
@@ -18,6 +18,7 @@ from grader.course import Entrant, Setup, Task, lanes
 from grader.judge import GradingContext
 from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
 from grader.ladder import ceilings, html, run_host, terminal
+from grader.results import LabRef, Result
 from grader.run import gpu_names
 from grader.study import course_cards
 

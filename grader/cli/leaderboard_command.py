@@ -11,10 +11,10 @@ import msgspec
 from rich.console import Console
 
 from grader import course
-from grader.base import StoreError, UsageError, one_line
+from grader.base import UsageError, one_line
 from grader.cli.console import DONE, aside, say, skipped, spoken, to_stdout, warn
 from grader.labs import REFERENCE, TimeRules, load_lab, provided
-from grader.results import Ladder, read_entries, shipped_ladders, stored_ladders
+from grader.results import Ladder, StoreError, read_entries, shipped_ladders, stored_ladders
 from ptxsim.text import phrase
 
 

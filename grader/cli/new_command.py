@@ -10,8 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.base import ENGLISH, Language, ToolchainError, UsageError, translated
+from grader.base import ENGLISH, Language, ToolchainError, UsageError
 from grader.build import FILE, editor_flags, find_toolchain
+from grader.cli.comments import translated
 from grader.cli.console import DONE, answer, say, speak_as, spoken
 from grader.cli.defaults import chosen_lab, default_of
 from grader.labs import Lab, provided

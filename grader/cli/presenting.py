@@ -9,13 +9,13 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.text import Text
 
-from grader.base import GraderError, StoreError, Verdict
+from grader.base import GraderError, Verdict
 from grader.cli import export_command as formats
 from grader.cli.console import answer, complain, spoken, status_of
 from grader.cli.report_command import write_page
 from grader.judge import Graded
 from grader.report import clean, terminal
-from grader.results import keep_sources, store
+from grader.results import StoreError, keep_sources, store
 from ptxsim.text import Message, phrase
 
 

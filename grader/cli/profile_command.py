@@ -7,15 +7,7 @@ import argparse
 from rich.console import Console
 from rich.text import Text
 
-from grader.base import (
-    Explanation,
-    MachineError,
-    ProfileDocument,
-    ProfiledSize,
-    UsageError,
-    gpus,
-    size_text,
-)
+from grader.base import MachineError, UsageError, gpus, size_text
 from grader.build import find_toolchain
 from grader.cli.console import DONE, say, spoken
 from grader.cli.defaults import chosen_lab
@@ -23,20 +15,29 @@ from grader.cli.grading import check_place, ready
 from grader.cli.sweep_command import make_size
 from grader.judge import GradingContext, prepare
 from grader.labs import Lab, load_submission
-from grader.model import compare, total
-from grader.problems import redundancy
-from grader.report import clean, table
-from grader.results import alike, find_reference, find_rungs, profile_path, store
+from grader.model import Explanation
+from grader.report import clean, redundancy, table
+from grader.results import (
+    ProfileDocument,
+    ProfiledSize,
+    alike,
+    find_reference,
+    find_rungs,
+    profile_path,
+    store,
+)
 from grader.run import Watching, checks_cubin, first_gpu_arch, gpu_names
 from grader.sandbox import Sandbox
 from grader.study import (
     WatchedKernel,
+    compare,
     explain_program,
     figures,
     find_ncu,
     make_document,
     profile_into,
     side_name,
+    total,
 )
 from ptxsim.findings import kernel_name
 from ptxsim.plan import Size

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.base import Language, Rejected, Result, StoreError, SubmissionError
+from grader.base import Language, Rejected
 from grader.cli.console import DONE, answer, say, speak_as, spoken, status_of
 from grader.cli.defaults import chosen_lab
-from grader.labs import load_submission, source_texts
+from grader.labs import SubmissionError, load_submission, source_texts
 from grader.report import html, terminal
-from grader.results import kept_sources, store, stored_profile
+from grader.results import Result, StoreError, kept_sources, store, stored_profile
 from ptxsim.text import Message, phrase
 
 

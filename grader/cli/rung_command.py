@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from grader.base import translated
+from grader.cli.comments import translated
 from grader.cli.console import DONE, say, spoken, to_stdout
 from grader.labs import DEFAULT_LAB
 from grader.report import table

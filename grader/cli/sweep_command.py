@@ -9,14 +9,14 @@ from functools import partial
 
 from rich.console import Console
 
-from grader.base import Submission, UsageError, one_line, standing_for
+from grader.base import UsageError, gpus, one_line
 from grader.cli import console as progress
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
 from grader.cli.defaults import chosen_lab
 from grader.cli.grading import check_place, open_bench
 from grader.cli.history_command import write_pictures
 from grader.judge import GradingContext
-from grader.labs import Lab, load_submission
+from grader.labs import Lab, Submission, load_submission
 from grader.report import size_name
 from grader.results import store
 from grader.run import first_gpu_uuid
@@ -100,7 +100,7 @@ def _card(points: Sequence[Point], wanted: str | None, arch: str) -> str | None:
             others = phrase("--gpu {wanted}: there are bounds for {names}", wanted=wanted)
             raise UsageError(others.given(names=listed(map(verbatim, names))))
         return found
-    like = standing_for(arch).name
+    like = gpus.standing_for(arch).name
     return like if like in names else next(iter(names), None)
 
 

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.base import Rejected, Result, SubmissionError
+from grader.base import Rejected
 from grader.cli.console import DONE, say, speak_as, spoken, status_of
 from grader.cli.defaults import chosen_lab
 from grader.cli.grading import open_bench
 from grader.judge import grade
-from grader.labs import load_submission, student_of
+from grader.labs import SubmissionError, load_submission, student_of
 from grader.report import terminal
+from grader.results import Result
 from grader.run import quietly
 from ptxsim.text import phrase
 

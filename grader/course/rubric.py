@@ -12,12 +12,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from grader.base import ENGLISH, Language, Result, UsageError, one_line, weighted_mean
+from grader.base import ENGLISH, Language, UsageError, one_line
 from grader.course.board_rendering import marks as remarks
 from grader.course.leaderboard import Board, Row
 from grader.course.roster import Parties, Person, Roster, csv_text, harmless, open_csv
 from grader.labs import Rubric, RubricQuestion, Weights
 from grader.report import LongTable, Shown, gradescope, page
+from grader.results import Result, weighted_mean
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 

@@ -8,7 +8,4 @@ from .program import build_program as build_program
 from .program import compile_for as compile_for
 from .program import prepare as prepare
 from .rulings import Ruling as Ruling
-from .scoring import mean_points as mean_points
 from .scoring import measures as measures
-from .scoring import most as most
-from .scoring import points_at as points_at

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from grader import base
-from grader.build import cache
+from grader.build import Build, cache
 from grader.judge.launches import refused_calls
 from grader.judge.program import Program
 from grader.run import CaseOutcome, CpuDevice, Progress
@@ -96,7 +96,7 @@ class LargerSizes(Record):
         return found
 
 
-def _kept_in(built: base.Build, plan: Plan) -> Path:
+def _kept_in(built: Build, plan: Plan) -> Path:
     digest = hashlib.sha256(base.own_code().encode() + msgspec.json.encode(plan))
     digest.update(built.ptx.read_bytes())
     return base.cache_folder() / "builds" / f"probed-{digest.hexdigest()[:24]}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from grader.base import BuildInfo, Finding, GpuInfo, Kind, Rejected, Verdict, least_ms, standing_for
+from grader.base import BuildInfo, Finding, GpuInfo, Kind, Rejected, Verdict, gpus
 from grader.labs import Rules
 from grader.problems import Problem
 from grader.record import refusal_sentence
@@ -67,12 +67,12 @@ def _refused(call: RefusedCall, architectures: Sequence[str]) -> Message:
             "{what}; it does nothing, and the call goes on: skip a launch that has nothing to do",
             what=what,
         )
-    gpus = listed(
+    names = listed(
         phrase("{gpu} has {memory:.4g} GiB", gpu=str(gpu.device), memory=gpu.memory_bytes / 2**30)
-        for gpu in dict.fromkeys(map(standing_for, architectures))
+        for gpu in dict.fromkeys(map(gpus.standing_for, architectures))
     )
     return phrase(
-        "{what}: {gpus}; check what cudaMalloc returns, and ask for less", what=what, gpus=gpus
+        "{what}: {gpus}; check what cudaMalloc returns, and ask for less", what=what, gpus=names
     )
 
 
@@ -120,7 +120,7 @@ def held_to_the_clock(
 def _without_impossible(outcome: CaseOutcome, problem: Problem, gpu: GpuInfo) -> CaseOutcome:
     """Drop a timing that is faster than the GPU can be, or than the host's clock says."""
     messages = []
-    least = least_ms(*problem.least(outcome.size), gpu, problem.arithmetic)
+    least = gpus.least_ms(*problem.least(outcome.size), gpu, problem.arithmetic)
     if too_fast := [own.gpu_ms for own, _ in outcome.clocks if not (own.gpu_ms >= least)]:
         words = phrase(
             "a repetition took {took:.4g} ms; nothing of this size takes less than "

@@ -26,8 +26,17 @@ from grader.judge.second_build import with_second_build
 from grader.judge.second_look import look_again
 from grader.judge.verdicts import DECIDING, broken_rule
 from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
-from grader.labs import load_listed, load_submission, source_texts, student_of
-from grader.results import standing
+from grader.labs import Submission, load_listed, load_submission, source_texts, student_of
+from grader.results import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    Environment,
+    LabRef,
+    Result,
+    SlurmInfo,
+    SubmissionRef,
+    standing,
+)
 from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
 from ptxsim import engine_digest
 from ptxsim.plan import Launch, Plan, Record
@@ -37,7 +46,7 @@ from ptxsim.text import phrase
 class Graded(Record):
     """A result, and what the terminal shows besides it."""
 
-    result: base.Result
+    result: Result
     contents: Mapping[str, bytes]  # file name → what was graded; empty if nothing could be read
     printed: str  # by device printf in the smallest case that printed anything
     explain: bool = False  # whether to say why it is as fast as it is
@@ -58,7 +67,7 @@ class Watcher:
         simulator: CpuDevice,
         *,
         idle: bool = False,
-        card: base.Gpu | None = None,
+        card: base.gpus.Gpu | None = None,
         code: Code | None = None,
     ) -> None:
         """Learn that a build and the plans of its timed sizes exist.
@@ -72,7 +81,7 @@ class Watcher:
 
 
 def grade(
-    work: Path | base.Submission,
+    work: Path | Submission,
     context: GradingContext,
     progress: Progress,
     *,
@@ -92,18 +101,18 @@ def grade(
 
     Raises SubmissionError if there is no submission to grade. Any other fault is in the result.
     """
-    name = work.student if isinstance(work, base.Submission) else student or student_of(work)
+    name = work.student if isinstance(work, Submission) else student or student_of(work)
     nothing = hashlib.sha256().hexdigest()
     times = (submitted,) if submitted else ()
-    reference = base.SubmissionRef(student=name, sha256=nothing, files=(), submitted=times)
+    reference = SubmissionRef(student=name, sha256=nothing, files=(), submitted=times)
     contents: Mapping[str, bytes] = {}
-    slurm: base.SlurmInfo | None = None
+    slurm: SlurmInfo | None = None
     watcher = watcher or Watcher()
     with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
             main = context.lab.problem.interface.main
-            if isinstance(work, base.Submission):
+            if isinstance(work, Submission):
                 submission = work
             elif student is None:
                 submission = load_submission(work, main)
@@ -125,21 +134,21 @@ def grade(
 
 
 def _result(
-    reference: base.SubmissionRef,
+    reference: SubmissionRef,
     context: GradingContext,
     made: rulings.Ruling,
-    slurm: base.SlurmInfo | None,
-) -> base.Result:
+    slurm: SlurmInfo | None,
+) -> Result:
     problem = context.lab.problem.info()
     ladders = [ladder for ladder in context.ladders if ladder.problem.like(problem)]
-    return base.Result(
-        schema=base.SCHEMA,
-        version=base.SCHEMA_VERSION,
+    return Result(
+        schema=SCHEMA,
+        version=SCHEMA_VERSION,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        lab=base.LabRef(id=context.lab.id, sha256=context.lab.sha256),
+        lab=LabRef(id=context.lab.id, sha256=context.lab.sha256),
         problem=problem,
         submission=reference,
-        environment=base.Environment(
+        environment=Environment(
             grader=grader.__version__,
             device="cpu" if context.gpu_arch is None else "gpu",
             gpu=made.gpu,
@@ -164,7 +173,7 @@ def _result(
     )
 
 
-def slurm_job() -> base.SlurmInfo | None:
+def slurm_job() -> SlurmInfo | None:
     """The Slurm job that this process runs in, or None. Raises MachineError for invalid values."""
     job = _variable("SLURM_JOB_ID")
     if job is None:
@@ -173,7 +182,7 @@ def slurm_job() -> base.SlurmInfo | None:
     if not (restarts.isascii() and restarts.isdecimal()):
         words = phrase("SLURM_RESTART_COUNT={restarts}: not a number; unset it")
         raise base.MachineError(words.given(restarts=restarts))
-    return base.SlurmInfo(
+    return SlurmInfo(
         job=job,
         node=_variable("SLURMD_NODENAME") or base.one_line(platform.node()),
         partition=_variable("SLURM_JOB_PARTITION") or "",
@@ -189,7 +198,7 @@ def _variable(name: str) -> str | None:
 
 
 def grade_in_simulator(
-    submission: base.Submission,
+    submission: Submission,
     context: GradingContext,
     device: CpuDevice,
     progress: Progress,
@@ -226,7 +235,7 @@ def grade_in_simulator(
 
 
 def grade_on_gpu(
-    submission: base.Submission,
+    submission: Submission,
     context: GradingContext,
     device: CpuDevice,
     gpu: GpuDevice,
@@ -334,9 +343,7 @@ def _run(
     return held[: len(outcomes)], notes or in_code
 
 
-def _simulate(
-    submission: base.Submission, context: GradingContext, device: CpuDevice
-) -> rulings.Ruling:
+def _simulate(submission: Submission, context: GradingContext, device: CpuDevice) -> rulings.Ruling:
     """Grade in the simulator. If it cannot grade the submission, nobody is at fault."""
     try:
         # Blocks that wait for each other need not fit more than this GPU.

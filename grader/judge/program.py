@@ -9,9 +9,9 @@ from typing import TypeAlias
 import msgspec
 
 from grader import base
-from grader.build import SassFunction, Toolchain, compile_submission, disassemble
+from grader.build import Build, SassFunction, Toolchain, compile_submission, disassemble
 from grader.judge.launches import library_kernels, refusal, too_many_kernels
-from grader.labs import Lab
+from grader.labs import Lab, Submission
 from grader.record import record_plans
 from grader.results import Ladder
 from grader.run import CpuDevice, Progress, quietly
@@ -34,11 +34,11 @@ class GradingContext(Record):
 
 
 def compile_for(
-    submission: base.Submission,
+    submission: Submission,
     context: GradingContext,
     arch: str,
     ahead: Callable[[bytes], object] = lambda _ptx: None,
-) -> base.Build:
+) -> Build:
     """Compile the submission for ``arch``, "sm_90". ahead: gets the PTX early. Raises Rejected."""
     return compile_submission(
         submission,
@@ -54,9 +54,9 @@ def compile_for(
 class Program(Record):
     """A submission that compiles, and whose PTX has been read."""
 
-    submission: base.Submission
+    submission: Submission
     context: GradingContext
-    built: base.Build
+    built: Build
     declared: Declarations  # kernels and variables in the PTX
     plans: tuple[Plan, ...] = ()  # of the sizes that ``prepare`` was asked for
 
@@ -84,7 +84,7 @@ class Program(Record):
             self.context.sandbox,
             declared=self.declared,
             limits=lab.limits,
-            target=base.standing_for(arch) if arch else None,
+            target=base.gpus.standing_for(arch) if arch else None,
             located=located,
         )
         return tuple(
@@ -110,7 +110,7 @@ class Program(Record):
 
 
 def build_program(
-    submission: base.Submission,
+    submission: Submission,
     context: GradingContext,
     arch: str,
     reader: CpuDevice,
@@ -125,7 +125,7 @@ def build_program(
 
 
 def prepare(
-    submission: base.Submission, sizes: Sequence[Size], context: GradingContext, arch: str
+    submission: Submission, sizes: Sequence[Size], context: GradingContext, arch: str
 ) -> Program:
     """Compile, and record at all ``sizes``. Raises Rejected, also if one size is refused."""
     with CpuDevice(context.sandbox, context.lab.limits) as reader:

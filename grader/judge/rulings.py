@@ -14,6 +14,7 @@ import msgspec
 from grader import base
 from grader.judge import scoring, verdicts
 from grader.labs import Case, Lab, Rules
+from grader.results import CaseResult, KernelLaunch, Score, SizeGroup, weighted_mean
 from grader.run import CaseOutcome
 from ptxsim.findings import LineCount
 from ptxsim.plan import Record
@@ -29,13 +30,13 @@ class Ruling(Record):
     outcomes: tuple[CaseOutcome, ...] = ()  # what ``cases`` are made of
     error: Message | None = None
     build: base.BuildInfo | None = None
-    cases: tuple[base.CaseResult, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
     findings: tuple[base.Finding, ...] = ()
     lines: tuple[LineCount, ...] = ()
-    launches: tuple[base.KernelLaunch, ...] = ()
+    launches: tuple[KernelLaunch, ...] = ()
     gpu: base.GpuInfo | None = None
-    score: base.Score | None = None
-    groups: tuple[base.SizeGroup, ...] = ()
+    score: Score | None = None
+    groups: tuple[SizeGroup, ...] = ()
     printed: str = ""  # by device printf in the smallest case that printed anything
     explain: bool = False  # whether to say why it is as fast as it is
 
@@ -81,7 +82,7 @@ def conclude(
     public: Ruling,
     lab: Lab,
     *,
-    hidden: base.SizeGroup | None = None,
+    hidden: SizeGroup | None = None,
     simulated: Ruling | None = None,
     yardsticks: scoring.Yardsticks | None = None,
 ) -> Ruling:
@@ -107,11 +108,11 @@ def conclude(
     if yardsticks is not None:
         counts = verdict if secret is None else own
         score = scoring.score(counts, lab.performance, public.cases, lab.scoring, yardsticks)
-    groups: tuple[base.SizeGroup, ...] = ()
+    groups: tuple[SizeGroup, ...] = ()
     if hidden is not None:
         groups = (_public_group(public, lab, score), hidden)
         if score is not None and secret is not None:
-            total = base.weighted_mean([(groups[0].weight, score.total), (hidden.weight, secret)])
+            total = weighted_mean([(groups[0].weight, score.total), (hidden.weight, secret)])
             score = msgspec.structs.replace(score, total=round(total, 2))
     return msgspec.structs.replace(
         public,
@@ -157,14 +158,14 @@ def _worth_telling(
 
 def reduced(
     found: Ruling | None, lab: Lab, sizes: int, yardsticks: scoring.Yardsticks | None = None
-) -> base.SizeGroup:
+) -> SizeGroup:
     """All that is kept of the hidden sizes.
 
     found: None if they did not run. sizes: 0 where the seed is not at hand. yardsticks: for the
     points of the timed cases; None where nothing is timed.
     """
     assert lab.hidden is not None
-    group = base.SizeGroup(name="hidden", weight=lab.hidden.weight, sizes=sizes)
+    group = SizeGroup(name="hidden", weight=lab.hidden.weight, sizes=sizes)
     if found is None:
         return group
     kind, score = verdicts.weightiest(found.findings), None
@@ -180,9 +181,9 @@ def reduced(
     )
 
 
-def _public_group(public: Ruling, lab: Lab, score: base.Score | None) -> base.SizeGroup:
+def _public_group(public: Ruling, lab: Lab, score: Score | None) -> SizeGroup:
     assert lab.hidden is not None
-    return base.SizeGroup(
+    return SizeGroup(
         name="public",
         weight=lab.hidden.public_weight,
         sizes=len(public.cases),
@@ -192,5 +193,5 @@ def _public_group(public: Ruling, lab: Lab, score: base.Score | None) -> base.Si
     )
 
 
-def _right(results: Sequence[base.CaseResult]) -> int:
+def _right(results: Sequence[CaseResult]) -> int:
     return sum(result.verdict is base.Verdict.AC for result in results)

@@ -1,55 +1,34 @@
-"""A curve: pieces between checkpoints, from a position to points and back.
-
-Within a piece, u runs from 0 at its start to 1 at its end, and the share of its points is
-
-- linear: u
-- exp with the rate r: (e^(r·u) − 1) / (e^r − 1); for r > 0 the last points are the cheapest
-
-A position is a ratio, which grows, or milliseconds, which fall. Beyond the ends, the points are
-those of the end.
-"""
+"""Times → points: the yardstick of each timed size, and a score. The curves: results/score.py."""
 
 import difflib
-import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from grader import base
-from grader.labs import Case, Lab, Scoring
+from grader.labs import Case, CurveShape, Lab, Scoring
 from grader.problems import Problem
-from grader.results import Ladder
+from grader.results import (
+    CaseResult,
+    Ladder,
+    Measure,
+    Piece,
+    Score,
+    Share,
+    SizeCurve,
+    Timing,
+    mean_points,
+    most,
+    points_at,
+)
 from ptxsim.plan import Record
 from ptxsim.text import phrase
-
-
-def points_at(pieces: Sequence[base.Piece], position: float) -> float:
-    for piece in pieces:
-        along = (position - piece.start) / (piece.end - piece.start)
-        if along < 0:
-            return piece.low
-        if along <= 1:
-            return piece.low + (piece.high - piece.low) * _share(piece, along)
-    return pieces[-1].high
-
-
-def most(pieces: Sequence[base.Piece]) -> float:
-    return max(piece.high for piece in pieces)
-
-
-def _share(piece: base.Piece, along: float) -> float:
-    if piece.shape == "exp":
-        return math.expm1(piece.rate * along) / math.expm1(piece.rate)
-    return along
-
-
-# --- scoring -----------------------------------------------------------------------------------
 
 
 class Yardstick(Record):
     """Unit and curve that turn the times of one size into points."""
 
-    pieces: tuple[base.Piece, ...]
-    measure: base.Measure = "baseline"
+    pieces: tuple[Piece, ...]
+    measure: Measure = "baseline"
     rung: str | None = None
     rung_ratio: float = 1.0  # the rung's speed / the baseline's, at this size
     ms_at_unit_speed: float = 0.0  # what a call takes at a speed of 1
@@ -104,7 +83,7 @@ def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -
     )
 
 
-def _pieces(scoring: Scoring, at: Sequence[float] = ()) -> tuple[base.Piece, ...]:
+def _pieces(scoring: Scoring, at: Sequence[float] = ()) -> tuple[Piece, ...]:
     """at: where they begin and end, if these are no ratios."""
     at = at or (scoring.start.at, *(piece.to or 0.0 for piece in scoring.pieces))
     points = (scoring.start.points, *(piece.points for piece in scoring.pieces))
@@ -113,11 +92,11 @@ def _pieces(scoring: Scoring, at: Sequence[float] = ()) -> tuple[base.Piece, ...
 
 
 def _between(
-    marks: Sequence[tuple[float, float]], kinds: Sequence[tuple[str, base.Shape, float]]
-) -> tuple[base.Piece, ...]:
+    marks: Sequence[tuple[float, float]], kinds: Sequence[tuple[str, CurveShape, float]]
+) -> tuple[Piece, ...]:
     """marks: position and points. kinds: name, shape and rate of the piece between two of them."""
     return tuple(
-        base.Piece(name=name, shape=shape, rate=rate, start=start, end=end, low=low, high=high)
+        Piece(name=name, shape=shape, rate=rate, start=start, end=end, low=low, high=high)
         for (name, shape, rate), ((start, low), (end, high)) in zip(
             kinds, pairwise(marks), strict=True
         )
@@ -130,19 +109,19 @@ def _between(
 def score(
     verdict: base.Verdict,
     cases: Sequence[Case],
-    results: Sequence[base.CaseResult],
+    results: Sequence[CaseResult],
     scoring: Scoring,
     yardsticks: Yardsticks | None = None,
-) -> base.Score | None:
+) -> Score | None:
     """The score of sizes that everybody may see; 0 unless ``verdict``, theirs, is AC. None if no
     case is timed. yardsticks: None for ratios to the baseline."""
     if not cases:
         return None
     yardsticks = yardsticks or {case.id: beside_the_baseline(scoring) for case in cases}
     highest = max(most(yardsticks[case.id].pieces) for case in cases)
-    shares = tuple(base.Share(case=case.id, weight=case.weight) for case in cases)
+    shares = tuple(Share(case=case.id, weight=case.weight) for case in cases)
     if verdict is not base.Verdict.AC:
-        return base.Score(total=0.0, max=highest, policy=scoring.policy, shares=shares)
+        return Score(total=0.0, max=highest, policy=scoring.policy, shares=shares)
     timed = {each.id: each.timing for each in results if each.timing is not None}
     curves = tuple(
         place(timing, scoring, yardsticks[case], case)
@@ -152,21 +131,14 @@ def score(
     earned = mean_points({curve.case: curve.points for curve in curves}, shares)
     if earned is None:
         return None
-    return base.Score(
+    return Score(
         total=round(earned, 2), max=highest, policy=scoring.policy, shares=shares, curves=curves
     )
 
 
-def mean_points(points: Mapping[str, float], shares: Sequence[base.Share]) -> float | None:
-    """Return the points of all timed sizes together; None unless each has some."""
-    if not shares or set(points) != {share.case for share in shares}:
-        return None
-    return base.weighted_mean((share.weight, points[share.case]) for share in shares)
-
-
 def place(
-    timing: base.Timing, scoring: Scoring, yardstick: Yardstick | None = None, case: str = ""
-) -> base.SizeCurve:
+    timing: Timing, scoring: Scoring, yardstick: Yardstick | None = None, case: str = ""
+) -> SizeCurve:
     """A measured size on its curve. yardstick: None for the ratio to the baseline."""
     yardstick = yardstick or beside_the_baseline(scoring)
     if yardstick.measure == "ms":
@@ -175,7 +147,7 @@ def place(
         position = timing.scored_speed / timing.baseline_speed
     else:
         position = timing.scored_ratio / yardstick.rung_ratio
-    return base.SizeCurve(
+    return SizeCurve(
         case=case,
         position=position,
         points=points_at(yardstick.pieces, position),

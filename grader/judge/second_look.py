@@ -13,6 +13,7 @@ from grader import base
 from grader.judge.program import Program
 from grader.judge.rulings import Ruling
 from grader.judge.walk import Group
+from grader.results import CaseResult
 from grader.run import CaseOutcome, CpuDevice, PlannedCase, Progress
 from ptxsim.findings import Severity
 from ptxsim.text import NOTHING, Message, phrase
@@ -53,7 +54,7 @@ def simulate_for_gpu(
 
 
 def _smallest_wrong(
-    planned: Sequence[PlannedCase], cases: Sequence[base.CaseResult]
+    planned: Sequence[PlannedCase], cases: Sequence[CaseResult]
 ) -> PlannedCase | None:
     wrong = {each.id for each in cases if each.error and each.error.wrong}
     return next((case for case in planned if case.id in wrong), None)  # in increasing order

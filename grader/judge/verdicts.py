@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from grader.base import CaseResult, Finding, Kind, Verdict, kind_words
+from grader.base import Finding, Kind, Verdict, kind_words
 from grader.labs import Case, Rules
 from grader.problems import Problem
+from grader.results import CaseResult
 from grader.run import CaseOutcome
 from ptxsim.findings import LineCount, Severity
 from ptxsim.text import NOTHING, Message, phrase

@@ -18,6 +18,7 @@ from grader.judge.program import Program
 from grader.judge.rulings import Ruling, from_failure, reduced, rule
 from grader.judge.scoring import Yardsticks
 from grader.labs import Case
+from grader.results import KernelLaunch, SizeGroup
 from grader.run import CaseOutcome, CpuDevice, PlannedCase, Progress, quietly, refused
 from ptxsim.plan import Launch, Plan, Record, Size
 from ptxsim.text import counted, phrase
@@ -102,7 +103,7 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
     )
 
 
-def _launches(group: Group) -> tuple[base.KernelLaunch, ...]:
+def _launches(group: Group) -> tuple[KernelLaunch, ...]:
     """The launches of the largest size that can run; equal ones are counted together."""
     plans, problem = (case.plan for case in group.planned), group.program.context.lab.problem
     largest = max(plans, key=lambda plan: problem.amount(plan.size), default=None)
@@ -112,7 +113,7 @@ def _launches(group: Group) -> tuple[base.KernelLaunch, ...]:
         if isinstance(o, Launch)
     )
     return tuple(
-        base.KernelLaunch(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)
+        KernelLaunch(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)
         for (kernel, grid, block, shared), times in shapes.items()
     )
 
@@ -126,7 +127,7 @@ def grade_hidden(
     larger: Iterable[Case] = (),
     yardsticks: Yardsticks | None = None,
     wanted: bool = True,
-) -> base.SizeGroup:
+) -> SizeGroup:
     """Walk the hidden sizes the same way, and reduce what comes out to a ``SizeGroup``.
 
     wanted: whether they run at all.

@@ -19,11 +19,15 @@ from .lab import load_lab as load_lab
 from .lab import revealed as revealed
 from .lab import shipped_labs as shipped_labs
 from .lab import with_hidden as with_hidden
+from .scoring_rules import CurveShape as CurveShape
 from .scoring_rules import Scoring as Scoring
 from .shape import Limits as Limits
 from .shape import Rules as Rules
 from .submission import REFERENCE as REFERENCE
 from .submission import NotAFileError as NotAFileError
+from .submission import SourceFile as SourceFile
+from .submission import Submission as Submission
+from .submission import SubmissionError as SubmissionError
 from .submission import copy_sources as copy_sources
 from .submission import load_listed as load_listed
 from .submission import load_submission as load_submission

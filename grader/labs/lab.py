@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from grader.base import LabError, capability_of, convert, one_line
+from grader.base import LabError, convert, gpus, one_line
 from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
 from grader.labs.scoring_rules import Scoring
@@ -86,8 +86,10 @@ class Lab(Record):
     def arch_on(self, gpu: str) -> str:
         """Return the target to compile for on a GPU of the architecture ``gpu``: sm_90a on one of
         sm_90, if the lab names that."""
-        wanted = capability_of(gpu)
-        return next((each for each in self.architectures if capability_of(each) == wanted), gpu)
+        wanted = gpus.capability_of(gpu)
+        return next(
+            (each for each in self.architectures if gpus.capability_of(each) == wanted), gpu
+        )
 
 
 def shipped_labs() -> Mapping[str, Path]:

@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from grader.base import Shape
 from grader.labs.yaml_file import at, say, show_size, wanted, wrong
 from ptxsim.plan import Record
 from ptxsim.text import Message
@@ -19,6 +18,7 @@ from ptxsim.text import Message
 Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
 NotNegative = Annotated[float, Meta(ge=0, le=1e9)]
 Name = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,40}$")]
+CurveShape = Literal["linear", "exp"]
 _MOST_RATE = 100.0  # of exp: its square is still a number
 
 
@@ -35,7 +35,7 @@ class Stretch(Record):
     name: Name
     points: NotNegative  # at its end
     to: Positive | None = None  # the ratio at its end; none in milliseconds
-    shape: Shape = "linear"
+    shape: CurveShape = "linear"
     rate: float | None = None  # how bent it is; none of a straight piece
 
 

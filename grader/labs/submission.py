@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import grader
-from grader.base import Rejected, SourceFile, Submission, SubmissionError, Verdict, one_line
+from grader.base import Rejected, UsageError, Verdict, one_line
+from ptxsim.plan import Record
 from ptxsim.text import Message, phrase
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp")
@@ -21,6 +22,28 @@ _MAX_BYTES = 4 << 20  # of all files together
 _MAX_DEPTH = 8
 # Errors that the files themselves cause. Any other is the machine's fault.
 _OF_THE_FILE = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENXIO, errno.ENOTDIR)
+
+
+class SubmissionError(UsageError):
+    """There is no folder to grade."""
+
+
+class SourceFile(Record):
+    name: str  # path inside the submission folder, '/' separated
+    sha256: str
+    size: int  # bytes
+
+
+class Submission(Record):
+    """The file to hand in and any local headers, exactly as read; not yet compiled."""
+
+    student: str  # the name in the list of submissions
+    folder: Path  # absolute; for messages only: it is never read again
+    files: tuple[SourceFile, ...]  # sorted by name; what the build may see
+    contents: Mapping[str, bytes]  # of ``files`` by name: what is compiled, hashed and shown
+    sha256: str  # over names and contents of ``files``
+    main: str  # of ``files``: the one that is compiled
+    defines: tuple[str, ...] = ()  # macros that the build gets: "BM=64"
 
 
 def load_submission(path: Path, main: str) -> Submission:

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 import yaml
 
-from grader.base import LabError
-from grader.problems import Sentences
+from grader.base import LabError, Sentences
 from ptxsim.plan import Record
 from ptxsim.text import NOTHING, Message, phrase, verbatim
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from grader.base import Traffic
 from grader.build import SassFunction, SassInstruction
+from grader.model.records import Traffic
 from ptxsim.findings import RowCount
 from ptxsim.plan import Record
 

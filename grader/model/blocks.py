@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from math import prod
 
-from grader.base import Split
 from grader.build import SassFunction, SassInstruction
+from grader.model.records import Split
 from ptxsim.findings import Branch, LaunchSample, RowCount
 from ptxsim.plan import Place
 

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from math import prod
 
-from grader.base import Bound, Gpu, KernelCounts, KernelInfo, Limit, Waiting, gpus
+from grader.base import KernelInfo, gpus
 from grader.model.calibration import Calibration, CardFigures, calibration
 from grader.model.issue_model import Wave, waited
 from grader.model.loop_steps import MainLoop
+from grader.model.records import Bound, KernelCounts, Limit, Waiting
 from grader.problems import Work
 from ptxsim.plan import Record
 
@@ -39,7 +40,7 @@ def bound(
     counts: Sequence[KernelCounts],
     kernels: Mapping[str, KernelInfo],
     work: Work,
-    gpu: Gpu,
+    gpu: gpus.Gpu,
     loops: Sequence[MainLoop | None] = (),
     *,
     cards: Sequence[CardFigures] = (),
@@ -102,7 +103,7 @@ class Demand(Record):
 
 
 def estimated(
-    launches: Sequence[Demand], work: Work, gpu: Gpu, constants: Calibration
+    launches: Sequence[Demand], work: Work, gpu: gpus.Gpu, constants: Calibration
 ) -> tuple[float, dict[str, float]]:
     """Seconds of a call, and those in which each resource of it is busy."""
     slowed = [_slowed(each, work, gpu, constants) for each in launches]
@@ -125,7 +126,7 @@ def _certain(seconds: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in seconds.items() if name != "waiting"}
 
 
-def _slowed(launch: Demand, work: Work, gpu: Gpu, constants: Calibration) -> dict[str, float]:
+def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -> dict[str, float]:
     """The time that each resource takes in kernels as they are."""
     counts, wave, clock = launch.counts, launch.wave, gpu.clock_mhz * 1e6
     seconds = dict(launch.seconds)
@@ -163,7 +164,11 @@ def _slowed(launch: Demand, work: Work, gpu: Gpu, constants: Calibration) -> dic
 
 
 def _ring(
-    counts: KernelCounts, wave: Wave, slowed: Mapping[str, float], gpu: Gpu, constants: Calibration
+    counts: KernelCounts,
+    wave: Wave,
+    slowed: Mapping[str, float],
+    gpu: gpus.Gpu,
+    constants: Calibration,
 ) -> float:
     """The time of a main loop whose tiles come by bulk copies, one of A and one of B for a step.
 
@@ -188,7 +193,7 @@ def _spread(
     return low / factor, high * factor
 
 
-def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:
+def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: gpus.Gpu) -> Wave | None:
     """The blocks that the busiest multiprocessor holds at a time. None when not even one fits."""
     fits = gpus.occupancy(gpu.multiprocessor, kernel, counts)
     if fits is None:
@@ -203,7 +208,7 @@ def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:
     )
 
 
-def _seconds(counts: KernelCounts, wave: Wave | None, gpu: Gpu) -> dict[str, float]:
+def _seconds(counts: KernelCounts, wave: Wave | None, gpu: gpus.Gpu) -> dict[str, float]:
     """The time that each resource needs for one kind of launch."""
     sm = gpu.multiprocessor
     blocks = prod(counts.grid)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from grader.base import Gpu, decode, gpus
+from grader.base import decode, gpus
 from ptxsim.plan import Record
 
 
@@ -59,7 +59,7 @@ class Calibration(Record):
     elsewhere: float  # factor on the spread on cards that were not measured
     measured: bool = True  # on this card
 
-    def on(self, card: CardFigures, gpu: Gpu) -> Calibration:
+    def on(self, card: CardFigures, gpu: gpus.Gpu) -> Calibration:
         """Carry the constants over to a card with these figures."""
         base, from_gpu = self.card, gpus.find(self.card.gpu) or gpu
 
@@ -90,7 +90,7 @@ class Calibration(Record):
 FITTED = decode(Path(__file__).with_name("calibration.json").read_bytes(), Calibration)
 
 
-def calibration(gpu: Gpu, cards: Sequence[CardFigures] = ()) -> Calibration:
+def calibration(gpu: gpus.Gpu, cards: Sequence[CardFigures] = ()) -> Calibration:
     """Return the constants for a card: as fitted, or carried over by its own figures.
 
     cards: what a course measured of its own.

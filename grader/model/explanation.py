@@ -16,9 +16,10 @@ from grader.model.facts import Facts, KernelFacts, Words
 from grader.model.join import count, executions, factors, unfounded
 from grader.model.loop_steps import MainLoop, main_loop_steps
 from grader.model.main_loop import main_loop_code, summarise
+from grader.model.records import Advice, Explanation, KernelCounts, Tile
 from grader.problems import Operand, Problem, Work
 from ptxsim import Engine
-from ptxsim.findings import LaunchSample, Severity
+from ptxsim.findings import LaunchSample
 from ptxsim.plan import Size
 from ptxsim.text import Message, phrase
 
@@ -36,9 +37,9 @@ def explain_speed(
     engine: Engine,
     *,
     missing: Message | None = None,
-    gpu: base.Gpu | None = None,
+    gpu: base.gpus.Gpu | None = None,
     cards: Sequence[CardFigures] = (),
-) -> base.Explanation:
+) -> Explanation:
     """Join the counts with the machine code, and say what follows.
 
     arch: of the build, "sm_90"; kernels: as built, by mangled name; functions: its machine code, as
@@ -47,7 +48,7 @@ def explain_speed(
     cards: what a course measured of its own. What cannot be found out is said in ``missing``.
     """
     work = problem.at(size)
-    counts: tuple[base.KernelCounts, ...] = ()
+    counts: tuple[KernelCounts, ...] = ()
     loops: tuple[MainLoop | None, ...] = ()
     named = {function.name: function for function in functions}
     launches = [(named[each.kernel], each) for each in samples if each.kernel in named]
@@ -91,15 +92,15 @@ def _unusable(
     return None
 
 
-def _like(arch: str) -> base.Gpu:
+def _like(arch: str) -> base.gpus.Gpu:
     """A GPU that runs this machine code as it is, or else the first of the table."""
     known, capability = base.gpus.known(), base.gpus.capability_of(arch)
     return next((each for each in known if each.capability == capability), known[0])
 
 
-def unexplained(arch: str, work: Work, missing: Message | None) -> base.Explanation:
+def unexplained(arch: str, work: Work, missing: Message | None) -> Explanation:
     """Return what is known without counts. missing: why there are none."""
-    return base.Explanation(
+    return Explanation(
         arch=arch,
         size=work.size.dims,
         operations=work.operations,
@@ -113,7 +114,7 @@ def unexplained(arch: str, work: Work, missing: Message | None) -> base.Explanat
     )
 
 
-def _tile(counts: base.KernelCounts, target: Operand) -> base.Tile:
+def _tile(counts: KernelCounts, target: Operand) -> Tile:
     """The part of the output that a block computes; its edges if it is clear from the grid."""
     threads = prod(counts.block)
     across, down = counts.grid[:2]
@@ -123,21 +124,21 @@ def _tile(counts: base.KernelCounts, target: Operand) -> base.Tile:
     edges = (shape[0] // across, shape[1] // down) if shown else (None, None)
     rows, columns = edges if target.order == "col" else edges[::-1]
     elements = target.count / (across * down * counts.times) / threads
-    return base.Tile(rows=rows, columns=columns, threads=threads, elements=elements)
+    return Tile(rows=rows, columns=columns, threads=threads, elements=elements)
 
 
 def _advice(
-    counts: Sequence[base.KernelCounts],
+    counts: Sequence[KernelCounts],
     most: int,
     steps: MainLoop | None,
     launch: tuple[SassFunction, LaunchSample],
     kernels: Mapping[str, base.KernelInfo],
     work: Work,
-    gpu: base.Gpu,
+    gpu: base.gpus.Gpu,
     cards: Sequence[CardFigures],
     problem: Problem,
     engine: Engine,
-) -> tuple[base.Advice, ...]:
+) -> tuple[Advice, ...]:
     """most: the place among ``counts`` that ``steps`` and ``launch`` are about."""
     kernel = kernels.get(counts[most].name)
     if kernel is None:
@@ -173,31 +174,3 @@ def _advice(
         known, now = msgspec.structs.asdict(facts), facts.bound(steps)
         facts = Facts(**known, loop=loop, steps=steps, now=now)
     return advise(facts, problem.advice)
-
-
-def refute(
-    why: base.Explanation,
-    cases: Sequence[base.CaseResult],
-    info: base.GpuInfo | None,
-    problem: base.ProblemInfo,
-) -> tuple[base.Explanation, tuple[base.Finding, ...]]:
-    """Drop the counts of ``why``, and note our error, if a measured speed exceeds their bound."""
-    card = base.gpus.of(info) if info else None
-    timed = (case.timing for case in cases if case.size == why.size)
-    speeds = [timing.scored_speed for timing in timed if timing]
-    for found in why.bounds:
-        beyond = [speed for speed in speeds if found.most and not (speed <= found.most.speed)]
-        if not found.most or not card or found.gpu != card.name or not beyond:
-            continue
-        words = phrase(
-            "{speed:.4g} {unit} were measured at {size}, and the model's bound says at most "
-            "{most:.4g}: the model is wrong here, not the submission",
-            speed=max(speeds),
-            unit=problem.unit,
-            size=base.size_text(why.size),
-            most=found.most.speed,
-        )
-        kept = msgspec.structs.replace(why, counts=(), tile=None, bounds=(), advice=())
-        note = base.Finding(kind=base.Kind.BOUND_EXCEEDED, severity=Severity.NOTE, message=words)
-        return msgspec.structs.replace(kept, missing=words), (note,)
-    return why, ()

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from grader import base
+from grader.base import Sentences
 from grader.build import SassInstruction
 from grader.labs import REFERENCE, provided
 from grader.model.accesses import WORD, SharedAccess
@@ -13,7 +14,17 @@ from grader.model.banks import Conflict, Remedy
 from grader.model.bound import bound
 from grader.model.calibration import CardFigures
 from grader.model.loop_steps import LoopStep, MainLoop, Pipe
-from grader.problems import Sentences, Work
+from grader.model.records import (
+    Advice,
+    BankMap,
+    Bound,
+    KernelCounts,
+    SassLoop,
+    Split,
+    Traffic,
+    Waiting,
+)
+from grader.problems import Work
 from ptxsim.plan import Place, Record
 from ptxsim.text import Message, enumerated, verbatim
 
@@ -42,12 +53,12 @@ class KernelFacts(Record, kw_only=True):
 
     words: Words
     work: Work
-    gpu: base.Gpu
+    gpu: base.gpus.Gpu
     cards: tuple[CardFigures, ...] = ()  # what a course measured of its own
     kernel: base.KernelInfo
     function: tuple[SassInstruction, ...]  # all of the kernel
     code: tuple[SassInstruction, ...] = ()  # of the main loop
-    counts: base.KernelCounts
+    counts: KernelCounts
     launches: int  # of a call, of every kind
     shared: tuple[SharedAccess, ...] = ()  # those whose addresses are known
     conflict: Conflict | None = None  # the worst of them
@@ -70,7 +81,7 @@ class KernelFacts(Record, kw_only=True):
         now = self.bound()
         return {limit.resource: limit.speed for limit in now.limits} if now else {}
 
-    def bound(self, loop: MainLoop | None = None, /, **changes: object) -> base.Bound | None:
+    def bound(self, loop: MainLoop | None = None, /, **changes: object) -> Bound | None:
         """Return the bound of the counts after ``changes``; with ``loop``, the estimate too."""
         counts = msgspec.structs.replace(self.counts, **changes)
         kernels = {self.kernel.name: self.kernel}
@@ -82,16 +93,16 @@ class KernelFacts(Record, kw_only=True):
 
     def blocks_that_fit(self) -> int:
         """Return how many blocks a multiprocessor holds; 0 when not even one."""
-        fits = base.occupancy(self.gpu.multiprocessor, self.kernel, self.counts)
+        fits = base.gpus.occupancy(self.gpu.multiprocessor, self.kernel, self.counts)
         return fits.blocks if fits else 0
 
 
 class Facts(KernelFacts, kw_only=True):
     """All facts, if the kernel has a main loop: one that multiplies and adds."""
 
-    loop: base.SassLoop
+    loop: SassLoop
     steps: MainLoop | None  # of the main loop and its surroundings
-    now: base.Bound | None  # with the issue model of ``steps``
+    now: Bound | None  # with the issue model of ``steps``
 
     def each(self, *kinds: str) -> float:
         """Return the executions of instructions of these kinds per FFMA."""
@@ -108,7 +119,7 @@ class Facts(KernelFacts, kw_only=True):
         return any(each.by_warpgroup for each in self.counts.tensor)
 
     @property
-    def waiting(self) -> base.Waiting | None:
+    def waiting(self) -> Waiting | None:
         """The reasons for waiting in the issue model."""
         return self.now.waiting if self.now else None
 
@@ -124,14 +135,14 @@ class Facts(KernelFacts, kw_only=True):
         return _noticed(self.now, self.bound(changed, **changes))
 
 
-def _noticed(now: base.Bound | None, then: base.Bound | None) -> float | None:
+def _noticed(now: Bound | None, then: Bound | None) -> float | None:
     factor = then.speed / now.speed if now and then else 0.0
     return factor if factor >= _NOTICED else None
 
 
-def scaled(traffic: base.Traffic, factor: float) -> base.Traffic:
-    names = base.Traffic.__struct_fields__
-    return base.Traffic(**{name: round(getattr(traffic, name) * factor) for name in names})
+def scaled(traffic: Traffic, factor: float) -> Traffic:
+    names = Traffic.__struct_fields__
+    return Traffic(**{name: round(getattr(traffic, name) * factor) for name in names})
 
 
 def at_once(step: LoopStep) -> LoopStep:
@@ -148,7 +159,7 @@ BLOCKED = 16  # elements per thread; below that, how tiles are loaded matters li
 
 def advice(
     facts: KernelFacts, idea: str, message: Message, *bases: str, gain: float | None = None
-) -> base.Advice:
+) -> Advice:
     """Advice about the first instruction of these kinds, in the main loop or else in the kernel, or
     about the first line of either."""
     pattern = f"{facts.words.ladder}/[0-9]*_{idea}"
@@ -159,15 +170,13 @@ def advice(
     ]
     at = next((item for item in placed if item.base in bases), next(iter(placed), None))
     file, line = (at.file, at.line) if at else (None, None)
-    return base.Advice(idea=idea, rung=rung, message=message, file=file, line=line, gain=gain)
+    return Advice(idea=idea, rung=rung, message=message, file=file, line=line, gain=gain)
 
 
-def placed(
-    said: base.Advice, at: base.Split | SharedAccess | SassInstruction | Place
-) -> base.Advice:
+def placed(said: Advice, at: Split | SharedAccess | SassInstruction | Place) -> Advice:
     """The same about the line of ``at``, where it is known, and the banks of a shared access."""
     if isinstance(at, SharedAccess):
-        banks = base.BankMap(lanes=at.lanes, width=max(at.width // WORD, 1))
+        banks = BankMap(lanes=at.lanes, width=max(at.width // WORD, 1))
         said = msgspec.structs.replace(said, banks=banks)
     if at.line is None:
         return said

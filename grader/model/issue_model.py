@@ -15,10 +15,11 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from pathlib import Path
 
-from grader.base import Gpu, MachineError, Multiprocessor, Native, Waiting
+from grader.base import MachineError, Native, gpus
 from grader.model.blocks import OTHER_LATENCY
 from grader.model.calibration import Calibration
 from grader.model.loop_steps import LoopStep, MainLoop
+from grader.model.records import Waiting
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 
@@ -104,7 +105,7 @@ def run_loop(
     steps: tuple[LoopStep, ...],
     warps: int,
     blocks: int,
-    sm: Multiprocessor,
+    sm: gpus.Multiprocessor,
     *,
     latency: int,
     sector_cycles: float,
@@ -186,7 +187,7 @@ class Wave(Record):
 
 
 def waited(
-    loop: MainLoop, wave: Wave, gpu: Gpu, constants: Calibration
+    loop: MainLoop, wave: Wave, gpu: gpus.Gpu, constants: Calibration
 ) -> tuple[float, Waiting] | None:
     """Seconds, and how they divide. None when an iteration is too long for the issue model."""
     sm, steps = gpu.multiprocessor, loop.on(gpu)

@@ -10,11 +10,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from grader.base import KernelCounts, TensorCount
 from grader.build import Product, SassFunction, SassInstruction
 from grader.model.accesses import accesses, traffic
 from grader.model.blocks import conserve, splits, warp_cycles
 from grader.model.main_loop import opcode_counts
+from grader.model.records import KernelCounts, TensorCount
 from grader.problems import Work
 from ptxsim.findings import LaunchSample, RowCount, kernel_name
 from ptxsim.text import NOTHING, Message, clauses, phrase

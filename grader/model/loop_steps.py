@@ -6,7 +6,7 @@ from enum import IntEnum
 
 import msgspec
 
-from grader.base import Gpu
+from grader.base import gpus
 from grader.build import Loop, Product, SassFunction, SassInstruction
 from grader.model.accesses import MemoryAccess, accesses, traffic
 from grader.model.blocks import LATENCY, OTHER_LATENCY, flows
@@ -120,7 +120,7 @@ class MainLoop(Record):
     steps: tuple[LoopStep, ...]
     rounds: float  # of each warp of a launch
 
-    def on(self, gpu: Gpu) -> tuple[LoopStep, ...]:
+    def on(self, gpu: gpus.Gpu) -> tuple[LoopStep, ...]:
         """The steps with the time that this GPU's tensor cores take, one for each scheduler."""
 
         def timed(step: LoopStep) -> LoopStep:

@@ -4,8 +4,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from grader.base import KernelSass, OpcodeCount, SassLine, SassLoop
 from grader.build import Loop, SassFunction, SassInstruction
+from grader.model.records import KernelSass, OpcodeCount, SassLine, SassLoop
 
 _REGISTER = re.compile(r"-?\|?(R\d+|RZ)(?:\.\w+)*\|?")
 _FFMA = ("FFMA", "FFMA2")

@@ -31,9 +31,3 @@ from .problem import Interface as Interface
 from .problem import Problem as Problem
 from .problem import Work as Work
 from .problem import vendor_library as vendor_library
-from .questions import Evidence as Evidence
-from .questions import Question as Question
-from .questions import QuestionTable as QuestionTable
-from .questions import Sentences as Sentences
-from .questions import limit_words as limit_words
-from .questions import redundancy as redundancy

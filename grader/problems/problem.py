@@ -18,7 +18,6 @@ import msgspec
 
 from grader.base import ProblemInfo
 from grader.problems.operands import FLOAT, Element, Launch, OnGpu, Operand, Tools
-from grader.problems.questions import Question
 from ptxsim.plan import Record, Size
 from ptxsim.text import Message, phrase
 
@@ -354,8 +353,7 @@ class Problem(ABC):
 
     # What grade profile runs: the extent of each dimension, the smallest first.
     profiled: ClassVar[tuple[int, ...]] = (1024, 8192)
-    # Names of the questions that a report answers (its own below, others in report/why.py) and of
+    # Names of the questions that a report answers (report/why.py) and of
     # the pieces of advice that apply (model/advice/).
     questions: tuple[str, ...] = ("peak", "limits", "loop", "traffic")
-    own_questions: ClassVar[Mapping[str, Question]] = {}
     advice: tuple[str, ...] = ()

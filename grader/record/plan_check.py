@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from itertools import pairwise
 
-from grader.base import Gpu, KernelInfo
+from grader.base import KernelInfo, gpus
 from grader.record import calls
 from grader.record.refusals import find_refusal
 from ptxsim import Declarations
@@ -30,7 +30,7 @@ class Known(records.Record):
 
     declared: Declarations
     figures: Mapping[str, KernelInfo]  # ptxas's figures of the kernels
-    target: Gpu  # that host code is told about
+    target: gpus.Gpu  # that host code is told about
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from typing import TypeVar
 import msgspec
 
 from grader import base
-from grader.build import Toolchain
-from grader.labs import Limits, with_hint
+from grader.build import Build, Toolchain
+from grader.labs import Limits, Submission, with_hint
 from grader.problems import Problem, vendor_library
 from grader.record import refusals
 from grader.record.calls import MAX_REPLY_BYTES, Given, Recorded, assembled, macros
@@ -53,8 +53,8 @@ class _Reply(Record):
 
 
 def record_plans(
-    build: base.Build,
-    submission: base.Submission,
+    build: Build,
+    submission: Submission,
     problem: Problem,
     sizes: Sequence[Size],
     toolchain: Toolchain,
@@ -62,7 +62,7 @@ def record_plans(
     *,
     declared: Declarations,
     limits: Limits,
-    target: base.Gpu | None = None,
+    target: base.gpus.Gpu | None = None,
     located: bool = True,
 ) -> tuple[Plan | base.Rejected, ...]:
     """One plan, or the reason why there is none, for each of ``sizes``.
@@ -79,7 +79,7 @@ def record_plans(
         name: base.KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
         for name in declared.entries
     } | {kernel.name: kernel for kernel in build.info.kernels}
-    target = target or base.standing_for(build.arch)
+    target = target or base.gpus.standing_for(build.arch)
     known = Known(declared=declared, figures=figures, target=target)
     given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
     request = _request(known, given, limits.record_s)
@@ -182,7 +182,7 @@ def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan 
 
 
 def _rejected(
-    refusal: _Refusal, places: Mapping[int, Place], submission: base.Submission
+    refusal: _Refusal, places: Mapping[int, Place], submission: Submission
 ) -> base.Rejected:
     """The rejection with the student's line, from the innermost frame in the student's files."""
     row = find_refusal(refusal.refused)
@@ -223,7 +223,7 @@ _PLACE = re.compile(r"^(?P<file>.+):(?P<line>\d+)(?: \(discriminator \d+\))?$")
 
 
 def locate(
-    frames: Collection[int], build: base.Build, submission: base.Submission, sandbox: Sandbox
+    frames: Collection[int], build: Build, submission: Submission, sandbox: Sandbox
 ) -> dict[int, Place]:
     """File and line of every frame that lies in the submission's own files. The rest is left out;
     so is everything where there is no addr2line."""

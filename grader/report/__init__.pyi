@@ -31,6 +31,7 @@ from .kernels import kernel_rows as kernel_rows
 from .measurement import measurements as measurements
 from .measurement import peak_name as peak_name
 from .measurement import sentence as sentence
+from .questions import redundancy as redundancy
 from .tables import LongTable as LongTable
 from .tables import markdown_table as markdown_table
 from .tables import plain as plain

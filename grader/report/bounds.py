@@ -1,7 +1,9 @@
 """Bound → words: what limits a kernel, and how far. Pure."""
 
 from grader import base
+from grader.model import Bound, Explanation, Waiting
 from grader.report.formatting import SENTENCES
+from grader.results import Result
 from ptxsim.text import Message, clauses, listed, verbatim
 
 _say = SENTENCES.say
@@ -15,7 +17,7 @@ def resource_name(name: str) -> Message:
     return SENTENCES.words("resource-name", name)
 
 
-def limit(bound: base.Bound) -> Message:
+def limit(bound: Bound) -> Message:
     """The limiting resource in a few words: "shared memory", "waiting for barriers"."""
     if bound.resource != "waiting" or bound.waiting is None:
         return resource_name(bound.resource)
@@ -26,7 +28,7 @@ def limit(bound: base.Bound) -> Message:
     return words.given(reason=_say(f"reason.{name}"))
 
 
-def waiting_sentence(waiting: base.Waiting) -> Message:
+def waiting_sentence(waiting: Waiting) -> Message:
     """The issue model's result for the main loop."""
     several = sorted(_reasons(waiting), key=lambda pair: -pair[1])
     reasons = listed(
@@ -37,18 +39,18 @@ def waiting_sentence(waiting: base.Waiting) -> Message:
     return _say("bounds.model", share=100 * waiting.issued, reasons=reasons)
 
 
-def _reasons(waiting: base.Waiting) -> list[tuple[str, float]]:
+def _reasons(waiting: Waiting) -> list[tuple[str, float]]:
     """Shares of the cycles in which no warp is ready."""
     return [(name, getattr(waiting, name)) for name in SENTENCES.names("reason")]
 
 
-def _launches(why: base.Explanation) -> Message:
+def _launches(why: Explanation) -> Message:
     """All that the bound counts: "its launch", "its 3 launches together"."""
     launches = sum(each.times for each in why.counts)
     return _say("bounds.launch" if launches == 1 else "bounds.launches", launches=launches)
 
 
-def _shares(bounds: tuple[base.Bound, ...], unit: str) -> Message:
+def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
     """Each GPU's bound as a share of its peak, and the speed that is expected."""
     found = []
     for each in bounds:
@@ -62,19 +64,19 @@ def _shares(bounds: tuple[base.Bound, ...], unit: str) -> Message:
     return clauses(_say("bounds.on", share=share, gpu=each.gpu) for share, each in pairs)
 
 
-def _expected(name: str, bound: base.Bound) -> Message:
+def _expected(name: str, bound: Bound) -> Message:
     low, high = (float(f"{speed:.3g}") for speed in bound.expected)  # 1000, not 1e+03
     return _say(name, low=low, high=high)
 
 
-def speed_in_brief(result: base.Result, bound: base.Bound) -> Message:
+def speed_in_brief(result: Result, bound: Bound) -> Message:
     """The expected speed beside the peak, and the limiting resource."""
     words = _expected("bounds.brief" if bound.calibrated else "bounds.brief-elsewhere", bound)
     words = words.given(gpu=bound.gpu, peak=bound.peak, unit=result.problem.unit)
     return words.given(resource=resource_name(bound.resource))
 
 
-def speed_sentence(result: base.Result, why: base.Explanation, bound: base.Bound) -> Message:
+def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
     """The bound with its resource, and the estimate with its own."""
     size, hard = base.size_text(why.size), bound.most
     peak = _say("bounds.peak", peak=bound.peak, unit=result.problem.unit, size=size)
@@ -84,13 +86,13 @@ def speed_sentence(result: base.Result, why: base.Explanation, bound: base.Bound
     return words.given(peak=peak, launches=_launches(why), limit=limit(bound))
 
 
-def scored_speed(result: base.Result, why: base.Explanation) -> float | None:
+def scored_speed(result: Result, why: Explanation) -> float | None:
     """Return the scored speed at the explained size, if that was timed."""
     timed = (case.timing for case in result.cases if case.size == why.size)
     return next((timing.scored_speed for timing in timed if timing), None)
 
 
-def peak_sentence(result: base.Result, why: base.Explanation) -> Message:
+def peak_sentence(result: Result, why: Explanation) -> Message:
     """The peak, the scored speed at the explained size if that was timed, and what counts allow."""
     problem, info, speed = result.problem, result.environment.gpu, scored_speed(result, why)
     card = base.gpus.of(info) if info else None
@@ -102,13 +104,13 @@ def peak_sentence(result: base.Result, why: base.Explanation) -> Message:
         peaks = listed(verbatim(f"{each.gpu} {each.peak:.4g}") for each in why.bounds)
         words = _say("peak.untimed") if speed is None else _say("peak.timed", speed=speed)
         return words.given(formula=formula, peaks=peaks, unit=problem.unit, **counted)
-    types, parts = base.split_arithmetic(problem.arithmetic)
+    types, parts = base.gpus.split_arithmetic(problem.arithmetic)
     kind, _, sums = types.partition(".")
     if problem.counts == "bytes":
         peak, unit = card.dram_gb_s * 1e9 / problem.scale, problem.unit
         words = _say("peak.bandwidth")
     else:
-        peak, unit = card.peak_tflops(problem.arithmetic), base.PEAK_UNIT
+        peak, unit = card.peak_tflops(problem.arithmetic), base.gpus.PEAK_UNIT
         if products := card.tensor_rate(kind, sums) if sums else 0:
             words = _say("peak.products", products=products / parts)
         else:

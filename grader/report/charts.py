@@ -10,10 +10,12 @@ from itertools import groupby
 from markupsafe import Markup
 
 from grader import base
-from grader.base import PEAK_UNIT
+from grader.base import gpus
+from grader.model import BankMap, Bound
 from grader.report import drawing
 from grader.report.bounds import resource_name
 from grader.report.drawing import WIDTH, Bar, Picture, line, rect, svg, text
+from grader.results import CaseResult, Result, Standing, ThreadTile
 from ptxsim.text import Message, phrase
 
 _ROW = 52
@@ -26,7 +28,7 @@ _TOP = 22  # units above a map
 
 
 def throughput(
-    cases: Sequence[base.CaseResult], problem: base.ProblemInfo, language: base.Language
+    cases: Sequence[CaseResult], problem: base.ProblemInfo, language: base.Language
 ) -> Markup | None:
     """One pair of bars per timed size, with the scored speeds. Ticks mark the runs."""
     timed = [(case, case.timing) for case in cases if case.timing]
@@ -55,7 +57,7 @@ def throughput(
     return svg(len(timed) * _ROW, parts, language(title), "; ".join(described))
 
 
-def _size(case: base.CaseResult) -> str:
+def _size(case: CaseResult) -> str:
     extents = list(case.size.values())
     if len(extents) == 3 and len(set(extents)) == 1:
         return f"{extents[0]}³"
@@ -65,7 +67,7 @@ def _size(case: base.CaseResult) -> str:
 # --- limits -----------------------------------------------------------------------------------
 
 
-def limits(bound: base.Bound, speed: float | None, unit: str, language: base.Language) -> Markup:
+def limits(bound: Bound, speed: float | None, unit: str, language: base.Language) -> Markup:
     """Draw the speed that each resource alone allows, and the kernel's: measured or expected."""
     own = phrase("this submission") if speed else phrase("expected")
     speed = speed or bound.speed
@@ -85,7 +87,7 @@ def limits(bound: base.Bound, speed: float | None, unit: str, language: base.Lan
 _GLOBAL = ("global_loads", "global_stores", "global_copies", "bulk_loads", "bulk_stores")
 
 
-def intensity(result: base.Result) -> float | None:
+def intensity(result: Result) -> float | None:
     """Floating-point operations per byte of the 32-byte sectors that the kernels request: at the
     explained size, or, if that has no counts, at the simulated ones."""
     lines, counts = result.lines, result.explanation.counts if result.explanation else ()
@@ -132,7 +134,7 @@ def roofline(
         start = max(2.0**x_low, 2.0**y_low / terabytes)
         ends = (x(start), y(start * terabytes)), (x(ridge), y(peak)), (right, y(peak))
         parts.append(drawing.polyline(ends, "roof"))
-        label = f"{ceiling.name}: {peak:.3g} {PEAK_UNIT}"
+        label = f"{ceiling.name}: {peak:.3g} {gpus.PEAK_UNIT}"
         below = ceiling is ceilings[-1] and len(ceilings) > 1  # the last two lie close together
         parts.append(text(right - 4, y(peak) + (15 if below else -5), label, "small", "end"))
         described.append(label)
@@ -144,20 +146,20 @@ def roofline(
     described.append(label)
     if speed:
         parts.append(drawing.dot(at, y(speed), radius=5))
-        label = f"{speed:.3g} {PEAK_UNIT}"
+        label = f"{speed:.3g} {gpus.PEAK_UNIT}"
         parts.append(text(at + 9, y(speed) + 4, label, "strong"))
         described.append(label)
     caption = language(phrase("FLOP per byte of global traffic asked for (before caches)"))
     parts.append(text((left + right) / 2, bottom + 34, caption, "small", "middle"))
-    parts.append(text(6, top - 3, PEAK_UNIT, "small"))
-    title = phrase("Roofline: attainable {unit} over arithmetic intensity", unit=PEAK_UNIT)
+    parts.append(text(6, top - 3, gpus.PEAK_UNIT, "small"))
+    title = phrase("Roofline: attainable {unit} over arithmetic intensity", unit=gpus.PEAK_UNIT)
     return svg(bottom + 42, parts, language(title), "\n".join(described))
 
 
 # --- the reference ladder ---------------------------------------------------------------------
 
 
-def neighbours(standing: base.Standing, baseline: str, language: base.Language) -> Markup:
+def neighbours(standing: Standing, baseline: str, language: base.Language) -> Markup:
     """The submission, the rung below it and the timed rungs ahead, as shares of the baseline."""
     rungs = [*([standing.below] if standing.below else []), *standing.ahead]
     rows = [
@@ -175,7 +177,7 @@ def neighbours(standing: base.Standing, baseline: str, language: base.Language) 
 # --- which part of an output is wrong ------------------------------------------------------------
 
 
-def tile_picture(case: base.CaseResult, error: base.ErrorStats, language: base.Language) -> Markup:
+def tile_picture(case: CaseResult, error: base.ErrorStats, language: base.Language) -> Markup:
     """The map of a matrix, or of a vector line by line: empty is right, half-filled partly wrong,
     filled all wrong."""
     matrix = len(error.shape) == 2
@@ -267,7 +269,7 @@ def _short(words: str) -> str:
     return words if len(words) <= _LONG else f"{words[: _LONG - 1]}…"
 
 
-def bank_map(banks: base.BankMap, language: base.Language) -> Picture:
+def bank_map(banks: BankMap, language: base.Language) -> Picture:
     """Lanes down, banks across. A wide access goes in several turns, a part of the lanes each."""
     cell, left = 7, 50
     turn = _BANKS // banks.width  # lanes
@@ -300,7 +302,7 @@ def bank_map(banks: base.BankMap, language: base.Language) -> Picture:
 _TILE_EDGE, _KEY = 256.0, 78  # of the longer side; from key to key
 
 
-def thread_tile(tile: base.ThreadTile, language: base.Language) -> Picture:
+def thread_tile(tile: ThreadTile, language: base.Language) -> Picture:
     """The elements of the first threads of a block, in the block's part of the output."""
     cell = _TILE_EDGE / max(tile.rows, tile.columns)
     width, height = tile.columns * cell, tile.rows * cell

@@ -5,10 +5,10 @@ from math import inf
 
 from markupsafe import Markup
 
-from grader.base import CaseResult, Language, Piece, Result, Score, SizeCurve, size_text
-from grader.judge import mean_points, most, points_at
+from grader.base import Language, size_text
 from grader.report.drawing import WIDTH, Picture, dot, level, line, polyline, svg, text
 from grader.report.formatting import SENTENCES
+from grader.results import CaseResult, Piece, Result, Score, SizeCurve, mean_points, most, points_at
 from ptxsim.plan import Record
 from ptxsim.text import NOTHING, Message, clauses, phrase
 

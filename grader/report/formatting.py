@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from grader import base
-from grader.problems import Sentences
+from grader.base import Sentences
+from grader.results import CaseResult, Modes, Result, Standing, StandingRung
 from ptxsim.findings import Severity
 from ptxsim.findings import clean as clean
 from ptxsim.findings import place as place
@@ -44,12 +45,12 @@ class Told(Record):
 
     sizes: Message
     message: Message
-    first: base.CaseResult
+    first: CaseResult
 
 
-def told(cases: Sequence[base.CaseResult]) -> tuple[Told, ...]:
+def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
     """Every message once, in the order of the sizes; how many elements are wrong does not count."""
-    groups: dict[Message, list[base.CaseResult]] = {}
+    groups: dict[Message, list[CaseResult]] = {}
     for case in cases:
         if case.message:
             groups.setdefault(_without_amounts(case.message), []).append(case)
@@ -60,13 +61,13 @@ def told(cases: Sequence[base.CaseResult]) -> tuple[Told, ...]:
     return tuple(found)
 
 
-def _some_sizes(cases: Sequence[base.CaseResult]) -> Message:
+def _some_sizes(cases: Sequence[CaseResult]) -> Message:
     names = listed(verbatim(base.size_text(case.size)) for case in cases[:_NAMED])
     more = len(cases) - _NAMED
     return _say("sizes.more", count=more, names=names) if more > 0 else names
 
 
-def passing(cases: Sequence[base.CaseResult]) -> Message:
+def passing(cases: Sequence[CaseResult]) -> Message:
     """``1×1×1, 2×3×5, 33×257×9 and 7 more sizes: right, error / tolerance at most 0.30``."""
     sizes = _some_sizes(cases)
     errors = [case for case in cases if case.error and case.error.max is not None]
@@ -86,14 +87,14 @@ def _without_amounts(message: Message) -> Message:
     return msgspec.structs.replace(message, args=args)
 
 
-def wrong(case: base.CaseResult) -> Message:
+def wrong(case: CaseResult) -> Message:
     """``9 of 24``: elements of the output; empty when none is wrong."""
     if case.error is None or not case.error.wrong:
         return NOTHING
     return phrase("{part} of {whole}", part=case.error.wrong, whole=math.prod(case.error.shape))
 
 
-def error_ratio(case: base.CaseResult) -> Message:
+def error_ratio(case: CaseResult) -> Message:
     """The largest error in units of the tolerance; of an exact problem, the error itself."""
     if case.error is None:
         return NOTHING
@@ -114,14 +115,14 @@ def size_header(problem: base.ProblemInfo) -> str:
     return "×".join(name.upper() for name in problem.dims)
 
 
-def telling_maps(cases: Sequence[base.CaseResult]) -> list[tuple[base.CaseResult, base.ErrorStats]]:
+def telling_maps(cases: Sequence[CaseResult]) -> list[tuple[CaseResult, base.ErrorStats]]:
     """Cases whose pattern of wrong tiles is informative, the largest outputs first."""
     found = [(each, each.error) for each in cases if each.error]
     found = [pair for pair in found if "." in "".join(pair[1].tile_map)]
     return sorted(found, key=lambda pair: -math.prod(pair[1].shape))
 
 
-def picture_caption(case: base.CaseResult, error: base.ErrorStats) -> Message:
+def picture_caption(case: CaseResult, error: base.ErrorStats) -> Message:
     """Explain a map of wrong elements: ``C of 64×64×32, each sign is 2×2 elements``."""
     edge = error.tile_edge
     each = "element" if edge <= 1 else "tile" if len(error.shape) == 2 else "row"
@@ -129,7 +130,7 @@ def picture_caption(case: base.CaseResult, error: base.ErrorStats) -> Message:
     return _say("map.caption", operand=error.operand, size=size, elements=elements)
 
 
-def mismatch(case: base.CaseResult) -> Message:
+def mismatch(case: CaseResult) -> Message:
     """``first wrong element: C[row 3, column 0] is nan, should be 1.5``, or nothing."""
     first = case.error.first_mismatch if case.error else None
     if first is None:
@@ -143,7 +144,7 @@ def for_students(findings: Sequence[base.Finding]) -> tuple[base.Finding, ...]:
     return tuple(each for each in findings if each.kind is not base.Kind.SECOND_BUILD)
 
 
-def fix_first(result: base.Result) -> Message:
+def fix_first(result: Result) -> Message:
     """Why there is no advice on speed, and what to fix first; empty when there may be advice."""
     if result.explanation is not None or result.verdict in (base.Verdict.AC, base.Verdict.IE):
         return NOTHING
@@ -160,7 +161,7 @@ def fix_first(result: base.Result) -> Message:
     return _say("fix.first", what=clauses(first)) if first else NOTHING
 
 
-def standing(standing: base.Standing, problem: base.ProblemInfo) -> Message:
+def standing(standing: Standing, problem: base.ProblemInfo) -> Message:
     """``Between rung 9 (unrolled) and rung 10 (strided 2x2) at 8192×8192×8192: …``."""
     size, percent = base.size_text(standing.size), 100 * standing.ratio
     own = _say("standing.own", percent=percent, baseline=problem.baseline, size=size)
@@ -173,14 +174,14 @@ def standing(standing: base.Standing, problem: base.ProblemInfo) -> Message:
     return _say("standing.between", own=own, below=_rung(standing.below), ahead=ahead)
 
 
-def _rung(rung: base.StandingRung) -> Message:
+def _rung(rung: StandingRung) -> Message:
     words = _say("standing.rung")
     if rung.ratio is not None:
         words = _say("standing.timed-rung", percent=100 * rung.ratio)
     return words.given(number=rung.number, name=rung.name.partition("_")[2].replace("_", " "))
 
 
-def score_block(result: base.Result, language: base.Language = base.ENGLISH) -> str:
+def score_block(result: Result, language: base.Language = base.ENGLISH) -> str:
     """The score in the published judge's format, or "" when there is none."""
     if result.score is None:
         return ""
@@ -206,7 +207,7 @@ def score_block(result: base.Result, language: base.Language = base.ENGLISH) -> 
     return "\n".join(map(language, lines))
 
 
-def two_speeds(modes: base.Modes, unit: str) -> Message:
+def two_speeds(modes: Modes, unit: str) -> Message:
     """The effect on the score when the repetitions of a size have two speeds."""
     words = _say("two-speeds.slower", fast=modes.fast.speed, share=100 * modes.fast.share)
     return words.given(unit=unit, slow=modes.slow.speed)

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from grader.base import Finding, Result, SizeGroup, Verdict, kind_words
+from grader.base import Finding, Verdict, kind_words
 from grader.report.drawing import coloured
 from grader.report.formatting import SENTENCES, VERDICT_WORDS, clean
+from grader.results import Result, SizeGroup
 from ptxsim.findings import CONTEXT, LineCount
 from ptxsim.plan import Record
 from ptxsim.text import Message, counted, listed, phrase

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from grader import base
-from grader.model import advice_title
+from grader.model import Advice, advice_title
 from grader.report import charts, curve
 from grader.report import formatting as text
 from grader.report.bounds import scored_speed
@@ -16,6 +16,7 @@ from grader.report.groups import Highlighter, Line, group_sentence, group_senten
 from grader.report.kernels import kernel_rows
 from grader.report.measurement import measurements, peak_name
 from grader.report.why import advice_sentence, answers
+from grader.results import ProfileDocument, Result
 from ptxsim.findings import LineCount, Severity, kernel_name, neighbours
 from ptxsim.plan import Record
 from ptxsim.text import NOTHING, Message, counted, phrase, sentences
@@ -53,10 +54,10 @@ class Note(Record):
 
 
 def render(
-    result: base.Result,
+    result: Result,
     sources: Mapping[str, str],
     language: base.Language = base.ENGLISH,
-    profile: base.ProfileDocument | None = None,
+    profile: ProfileDocument | None = None,
 ) -> str:
     """The page as a text of at most 400 KB.
 
@@ -70,11 +71,11 @@ def render(
 
 
 def _render(
-    result: base.Result,
+    result: Result,
     sources: Mapping[str, str],
     room: _Room,
     language: base.Language,
-    profile: base.ProfileDocument | None,
+    profile: ProfileDocument | None,
 ) -> str:
     findings = text.for_students(result.findings)
     highlighter, groups = Highlighter(sources), neighbours(findings)
@@ -155,7 +156,7 @@ def _tone(verdict: base.Verdict | None) -> str:
     return "good" if verdict is base.Verdict.AC else "bad"
 
 
-def _summary(result: base.Result, room: _Room, language: base.Language) -> str:
+def _summary(result: Result, room: _Room, language: base.Language) -> str:
     """The result in one sentence."""
     if result.error:
         return _cut(language(result.error), room.message)
@@ -177,12 +178,12 @@ def _summary(result: base.Result, room: _Room, language: base.Language) -> str:
     return language(sentences([some, first]))
 
 
-def _tile(result: base.Result, language: base.Language) -> Picture | None:
+def _tile(result: Result, language: base.Language) -> Picture | None:
     found = next((case.tile for case in reversed(result.cases) if case.tile), None)
     return charts.thread_tile(found, language) if found else None
 
 
-def _limits(result: base.Result, language: base.Language) -> Markup | None:
+def _limits(result: Result, language: base.Language) -> Markup | None:
     why = result.explanation
     if why is None or not why.bounds:
         return None
@@ -190,7 +191,7 @@ def _limits(result: base.Result, language: base.Language) -> Markup | None:
     return charts.limits(why.bounds[0], speed, result.problem.unit, language)
 
 
-def _best(result: base.Result) -> float | None:
+def _best(result: Result) -> float | None:
     """The scored TFLOPS at the largest timed size, if the problem counts operations."""
     if result.problem.counts != "operations":
         return None
@@ -217,7 +218,7 @@ def _note(
 
 
 def _advised(
-    advice: base.Advice, highlighter: Highlighter, room: _Room, language: base.Language
+    advice: Advice, highlighter: Highlighter, room: _Room, language: base.Language
 ) -> Note:
     """A piece of advice, with the line it is about."""
     return Note(

@@ -10,11 +10,12 @@ from rich.text import Text
 
 from grader import base
 from grader.build import SassFunction
-from grader.model import main_loop_code
-from grader.problems import limit_words
+from grader.model import KernelSass, SassLoop, main_loop_code
 from grader.report import formatting as text
 from grader.report.formatting import SENTENCES
+from grader.report.questions import limit_words
 from grader.report.tables import table
+from grader.results import KernelLaunch, Result
 from ptxsim.findings import kernel_name
 from ptxsim.plan import Record
 from ptxsim.text import NOTHING, Message, clauses, phrase, verbatim
@@ -26,9 +27,9 @@ class KernelRow(Record):
     """One kernel in one shape of launch."""
 
     kernel: base.KernelInfo
-    launch: base.KernelLaunch | None  # null: not launched at the largest size, or not known
+    launch: KernelLaunch | None  # null: not launched at the largest size, or not known
     shared_bytes: int  # static and dynamic, per block
-    occupancy: base.Occupancy | None  # null: unknown, or not even one block fits
+    occupancy: base.gpus.Occupancy | None  # null: unknown, or not even one block fits
 
     @property
     def block(self) -> str:
@@ -53,17 +54,17 @@ class KernelRow(Record):
         )
 
 
-def kernel_rows(result: base.Result) -> tuple[KernelRow, ...]:
+def kernel_rows(result: Result) -> tuple[KernelRow, ...]:
     """Every kernel of the build, once for each shape it was launched in."""
     if result.build is None:
         return ()
-    sm = base.multiprocessor_of(result.build.arch)
+    sm = base.gpus.multiprocessor_of(result.build.arch)
     rows = []
     for kernel in result.build.kernels:
         launches = [launch for launch in result.launches if launch.kernel == kernel.name]
         for launch in launches or (None,):
             shared = kernel.shared_bytes + (launch.shared_bytes if launch else 0)
-            held = base.occupancy(sm, kernel, launch) if sm and launch else None
+            held = base.gpus.occupancy(sm, kernel, launch) if sm and launch else None
             rows.append(
                 KernelRow(kernel=kernel, launch=launch, shared_bytes=shared, occupancy=held)
             )
@@ -73,7 +74,7 @@ def kernel_rows(result: base.Result) -> tuple[KernelRow, ...]:
 # --- loop --------------------------------------------------------------------------------------
 
 
-def loop_sentence(loop: base.SassLoop) -> Message:
+def loop_sentence(loop: SassLoop) -> Message:
     """Describe one iteration in a sentence."""
     done, what = (loop.tensor, "HMMA") if loop.tensor else (loop.ffma, "FFMA")
     if any(entry.kind == "HGMMA" for entry in loop.mix):
@@ -92,7 +93,7 @@ def loop_sentence(loop: base.SassLoop) -> Message:
 
 
 def render(
-    kernels: Sequence[base.KernelSass],
+    kernels: Sequence[KernelSass],
     sources: Mapping[str, str],
     listings: Sequence[SassFunction],
     language: base.Language = base.ENGLISH,
@@ -111,7 +112,7 @@ def render(
 
 
 def _kernel(
-    kernel: base.KernelSass, sources: Mapping[str, str], language: base.Language
+    kernel: KernelSass, sources: Mapping[str, str], language: base.Language
 ) -> Iterator[RenderableType]:
     count = language(_say("kernel.count", arch=kernel.arch, instructions=kernel.instructions))
     yield Text.assemble((text.clean(kernel_name(kernel.name)), "bold"), (f"  {count}", "dim"))
@@ -130,7 +131,7 @@ def _kernel(
     yield Padding(_lines(kernel.loop, sources, language), (0, 0, 0, 2), expand=False)
 
 
-def _mix(loop: base.SassLoop, language: base.Language) -> Table:
+def _mix(loop: SassLoop, language: base.Language) -> Table:
     each = phrase("for each tensor-core product") if loop.tensor else phrase("for each FFMA")
     header = (phrase("opcode"), phrase("count"), phrase("share"), each)
     rows = (
@@ -145,7 +146,7 @@ def _mix(loop: base.SassLoop, language: base.Language) -> Table:
     return table(map(language, header), rows, words=(0,), whole=(0,))
 
 
-def _lines(loop: base.SassLoop, sources: Mapping[str, str], language: base.Language) -> Table:
+def _lines(loop: SassLoop, sources: Mapping[str, str], language: base.Language) -> Table:
     products = phrase("products") if loop.tensor else verbatim("FFMA")
     header = (phrase("line"), phrase("instructions"), products, phrase("source"))
     several = len({line.file for line in loop.lines}) > 1

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from grader import base
 from grader.report.formatting import SENTENCES, clean, two_speeds
+from grader.results import CaseResult, PartTime, Result, Timing, Watched
 from grader.run import TARGET_HALF_WIDTH, few
 from ptxsim.findings import kernel_name
 from ptxsim.plan import Record
@@ -16,13 +17,13 @@ _PARTS, _NAME = 6, 60  # parts of a call that are shown, and characters of a nam
 class Measurement(Record):
     """One timed size."""
 
-    case: base.CaseResult
-    timing: base.Timing
+    case: CaseResult
+    timing: Timing
     of_peak: float | None  # scored speed / the GPU's peak; None when the peak is not known
     notes: tuple[Message, ...]  # how the measurement went
 
 
-def measurements(result: base.Result) -> tuple[Measurement, ...]:
+def measurements(result: Result) -> tuple[Measurement, ...]:
     """The timed sizes in the order they were run."""
     problem, gpu = result.problem, result.environment.gpu
     peak = problem.peak(gpu) if gpu else None
@@ -60,14 +61,12 @@ def peak_name(problem: base.ProblemInfo) -> Message:
         return phrase("the memory's bandwidth")
     if problem.arithmetic == "f32":
         return phrase("the FP32 peak")
-    if (products := base.split_arithmetic(problem.arithmetic)[1]) > 1:
+    if (products := base.gpus.split_arithmetic(problem.arithmetic)[1]) > 1:
         return phrase("the tensor cores' peak / {products} products", products=products)
     return phrase("the tensor cores' peak")
 
 
-def _parts(
-    case: base.CaseResult, timing: base.Timing, problem: base.ProblemInfo
-) -> Iterator[Message]:
+def _parts(case: CaseResult, timing: Timing, problem: base.ProblemInfo) -> Iterator[Message]:
     """Each part's share of a call, and the speed of its longest kernel without the others."""
     whole = sum(part.ms for part in timing.parts)
     if not whole > 0:
@@ -87,7 +86,7 @@ def _parts(
         yield words.given(unit=problem.unit)
 
 
-def _part_name(part: base.PartTime) -> Message:
+def _part_name(part: PartTime) -> Message:
     full = clean(kernel_name(part.name))
     name = verbatim(full if len(full) <= _NAME else f"{full[: _NAME - 1]}…")
     if not part.kernel and part.name in SENTENCES.names("part"):
@@ -96,7 +95,7 @@ def _part_name(part: base.PartTime) -> Message:
 
 
 def _notes(
-    timing: base.Timing, problem: base.ProblemInfo, gpu: base.GpuInfo | None
+    timing: Timing, problem: base.ProblemInfo, gpu: base.GpuInfo | None
 ) -> Iterator[Message]:
     if timing.modes:
         yield two_speeds(timing.modes, problem.unit)
@@ -122,7 +121,7 @@ def _notes(
         yield _say("measurement.unwatched")
 
 
-def _watched(watched: base.Watched) -> Iterator[Message]:
+def _watched(watched: Watched) -> Iterator[Message]:
     """Yield what NVML saw while the size was timed."""
     slowed = listed(watched.slowed)
     if watched.sm_clock_mhz is not None:

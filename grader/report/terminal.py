@@ -10,6 +10,7 @@ from rich.text import Text
 
 from grader import base
 from grader.build import coloured
+from grader.model import Advice
 from grader.report import formatting as text
 from grader.report.bounds import speed_in_brief, speed_sentence
 from grader.report.curve import next_sentence
@@ -18,6 +19,7 @@ from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
 from grader.report.tables import table
 from grader.report.why import advice_in_brief, advice_sentence, advice_shown
+from grader.results import CaseResult, Result
 from ptxsim.findings import Severity, excerpt, kernel_name, neighbours
 from ptxsim.text import phrase, verbatim
 
@@ -33,7 +35,7 @@ _SEVERITIES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Seve
 
 
 def render(
-    result: base.Result,
+    result: Result,
     sources: Mapping[str, str],
     language: base.Language = base.ENGLISH,
     detail: Detail = "all",
@@ -93,7 +95,7 @@ def verdict_text(verdict: base.Verdict, language: base.Language = base.ENGLISH) 
     return Text(words, style=_STYLES.get(verdict, "bold red"))
 
 
-def _headline(result: base.Result, language: base.Language) -> Text:
+def _headline(result: Result, language: base.Language) -> Text:
     on_cpu = result.environment.device == "cpu"
     device = phrase("simulator on the CPU") if on_cpu else verbatim("GPU")
     where = _say("terminal.where", lab=result.lab.id, where=device)
@@ -118,7 +120,7 @@ def _log(log: str, language: base.Language) -> Text:
 
 
 def _cases(
-    problem: base.ProblemInfo, cases: tuple[base.CaseResult, ...], language: base.Language
+    problem: base.ProblemInfo, cases: tuple[CaseResult, ...], language: base.Language
 ) -> Table:
     wrong = (phrase("wrong"),) if any(map(text.wrong, cases)) else ()
     header = (phrase("verdict"), *wrong, phrase("error / tolerance"), phrase("seconds"))
@@ -139,9 +141,7 @@ def _cases(
     return table(names, rows, words=(0, 1), whole=(0, 1, len(header)))
 
 
-def _messages(
-    cases: tuple[base.CaseResult, ...], language: base.Language
-) -> Iterator[RenderableType]:
+def _messages(cases: tuple[CaseResult, ...], language: base.Language) -> Iterator[RenderableType]:
     """Below the table, where a long one has the whole width."""
     messages = text.told(cases)
     if messages:
@@ -154,7 +154,7 @@ def _messages(
 
 
 def _wrong_values(
-    cases: tuple[base.CaseResult, ...], language: base.Language, most: int
+    cases: tuple[CaseResult, ...], language: base.Language, most: int
 ) -> Iterator[RenderableType]:
     """First mismatches, and maps of the cases whose pattern of wrong tiles is informative."""
     wrong = [case for case in cases if case.error and case.error.wrong]
@@ -214,7 +214,7 @@ def _excerpt(group: list[base.Finding], sources: Mapping[str, str]) -> Text:
 # --- why this speed ---------------------------------------------------------------------------
 
 
-def _why(result: base.Result, language: base.Language) -> Iterator[RenderableType]:
+def _why(result: Result, language: base.Language) -> Iterator[RenderableType]:
     """The bound, the resource that limits it, and what to try; the page has the rest."""
     why = result.explanation
     if why is None:
@@ -235,7 +235,7 @@ def _why(result: base.Result, language: base.Language) -> Iterator[RenderableTyp
         yield from _advised(each, advice_sentence(each, language, command=False), language)
 
 
-def _next_step(result: base.Result, language: base.Language) -> Iterator[RenderableType]:
+def _next_step(result: Result, language: base.Language) -> Iterator[RenderableType]:
     """The limit of the kernel on the first GPU, the course's own, and the first idea."""
     why = result.explanation
     if why is None:
@@ -248,7 +248,7 @@ def _next_step(result: base.Result, language: base.Language) -> Iterator[Rendera
         yield _indented(Text(language(phrase("all advice: -v")), style="dim"))
 
 
-def _advised(advice: base.Advice, words: str, language: base.Language) -> Iterator[RenderableType]:
+def _advised(advice: Advice, words: str, language: base.Language) -> Iterator[RenderableType]:
     """One idea; its command has a line of its own, where no terminal breaks it."""
     if advice.file:
         what = phrase("{place}: {what}", what=words)

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from grader import base
-from grader.problems import Evidence, Question, QuestionTable, names, problem_class
+from grader.model import Advice
 from grader.report.bounds import peak_sentence, resource_name, resource_words, waiting_sentence
 from grader.report.kernels import loop_sentence
+from grader.report.products.questions import PRODUCT_QUESTIONS
+from grader.report.questions import Evidence, Question, QuestionTable
+from grader.results import ProfileDocument, Result
 from ptxsim.findings import kernel_name
 from ptxsim.plan import Record
 from ptxsim.text import NOTHING, Message, clauses, listed, phrase, sentences, verbatim
@@ -29,9 +32,9 @@ class Said(Record):
 
 
 def answers(
-    result: base.Result,
+    result: Result,
     sources: Mapping[str, str] | None = None,
-    profile: base.ProfileDocument | None = None,
+    profile: ProfileDocument | None = None,
 ) -> tuple[Said, ...]:
     """() when there is no explanation, or there are no counts.
 
@@ -57,13 +60,11 @@ def titles(problem: base.ProblemInfo) -> tuple[tuple[str, Message], ...]:
 
 
 def _asked(problem: base.ProblemInfo) -> Iterator[tuple[str, Message, Question]]:
-    """Yield name, words and the rest of the questions in the result's order. A result from before a
-    problem had questions of its own gets them, too; a newer grader may have asked more than is
-    known here."""
-    own = problem_class(problem.name).own_questions if problem.name in names() else {}
-    every = {**_QUESTIONS, **own}
-    for name in dict.fromkeys((*problem.questions, *own)):
-        if question := every.get(name):
+    """Yield name, words and the rest of the questions in the result's order; of a product, all that
+    are about products. A newer grader may have asked more than is known here."""
+    product = not PRODUCT_QUESTIONS.keys().isdisjoint(problem.questions)
+    for name in dict.fromkeys((*problem.questions, *(PRODUCT_QUESTIONS if product else ()))):
+        if question := _QUESTIONS.get(name):
             yield name, question.text.given(output=problem.output), question
 
 
@@ -145,7 +146,7 @@ def _divergence(evidence: Evidence) -> Message:
     return _say("divergence.all", share=lost, branches=clauses(said))
 
 
-_QUESTIONS = _TABLE.questions(
+_QUESTIONS = PRODUCT_QUESTIONS | _TABLE.questions(
     {
         "operations": _operations,
         "peak": lambda evidence: peak_sentence(evidence.result, evidence.why),
@@ -158,7 +159,7 @@ _QUESTIONS = _TABLE.questions(
 
 
 def advice_sentence(
-    advice: base.Advice, language: base.Language = base.ENGLISH, *, command: bool = True
+    advice: Advice, language: base.Language = base.ENGLISH, *, command: bool = True
 ) -> str:
     """The message, the gain that the model predicts, and the command that shows the idea."""
     words = language(advice.message)
@@ -170,7 +171,7 @@ def advice_sentence(
     return language(sentences([*said, advice_shown(advice)] if command and advice.rung else said))
 
 
-def advice_in_brief(advice: base.Advice, language: base.Language = base.ENGLISH) -> str:
+def advice_in_brief(advice: Advice, language: base.Language = base.ENGLISH) -> str:
     """Return the evidence, which is the first clause; all, if no rung shows the remedy."""
     if advice.rung is None:
         return advice_sentence(advice, language, command=False)
@@ -178,7 +179,7 @@ def advice_in_brief(advice: base.Advice, language: base.Language = base.ENGLISH)
     return language(phrase("{advice}.", advice=evidence[:1].upper() + evidence[1:]))
 
 
-def advice_shown(advice: base.Advice) -> Message:
+def advice_shown(advice: Advice) -> Message:
     """The command that shows the idea in a rung; NOTHING without one."""
     if advice.rung is None:
         return NOTHING

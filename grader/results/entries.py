@@ -15,8 +15,13 @@ from typing import NamedTuple
 import msgspec
 
 from grader import base
-from grader.labs import read, source_texts
+from grader.labs import SourceFile, read, source_texts
 from grader.results import store
+from grader.results.case import Timing
+from grader.results.profile import PROFILE_SCHEMA, PROFILE_VERSION, ProfileDocument
+from grader.results.result import LabRef
+from grader.results.score import Score, SizeGroup, points_of
+from grader.results.store import StoreError
 from ptxsim.text import Message, phrase
 
 
@@ -35,21 +40,21 @@ class _Case(msgspec.Struct, frozen=True):
     size: base.Dims
     amount: int
     verdict: base.Verdict | None
-    timing: base.Timing | None
+    timing: Timing | None
 
 
 class ResultEntry(msgspec.Struct, frozen=True):
     """The fields of one document that many documents are read for; the rest is not decoded."""
 
     created: str
-    lab: base.LabRef
+    lab: LabRef
     problem: base.ProblemInfo
     submission: _Who
     environment: _Where
     cases: tuple[_Case, ...]
     verdict: base.Verdict
-    score: base.Score | None
-    groups: tuple[base.SizeGroup, ...] = ()
+    score: Score | None
+    groups: tuple[SizeGroup, ...] = ()
 
     @property
     def gpu(self) -> str | None:
@@ -72,7 +77,7 @@ class ResultEntry(msgspec.Struct, frozen=True):
         """The ranked figure."""
         sizes = [case.verdict for case in self.cases]
         device = self.environment.device
-        return round(base.points_of(device, self.verdict, sizes, self.groups, self.score), 2)
+        return round(points_of(device, self.verdict, sizes, self.groups, self.score), 2)
 
     @property
     def fastest(self) -> tuple[float, float] | None:
@@ -92,7 +97,7 @@ def read_entry(path: Path) -> ResultEntry:
             base.moment(time)
     except ValueError as error:
         damaged = phrase("{file}: damaged result document: {why}", file=base.one_line(path))
-        raise base.StoreError(damaged.given(why=str(error))) from None
+        raise StoreError(damaged.given(why=str(error))) from None
     return entry
 
 
@@ -138,7 +143,7 @@ def read_index(out: Path) -> Index:
 def entry_or_complaint(path: Path) -> ResultEntry | str:
     try:
         return read_entry(path)
-    except base.StoreError as error:
+    except StoreError as error:
         return str(error)
 
 
@@ -162,10 +167,10 @@ def load_key(path: Path, when_lost: Message) -> bytes:
         key = read(path)
     except OSError as error:
         unusable = phrase("{path}: cannot be used as the key: {why}", path=str(path))
-        raise base.StoreError(unusable.given(why=str(error.strerror))) from None
+        raise StoreError(unusable.given(why=str(error.strerror))) from None
     if len(key) != _BYTES:
         damaged = phrase("{path}: damaged key; delete it, and {when_lost}", path=str(path))
-        raise base.StoreError(damaged.given(when_lost=when_lost))
+        raise StoreError(damaged.given(when_lost=when_lost))
     return key
 
 
@@ -185,12 +190,12 @@ def profile_path(document: Path) -> Path:
     return document.with_name(f".{document.name.split('-')[0]}.profile")
 
 
-def stored_profile(document: Path) -> base.ProfileDocument | None:
+def stored_profile(document: Path) -> ProfileDocument | None:
     """The profile of this result's source; None where there is none that can be read."""
-    kind, schema = base.ProfileDocument, base.PROFILE_SCHEMA
+    kind, schema = ProfileDocument, PROFILE_SCHEMA
     try:
-        return store.load_document(profile_path(document), kind, schema, base.PROFILE_VERSION)
-    except base.StoreError:
+        return store.load_document(profile_path(document), kind, schema, PROFILE_VERSION)
+    except StoreError:
         return None
 
 
@@ -207,7 +212,7 @@ def keep_sources(beside: Path, contents: Iterable[bytes]) -> None:
             store.write(path, content)
 
 
-def kept_sources(beside: Path, files: Iterable[base.SourceFile]) -> dict[str, str] | None:
+def kept_sources(beside: Path, files: Iterable[SourceFile]) -> dict[str, str] | None:
     """The texts of a stored result's files by name, or None if one was not kept or has changed."""
     contents: dict[str, bytes] = {}
     for file in files:

@@ -25,13 +25,16 @@ import msgspec
 from grader import base
 from grader.labs import DEFAULT_LAB, REFERENCE, Lab, instead_of, load_lab, provided, shipped_labs
 from grader.results import store
+from grader.results.case import CaseResult, Timing
+from grader.results.result import LabRef, Result, Standing, StandingRung
+from grader.results.store import StoreError
 from ptxsim.plan import Record, Size
 from ptxsim.text import phrase
 
 SCHEMA = "sgemm-grader/ladder"
 SCHEMA_VERSION = 3
 FOLDER = "ladder"  # below the results
-_FACTS = base.StandingRung.__struct_fields__
+_FACTS = StandingRung.__struct_fields__
 _LESSON = "ladder.toml"
 _NUMBERED = re.compile(r"(\d+)_\w+")
 _TITLE = re.compile(r"Rung \d+(?P<trap> \(a trap\))?: (?P<title>.+)")
@@ -236,7 +239,7 @@ class Ladder(Record):
     version: int
     created: str  # of its newest result, ISO 8601, UTC; "" when there is none
     grader: str
-    lab: base.LabRef
+    lab: LabRef
     problem: base.ProblemInfo
     gpu: base.GpuInfo | None  # null: the simulator
     cuda: str | None
@@ -276,8 +279,8 @@ class Ladder(Record):
 
 def make_ladder(
     rungs: Sequence[Rung],
-    results: Mapping[str, base.Result],
-    lab: base.LabRef,
+    results: Mapping[str, Result],
+    lab: LabRef,
     problem: base.ProblemInfo,
     *,
     grader: str,
@@ -304,7 +307,7 @@ def make_ladder(
     )
 
 
-def _step(rung: Rung, result: base.Result | None, ceilings: tuple[Ceiling, ...]) -> LadderStep:
+def _step(rung: Rung, result: Result | None, ceilings: tuple[Ceiling, ...]) -> LadderStep:
     if result is None:
         return LadderStep(
             rung=rung, sha256=None, verdict=None, message="", speeds=(), ceilings=ceilings
@@ -323,7 +326,7 @@ def _step(rung: Rung, result: base.Result | None, ceilings: tuple[Ceiling, ...])
     )
 
 
-def _speed(case: base.CaseResult) -> Speed | None:
+def _speed(case: CaseResult) -> Speed | None:
     timing = case.timing
     if timing is None or case.verdict is not base.Verdict.AC:
         return None
@@ -337,7 +340,7 @@ def _speed(case: base.CaseResult) -> Speed | None:
     )
 
 
-def _why(result: base.Result) -> str:
+def _why(result: Result) -> str:
     """The first size that was not accepted, in one line."""
     if result.verdict is base.Verdict.AC:
         return ""
@@ -372,7 +375,7 @@ def stored_ladders(out: Path) -> tuple[list[Ladder], list[str]]:
     for path in sorted((out / FOLDER).glob("*.json")):
         try:
             ladders.append(load_ladder(path))
-        except base.StoreError as error:  # noqa: PERF203 - a handful of files
+        except StoreError as error:  # noqa: PERF203 - a handful of files
             complaints.append(str(error))
     return ladders, complaints
 
@@ -384,8 +387,8 @@ def shipped_ladders() -> list[Ladder]:
 
 
 def standing(
-    cases: Sequence[base.CaseResult], gpu: base.GpuInfo | None, ladders: Iterable[Ladder]
-) -> base.Standing | None:
+    cases: Sequence[CaseResult], gpu: base.GpuInfo | None, ladders: Iterable[Ladder]
+) -> Standing | None:
     """Use the first of ``ladders`` for this GPU model that has a size in common with the cases.
 
     Compare ratios to the baseline, not speeds: a GPU that runs slower today slows both. The next
@@ -403,7 +406,7 @@ def standing(
     return None
 
 
-def _place(ladder: Ladder, size: base.Dims, timing: base.Timing) -> base.Standing:
+def _place(ladder: Ladder, size: base.Dims, timing: Timing) -> Standing:
     steps = ladder.steps
     speeds = [step.at(size) for step in steps]
     faster = [i for i, speed in enumerate(speeds) if speed and speed.ratio > timing.scored_ratio]
@@ -417,7 +420,7 @@ def _place(ladder: Ladder, size: base.Dims, timing: base.Timing) -> base.Standin
     below = max(slower)[1] if slower else None
     first = 0 if below is None else below + 1
     ahead = range(first, end + 1) if faster else range(0)
-    return base.Standing(
+    return Standing(
         size=size,
         ratio=timing.scored_ratio,
         rungs=sum(speed is not None for speed in speeds),
@@ -431,7 +434,7 @@ def _place(ladder: Ladder, size: base.Dims, timing: base.Timing) -> base.Standin
     )
 
 
-def _standing_rung(step: LadderStep, speed: Speed | None) -> base.StandingRung:
+def _standing_rung(step: LadderStep, speed: Speed | None) -> StandingRung:
     figures = {"speed": speed.rate if speed else None, "ratio": speed.ratio if speed else None}
     facts = msgspec.structs.asdict(step.rung) | figures
-    return base.convert({name: facts[name] for name in _FACTS}, base.StandingRung)
+    return base.convert({name: facts[name] for name in _FACTS}, StandingRung)

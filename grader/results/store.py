@@ -15,17 +15,13 @@ from typing import TypeVar
 import msgspec
 
 from grader.base import (
-    SCHEMA,
-    SCHEMA_VERSION,
-    LabRef,
-    Result,
-    StoreError,
-    SubmissionRef,
+    MachineError,
     decode,
     moment,
     one_line,
 )
 from grader.labs import NotAFileError, read
+from grader.results.result import SCHEMA, SCHEMA_VERSION, LabRef, Result, SubmissionRef
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 
@@ -33,6 +29,10 @@ _T = TypeVar("_T")
 _OLDEST = 10  # before, a document held one time at which its source was handed in
 FORMER = ".former"  # folder: <lab file's sha256, 12>/<name of the document>
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
+
+
+class StoreError(MachineError):
+    """A document cannot be written or read."""
 
 
 class _Replaced(msgspec.Struct):

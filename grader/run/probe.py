@@ -9,7 +9,8 @@ from uuid import UUID
 import msgspec
 
 import grader
-from grader.base import answer_of, decode
+from grader.base import decode
+from ptxsim import answer_of
 from ptxsim.plan import Record
 
 _NAME_BYTES = 256

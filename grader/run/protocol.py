@@ -15,7 +15,8 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from grader.base import ErrorStats, Finding, GraderError, Rejected, ThreadTile, Timing, Verdict
+from grader.base import ErrorStats, Finding, GraderError, Rejected, Verdict
+from grader.results import ThreadTile, Timing
 from grader.run.statistics import Clocked
 from ptxsim.findings import LineCount
 from ptxsim.plan import Plan, Record, Size

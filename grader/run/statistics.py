@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from grader.base import Mode, Modes, Run, RunnerUp, Timing, Watched
+from grader.results import Mode, Modes, Run, RunnerUp, Timing, Watched
 from ptxsim.plan import Record
 
 Speed = Callable[[float], float]  # milliseconds → the speed in the problem's unit

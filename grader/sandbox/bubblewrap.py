@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from grader.base import answer_of
 from grader.sandbox import seccomp
+from ptxsim import answer_of
 
 SandboxKind = Literal["bubblewrap", "landlock", "rlimits"]
 EXPOSED = msgspec.toml.decode(Path(__file__).with_name("exposed.toml").read_bytes())

@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 
-from grader.base import SandboxError
+from grader.base import MachineError
 from grader.sandbox import bubblewrap, landlock, meter, seccomp
 from grader.sandbox.bubblewrap import SandboxKind
 from ptxsim.plan import Record
@@ -31,6 +31,10 @@ Mode = Literal["require", "auto", "bubblewrap", "landlock", "off"]
 _CAUSES = {"bubblewrap": meter.without_bubblewrap, "landlock": meter.without_landlock}
 RESULT_FD_VARIABLE = "SGEMM_GRADER_RESULT_FD"
 _OPEN_FILES = 256
+
+
+class SandboxError(MachineError):
+    """The sandbox asked for cannot be had."""
 
 
 class ProcessLimits(Record):

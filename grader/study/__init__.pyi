@@ -1,5 +1,7 @@
 from . import history_render as history_render
 from . import sweep_render as sweep_render
+from .comparison import compare as compare
+from .comparison import total as total
 from .explaining import course_cards as course_cards
 from .explaining import explain_program as explain_program
 from .explaining import explain_sizes as explain_sizes

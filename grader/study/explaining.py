@@ -31,23 +31,26 @@ from grader.judge import (
     build_program,
     grade,
 )
+from grader.labs import Submission
+from grader.model import Explanation
+from grader.results import CaseResult
 from grader.run import CpuDevice, GpuDevice, Progress, engine_library, quietly
-from ptxsim.findings import LaunchSample
+from ptxsim.findings import LaunchSample, Severity
 from ptxsim.plan import Launch, Plan, Size
 from ptxsim.text import NOTHING, Message, phrase
 
 _OLDEST = 70  # before Volta, machine code had another form
 
 
-def explain_program(program: Program, card: base.Gpu | None) -> base.Explanation:
+def explain_program(program: Program, card: base.gpus.Gpu | None) -> Explanation:
     """Explain the speed at the last size prepared. card: None for a few known ones."""
     with CpuDevice(program.context.sandbox, program.context.lab.limits) as simulator:
         return _explain(program, program.plans[-1], program.disassemble, simulator, card)
 
 
 def explain_sizes(
-    submission: base.Submission, sizes: Sequence[Size], context: GradingContext, arch: str
-) -> Iterator[base.Explanation | base.Rejected]:
+    submission: Submission, sizes: Sequence[Size], context: GradingContext, arch: str
+) -> Iterator[Explanation | base.Rejected]:
     """Explain the speed at each size on a few known GPUs, all by one build, one recording and one
     simulator. An endless loop in host code ends the answers early. Raises Rejected."""
     with CpuDevice(context.sandbox, context.lab.limits) as simulator:
@@ -61,8 +64,8 @@ def explain_sizes(
 
 
 def _explain(
-    program: Program, plan: Plan, code: Code, simulator: CpuDevice, card: base.Gpu | None
-) -> base.Explanation:
+    program: Program, plan: Plan, code: Code, simulator: CpuDevice, card: base.gpus.Gpu | None
+) -> Explanation:
     build = program.built
     functions: tuple[SassFunction, ...] = ()
     samples: tuple[LaunchSample, ...] = ()
@@ -125,7 +128,7 @@ def _card(file: Path) -> model.CardFigures:
 
 
 def grade_and_explain(
-    work: Path | base.Submission,
+    work: Path | Submission,
     context: GradingContext,
     progress: Progress,
     *,
@@ -160,8 +163,8 @@ class Explaining(Watcher):
         self._context, self._progress = context, progress
         self._pool = ThreadPoolExecutor(max_workers=2)
         self._plans: tuple[Plan, ...] = ()
-        self._work: Callable[[], base.Explanation] | None = None  # None: nothing is left to do
-        self._found: base.Explanation | None = None
+        self._work: Callable[[], Explanation] | None = None  # None: nothing is left to do
+        self._found: Explanation | None = None
 
     def __enter__(self) -> Explaining:
         return self
@@ -176,7 +179,7 @@ class Explaining(Watcher):
         simulator: CpuDevice,
         *,
         idle: bool = False,
-        card: base.Gpu | None = None,
+        card: base.gpus.Gpu | None = None,
         code: Code | None = None,
     ) -> None:
         """Begin to read the machine code; where the simulator is idle, also to count, before anyone
@@ -210,11 +213,43 @@ class Explaining(Watcher):
         mistakes: tuple[base.Finding, ...] = ()
         if result.environment.device == "gpu":
             info = result.environment.gpu
-            found, mistakes = model.refute(found, result.cases, info, result.problem)
-            found = model.with_host_calls(found, self._plans, result.cases)
+            found, mistakes = refute(found, result.cases, info, result.problem)
+            plan = next((plan for plan in self._plans if plan.size.dims == found.size), None)
+            timing = next((each.timing for each in result.cases if each.size == found.size), None)
+            if plan and timing:
+                times = timing.device_ms, timing.host_ms, timing.ratio
+                found = model.with_host_calls(found, plan, *times)
         findings = (*result.findings, *mistakes)
         result = msgspec.structs.replace(result, explanation=found, findings=findings)
         return msgspec.structs.replace(graded, result=result)
+
+
+def refute(
+    why: Explanation,
+    cases: Sequence[CaseResult],
+    info: base.GpuInfo | None,
+    problem: base.ProblemInfo,
+) -> tuple[Explanation, tuple[base.Finding, ...]]:
+    """Drop the counts of ``why``, and note our error, if a measured speed exceeds their bound."""
+    card = base.gpus.of(info) if info else None
+    timed = (case.timing for case in cases if case.size == why.size)
+    speeds = [timing.scored_speed for timing in timed if timing]
+    for found in why.bounds:
+        beyond = [speed for speed in speeds if found.most and not (speed <= found.most.speed)]
+        if not found.most or not card or found.gpu != card.name or not beyond:
+            continue
+        words = phrase(
+            "{speed:.4g} {unit} were measured at {size}, and the model's bound says at most "
+            "{most:.4g}: the model is wrong here, not the submission",
+            speed=max(speeds),
+            unit=problem.unit,
+            size=base.size_text(why.size),
+            most=found.most.speed,
+        )
+        kept = msgspec.structs.replace(why, counts=(), tile=None, bounds=(), advice=())
+        note = base.Finding(kind=base.Kind.BOUND_EXCEEDED, severity=Severity.NOTE, message=words)
+        return msgspec.structs.replace(kept, missing=words), (note,)
+    return why, ()
 
 
 def _explain_and_keep(
@@ -222,9 +257,9 @@ def _explain_and_keep(
     plan: Plan,
     code: Code,
     simulator: CpuDevice,
-    card: base.Gpu | None,
+    card: base.gpus.Gpu | None,
     key: str,
-) -> base.Explanation:
+) -> Explanation:
     """Return the explanation, which says in ``missing`` why it is none. Raises OutOfTime."""
     try:
         found = _explain(program, plan, code, simulator, card)
@@ -248,7 +283,7 @@ def _explain_and_keep(
 # --- kept explanations ---------------------------------------------------------------------------
 
 
-def _key(program: Program, plan: Plan, card: base.Gpu | None) -> str:
+def _key(program: Program, plan: Plan, card: base.gpus.Gpu | None) -> str:
     """card: graded on; None for the few that are shown where there is none."""
     build, context = program.built, program.context
     problem, nvdisasm = context.lab.problem, context.toolchain.nvdisasm
@@ -265,11 +300,11 @@ def _key(program: Program, plan: Plan, card: base.Gpu | None) -> str:
     return digest.hexdigest()[:24]
 
 
-def _recall(key: str) -> base.Explanation | None:
+def _recall(key: str) -> Explanation | None:
     """Return the explanation that is kept under ``key``, or None."""
     found = builds.find(_folder(key), ())
     try:
-        return None if found is None else base.decode(found, base.Explanation)
+        return None if found is None else base.decode(found, Explanation)
     except msgspec.DecodeError:
         return None
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from grader.base import Dims, LabRef, ProblemInfo, Result, gpus, moment
-from grader.results import Ladder, ResultEntry
+from grader.base import Dims, ProblemInfo, gpus, moment
+from grader.results import LabRef, Ladder, Result, ResultEntry
 from grader.study.versions import GradedVersion, Version, make_version
 from ptxsim.plan import Record, Size
 from ptxsim.text import Message, phrase

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from grader import report
-from grader.base import ENGLISH, Advice, Language, Verdict, size_text
-from grader.model import advice_title
+from grader.base import ENGLISH, Language, Verdict, size_text
+from grader.model import Advice, advice_title
 from grader.report import WIDTH, clean, dot, level, line, plain, polyline, svg, text
 from grader.study.history import History, RungSpeed, peak_of
 from grader.study.versions import Version

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from grader.base import MachineError, Profile, answer_of, decode
-from grader.model import OPERATIONS
+from grader.base import MachineError, decode
+from grader.results import Profile
 from grader.run import CODE, Watching, chosen_by, for_a_gpu
+from grader.study.comparison import OPERATIONS
+from ptxsim import answer_of
 from ptxsim.plan import Launch, Record
 from ptxsim.text import Message, phrase
 

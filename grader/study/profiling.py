@@ -6,6 +6,14 @@ from typing import Literal
 
 from grader import base
 from grader.judge import GradingContext, Program
+from grader.results import (
+    PROFILE_SCHEMA,
+    PROFILE_VERSION,
+    LabRef,
+    ProfileDocument,
+    ProfiledSide,
+    ProfiledSize,
+)
 from grader.study.profiler import ProfiledJob
 from ptxsim.plan import Record
 from ptxsim.text import Message, phrase
@@ -27,36 +35,34 @@ def make_document(
     context: GradingContext,
     gpu: str,
     report: str,
-) -> base.ProfileDocument:
+) -> ProfileDocument:
     """seen: of every plan of every kernel, in this order."""
     left = list(seen)
-    sizes: dict[str, base.ProfiledSize] = {}
+    sizes: dict[str, ProfiledSize] = {}
     for kernel in watched:
         for plan in kernel.ready.plans:
             found = left.pop(0)
             role: Role = "first" if kernel.first else "own"
-            sides = [base.ProfiledSide(role=role, name=kernel.name, launches=found.own)]
+            sides = [ProfiledSide(role=role, name=kernel.name, launches=found.own)]
             if found.baseline:
                 launches = found.baseline
-                sides.append(
-                    base.ProfiledSide(role="baseline", name=found.variant, launches=launches)
-                )
+                sides.append(ProfiledSide(role="baseline", name=found.variant, launches=launches))
             known = sizes.get(str(plan.size))
             operands = context.lab.problem.operands(plan.size)
-            sizes[str(plan.size)] = base.ProfiledSize(
+            sizes[str(plan.size)] = ProfiledSize(
                 size=plan.size.dims,
                 amount=context.lab.problem.amount(plan.size),
                 inputs=sum(each.bytes for each in operands if each.role == "in"),
                 sides=(*(known.sides if known else ()), *sides),
             )
     own = next(each for each in watched if not each.first).ready.submission
-    return base.ProfileDocument(
-        schema=base.PROFILE_SCHEMA,
-        version=base.PROFILE_VERSION,
+    return ProfileDocument(
+        schema=PROFILE_SCHEMA,
+        version=PROFILE_VERSION,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         student=own.student,
         sha256=own.sha256,
-        lab=base.LabRef(id=context.lab.id, sha256=context.lab.sha256),
+        lab=LabRef(id=context.lab.id, sha256=context.lab.sha256),
         problem=context.lab.problem.info(),
         gpu=gpu,
         report=report,
@@ -68,20 +74,20 @@ def make_document(
 
 
 def figures(
-    size: base.ProfiledSize, document: base.ProfileDocument, arch: str
+    size: ProfiledSize, document: ProfileDocument, arch: str
 ) -> list[tuple[Message, tuple[str, ...]]]:
     """Rows: a quantity, and its value for each side."""
-    sm, problem = base.multiprocessor_of(arch), document.problem
+    sm, problem = base.gpus.multiprocessor_of(arch), document.problem
 
-    def speed(side: base.ProfiledSide) -> str:
+    def speed(side: ProfiledSide) -> str:
         return _(problem.speed(size.amount, side.milliseconds) if side.milliseconds else None)
 
-    def occupancy(side: base.ProfiledSide) -> str:
+    def occupancy(side: ProfiledSide) -> str:
         if side.warps is None:
             return "?"
         return f"{side.warps:.1f}" + (f" of {sm.warps}" if sm else "")
 
-    def conflicts(side: base.ProfiledSide) -> str:
+    def conflicts(side: ProfiledSide) -> str:
         if side.conflicts is None or side.wavefronts is None:
             return "?"
         share = f" ({100 * side.conflicts / side.wavefronts:.0f} %)" if side.wavefronts else ""
@@ -112,7 +118,7 @@ def _percent(value: float | None, scale: float = 100) -> str:
     return "?" if value is None else f"{scale * value:.1f} %"
 
 
-def side_name(side: base.ProfiledSide, document: base.ProfileDocument) -> str:
+def side_name(side: ProfiledSide, document: ProfileDocument) -> str:
     if side.role == "baseline":
         return f"{document.problem.baseline} ({side.name})"
     return side.name

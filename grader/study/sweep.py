@@ -20,9 +20,10 @@ import msgspec
 import grader
 from grader import base
 from grader.judge import GradingContext, compile_for, grade
-from grader.labs import Case, Lab, Scoring
+from grader.labs import Case, Lab, Scoring, Submission
+from grader.model import Explanation
 from grader.report import formatting as text
-from grader.results import store
+from grader.results import Result, StoreError, store
 from grader.run import Progress
 from grader.study.explaining import explain_sizes, grade_and_explain
 from grader.study.versions import MainKernel, main_kernel
@@ -70,7 +71,7 @@ class Point(Record):
 class Sweep(Record):
     """Request of one sweep."""
 
-    submission: base.Submission
+    submission: Submission
     variants: tuple[tuple[str, ...], ...]  # the defines of each
     sizes: tuple[Size, ...]
 
@@ -122,7 +123,7 @@ def run_sweep(
 
 
 def _path(
-    submission: base.Submission, size: Size, context: GradingContext, out: Path, gpu: str | None
+    submission: Submission, size: Size, context: GradingContext, out: Path, gpu: str | None
 ) -> Path:
     about = [
         *(submission.sha256, submission.defines, size, context.lab.sha256, context.gpu_arch, gpu),
@@ -137,7 +138,7 @@ def _stored(paths: Mapping[Size, Path]) -> dict[Size, Point]:
     """The points that are stored and not damaged; the others are made again."""
     found = {}
     for size, path in paths.items():
-        with suppress(base.StoreError):
+        with suppress(StoreError):
             found[size] = store.load_document(path, Point, SCHEMA, SCHEMA_VERSION)
     return found
 
@@ -151,7 +152,7 @@ def sweepable(lab: Lab) -> Lab:
 
 
 def _points(
-    submission: base.Submission, sizes: Sequence[Size], context: GradingContext, progress: Progress
+    submission: Submission, sizes: Sequence[Size], context: GradingContext, progress: Progress
 ) -> dict[Size, Point]:
     if not sizes:
         return {}
@@ -195,7 +196,7 @@ def _points(
     return points
 
 
-def _fate(result: base.Result, case: Case) -> tuple[base.Verdict, Message]:
+def _fate(result: Result, case: Case) -> tuple[base.Verdict, Message]:
     """The verdict at this size, and why there is no speed; empty where all is well.
 
     What is wrong at a size that every variant must get right concerns all sizes of the sweep.
@@ -224,10 +225,10 @@ def _reason(verdict: base.Verdict, message: Message) -> Message:
 
 
 def _estimates(
-    submission: base.Submission,
+    submission: Submission,
     sizes: Sequence[Size],
     context: GradingContext,
-    result: base.Result,
+    result: Result,
     progress: Progress,
 ) -> dict[Size, tuple[tuple[Estimate, ...], Message]]:
     """For a few known GPUs, or why there are none. The largest size is explained already."""
@@ -247,7 +248,7 @@ def _estimates(
     return {size: found.get(size, ((), late)) for size in sizes}
 
 
-def _bounds(why: base.Explanation | base.Rejected) -> tuple[tuple[Estimate, ...], Message]:
+def _bounds(why: Explanation | base.Rejected) -> tuple[tuple[Estimate, ...], Message]:
     if isinstance(why, base.Rejected):
         return (), _reason(why.verdict, why.message)
     if why.bounds:

@@ -10,10 +10,10 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from grader.base import Advice, Dims, Result, StoreError, Verdict
-from grader.model import advice_title
+from grader.base import Dims, Verdict
+from grader.model import Advice, advice_title
 from grader.report import kernel_rows
-from grader.results import Stored, kept_sources, store
+from grader.results import Result, Stored, StoreError, kept_sources, store
 from ptxsim.findings import kernel_name
 from ptxsim.plan import Record
 from ptxsim.text import Message, phrase

@@ -20,10 +20,10 @@ from grader.base.language import (
     choose_language,
     known_languages,
     language,
-    translated,
 )
 from grader.base.records import Verdict
 from grader.cli import entry as cli
+from grader.cli.comments import translated
 from grader.cli.new_command import new_submission
 from grader.cli.options import language_of
 from grader.judge.pipeline import Graded

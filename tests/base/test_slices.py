@@ -11,18 +11,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from grader.base import KernelInfo, KernelLaunch, Occupancy, gpus
+from grader.base import KernelInfo, gpus
 from grader.base.gpus import (
     MULTIPROCESSORS,
+    GpuInfo,
     arch_of_type,
     least_ms,
     occupancy,
     with_peaks,
 )
 from grader.base.native import Native
-from grader.base.result import GpuInfo, Watched
 from grader.build.toolchain import find_toolchain
 from grader.report.measurement import measurements, sentence
+from grader.results import KernelLaunch
+from grader.results.case import Watched
 from grader.run.gpu.watch import GpuWatch, Nvml
 from grader.run.probe import gpu_uuid, gpus_of_host
 from ptxsim.plan import Dim3, Size
@@ -226,7 +228,7 @@ def test_an_unknown_card_is_known_by_what_its_driver_says() -> None:
     assert found is not None and found.fp32_tflops == pytest.approx(51.2)
 
 
-def held(capability: int, block: Dim3, registers: int, shared: int) -> Occupancy | None:
+def held(capability: int, block: Dim3, registers: int, shared: int) -> gpus.Occupancy | None:
     kernel = KernelInfo(name="k", registers=registers, shared_bytes=shared, spill_bytes=0)
     launch = KernelLaunch(kernel="k", grid=(1, 1, 1), block=block, shared_bytes=0, times=1)
     return occupancy(MULTIPROCESSORS[capability], kernel, launch)

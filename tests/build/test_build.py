@@ -15,8 +15,8 @@ import pytest
 from grader.base import native
 from grader.base.errors import Rejected, ToolchainError
 from grader.base.records import KernelInfo, Verdict
-from grader.base.result import Build
 from grader.build import cache as build_cache
+from grader.build.building import Build
 from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import coloured, first_error, readable
 from grader.build.entry import ENTRY, INCLUDE

@@ -17,12 +17,12 @@ import msgspec
 import pytest
 
 from grader.base.records import Verdict
-from grader.base.result import LabRef
 from grader.cli import options
 from grader.cli.doctor_command import MachineCheck
 from grader.cli.entry import main, unsupported
 from grader.cli.export_command import RENDERERS
 from grader.results import store
+from grader.results.result import LabRef
 from ptxsim.text import Message, verbatim
 from tests.support import boards, commands
 from tests.support.catalogues import assert_chinese

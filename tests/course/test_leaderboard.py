@@ -13,7 +13,6 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.base.records import Verdict
-from grader.base.result import SCHEMA_VERSION, Result
 from grader.course import board_rendering as render
 from grader.course.leaderboard import Board, make_boards, undated
 from grader.course.roster import (
@@ -28,6 +27,7 @@ from grader.course.roster import (
 from grader.labs.course_rules import TimeRules
 from grader.results import store
 from grader.results.entries import ResultEntry, read_entries
+from grader.results.result import SCHEMA_VERSION, Result
 from tests.support.boards import check_gradescope, grade, keep, rows_of
 from tests.support.commands import environment
 from tests.support.files import beside, values

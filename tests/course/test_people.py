@@ -11,10 +11,8 @@ import msgspec
 import pytest
 
 from grader.base.errors import LabError, UsageError
-from grader.base.explanation import Score, Share
 from grader.base.language import ENGLISH
 from grader.base.records import Verdict
-from grader.base.result import LabRef
 from grader.course.leaderboard import make_boards
 from grader.course.roster import Parties, read_roster
 from grader.course.rubric import read_sheet
@@ -22,6 +20,8 @@ from grader.labs.course_rules import read_rubric, read_weights
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.results import store
 from grader.results.entries import read_entries, read_index
+from grader.results.result import LabRef
+from grader.results.score import Score, Share
 from tests.support.boards import check_gradescope, grade, keep, rows_of
 from tests.support.files import beside, values
 from tests.support.pages import gpu_result

@@ -14,7 +14,6 @@ import pytest
 
 from grader.base.finding import Finding
 from grader.base.records import Verdict
-from grader.base.result import Result
 from grader.build import disassemble, find_tensor_cores
 from grader.judge.pipeline import Graded, grade
 from grader.judge.program import GradingContext, compile_for
@@ -22,6 +21,7 @@ from grader.labs.lab import Case, find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report import formatting as text
 from grader.results import store
+from grader.results.result import Result
 from grader.run.protocol import quietly
 from grader.study import grade_and_explain
 from ptxsim.findings import Severity

@@ -20,11 +20,9 @@ import msgspec
 import pytest
 
 from grader.base.errors import MachineError, Rejected, UsageError
-from grader.base.explanation import SizeGroup
 from grader.base.finding import Finding, Kind
 from grader.base.language import ENGLISH
 from grader.base.records import Verdict
-from grader.base.result import CaseResult, Result
 from grader.cli.console import WRONG_USAGE
 from grader.cli.entry import main
 from grader.cli.export_command import RENDERERS
@@ -35,7 +33,10 @@ from grader.labs.lab import Case, Hidden, Lab, load_lab, with_hidden
 from grader.labs.submission import load_submission
 from grader.report import html
 from grader.results import store
+from grader.results.case import CaseResult
 from grader.results.entries import keep_sources
+from grader.results.result import Result
+from grader.results.score import SizeGroup
 from grader.run.gpu.device import GpuDevice
 from grader.run.gpu.messages import Ready
 from grader.run.protocol import CaseOutcome, Progress, quietly, refused

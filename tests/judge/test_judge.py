@@ -6,21 +6,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from grader.base import Bound, Limit
 from grader.base.errors import GraderError, MachineError, OutOfTime, Rejected, ToolchainError
 from grader.base.finding import Finding, Kind
-from grader.base.records import Verdict
-from grader.base.result import BuildInfo, CaseResult
+from grader.base.records import BuildInfo, Verdict
 from grader.judge import rulings
 from grader.judge import verdicts as judge
 from grader.judge.launches import library_kernels, refusal
 from grader.judge.rulings import Ruling
 from grader.labs.lab import Case, Lab, load_lab
 from grader.labs.shape import Rules
-from grader.model import refute
+from grader.model.records import Bound, Limit
 from grader.problems.problem import Problem
 from grader.problems.reduction.reduction import Reduction
+from grader.results.case import CaseResult
 from grader.run.protocol import CaseOutcome, refused
+from grader.study.explaining import refute
 from ptxsim import Declarations
 from ptxsim.findings import Severity
 from ptxsim.plan import Launch, Plan, Size

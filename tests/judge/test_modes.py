@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.base.records import Verdict
-from grader.base.result import Modes, Timing
 from grader.judge import scoring
 from grader.labs.lab import Case
 from grader.labs.scoring_rules import Scoring, Start, Stretch
 from grader.report import html
 from grader.results import store
+from grader.results.case import Modes, Timing
 from grader.run.statistics import Pair, find_modes, summarise
 from ptxsim.plan import Size
 from tests.support.pages import gpu_result, printed, timed

@@ -8,9 +8,9 @@ import pytest
 
 from grader.base.finding import Kind
 from grader.base.records import Verdict
-from grader.base.result import Result
 from grader.judge.pipeline import grade
 from grader.report import formatting as text
+from grader.results.result import Result
 from grader.run.protocol import quietly
 from grader.run.simulator import device
 from grader.run.simulator.device import CpuDevice

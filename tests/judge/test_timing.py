@@ -6,19 +6,19 @@ import msgspec
 import pytest
 
 from grader.base.errors import LabError
-from grader.base.explanation import Piece, Score
 from grader.base.gpus import least_ms
 from grader.base.records import Verdict
-from grader.base.result import CaseResult, Run, Timing
 from grader.judge import scoring
 from grader.judge import verdicts as judge
 from grader.judge.launches import held_to_the_clock, unseen_ms
-from grader.judge.scoring import measures, points_at
+from grader.judge.scoring import measures
 from grader.labs.lab import Case, Lab, find_lab, load_lab
 from grader.labs.scoring_rules import Milliseconds, Scoring, Start, Stretch
 from grader.labs.shape import Rules
 from grader.report.measurement import measurements, sentence
+from grader.results.case import CaseResult, Run, Timing
 from grader.results.ladders import shipped_ladders
+from grader.results.score import Piece, Score, points_at
 from grader.run import statistics as timing
 from grader.run.protocol import CaseOutcome
 from grader.run.statistics import Clocked, Pair

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from grader.base import gpus
-from grader.base.explanation import Explanation
 from grader.base.records import Verdict
-from grader.base.result import Result
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, prepare
 from grader.labs.lab import Lab, find_lab, load_lab
 from grader.labs.submission import load_submission
+from grader.model.records import Explanation
 from grader.problems.comparison import check
 from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
 from grader.problems.reduction.reduction import MOST, UNIT, Reduction, steps, tolerance
 from grader.report.formatting import for_students
+from grader.results.result import Result
 from grader.run.protocol import quietly
 from grader.study import explain_program, grade_and_explain
 from ptxsim.plan import Size

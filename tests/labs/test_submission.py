@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.errors import Rejected, SubmissionError
+from grader.base.errors import Rejected
 from grader.base.records import Verdict
 from grader.labs.submission import (
+    SubmissionError,
     copy_sources,
     load_listed,
     load_submission,

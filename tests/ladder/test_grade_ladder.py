@@ -11,10 +11,9 @@ import pytest
 from markupsafe import escape
 from rich.console import Console
 
-from grader.base.errors import MachineError, StoreError, UsageError
+from grader.base.errors import MachineError, UsageError
 from grader.base.language import language
 from grader.base.records import Verdict
-from grader.base.result import LabRef, Result
 from grader.cli import entry as cli
 from grader.cli.leaderboard_command import known_ladders
 from grader.ladder.host import run_host
@@ -36,6 +35,8 @@ from grader.results.ladders import (
     standing,
     stored_ladders,
 )
+from grader.results.result import LabRef, Result
+from grader.results.store import StoreError
 from ptxsim.text import Message
 from tests.support.commands import QUICK, hand_in
 from tests.support.files import beside, values

@@ -15,9 +15,7 @@ from benchmarks.ladder_counts import formula_bytes, tile
 from benchmarks.ladder_shipped import with_table
 from benchmarks.research.ladder.candidates import kernels
 from benchmarks.research.variants.variants import parse
-from grader.base.explanation import KernelSass, SassLoop
 from grader.base.records import Verdict
-from grader.base.result import Result
 from grader.build.sass import disassemble
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, compile_for
@@ -25,8 +23,10 @@ from grader.labs.lab import Case
 from grader.labs.submission import load_submission
 from grader.ladder.host import run_host
 from grader.model.main_loop import summarise
+from grader.model.records import KernelSass, SassLoop
 from grader.report.formatting import for_students
 from grader.results.ladders import find_rungs, shipped_ladders
+from grader.results.result import Result
 from grader.run.protocol import quietly
 from ptxsim.findings import LineCount
 from ptxsim.plan import Record, Size

@@ -15,7 +15,7 @@ from benchmarks.bound_corpus import FAMILIES, SMALL, Source, patterns
 from grader.base import gpus
 from grader.base.errors import MachineError
 from grader.base.records import Verdict
-from grader.base.result import Build, CaseResult, Run, Timing
+from grader.build.building import Build
 from grader.build.sass import SassInstruction
 from grader.judge import pipeline as grading
 from grader.judge.pipeline import grade
@@ -35,7 +35,7 @@ from tests.support.explained import LARGE, at, explained, functions, rung
 from tests.support.files import table
 from tests.support.pages import printed
 from tests.support.places import ALICE, FIXTURES, ROOT
-from tests.support.results import NOTHING_KNOWN, RIGHT
+from tests.support.results import NOTHING_KNOWN
 
 RUNGS = sorted(file.parent for file in ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu"))
 LAST_WITH_ADVICE = "multistage"  # above it the evidence is in what the model leaves out
@@ -296,21 +296,10 @@ WORKSPACE = (
 )
 
 
-def said(
-    operations: tuple[Operation, ...], host_ms: float | None, at: Size = SIZE
-) -> list[tuple[str, str]]:
+def said(operations: tuple[Operation, ...], host_ms: float | None) -> list[tuple[str, str]]:
     plan = Plan(size=SIZE, allocations=(), operations=operations)
-    timing = Timing(
-        runs=(Run(speed=1.0, baseline_speed=2.0),),
-        ratio=0.5,
-        ratio_ci=(0.5, 0.5),
-        noise=0.0,
-        samples=9,
-        device_ms=None if host_ms is None else 2.0,
-        host_ms=host_ms,
-    )
-    case: CaseResult = msgspec.structs.replace(RIGHT, size=at.dims, timing=timing)
-    found = with_host_calls(NOTHING_KNOWN, [plan], [RIGHT, case]).advice
+    device_ms = None if host_ms is None else 2.0
+    found = with_host_calls(NOTHING_KNOWN, plan, device_ms, host_ms, ratio=0.5).advice
     assert all((each.file, each.line) == (AT.file, AT.line) for each in found)
     return [(each.idea, str(each.message)) for each in found]
 
@@ -334,7 +323,3 @@ def test_nothing_is_said_of_calls_that_cost_little_or_were_not_measured(
     host_ms: float | None,
 ) -> None:
     assert said(WORKSPACE, host_ms) == []
-
-
-def test_only_the_size_that_is_explained_counts() -> None:
-    assert said(WORKSPACE, 1.0, at=Size.of(m=64, n=64, k=64)) == []

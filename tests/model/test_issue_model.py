@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from grader.base import NO_TRAFFIC, UsageError, gpus
-from grader.base.explanation import Bound, KernelCounts, Traffic
+from grader.base import UsageError, gpus
 from grader.base.records import KernelInfo
 from grader.model.accesses import SharedAccess, side_by_side
 from grader.model.banks import Conflict, worst
@@ -16,6 +15,7 @@ from grader.model.bound import bound
 from grader.model.calibration import FITTED, calibration
 from grader.model.issue_model import SteadyState, Why, run_loop
 from grader.model.loop_steps import LoopStep, Pipe
+from grader.model.records import NO_TRAFFIC, Bound, KernelCounts, Traffic
 from grader.study import course_cards
 from ptxsim.plan import Size
 from tests.support.bench import engine

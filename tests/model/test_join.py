@@ -9,12 +9,12 @@ import pytest
 
 from benchmarks import counters_h200
 from grader.base.errors import Rejected
-from grader.base.explanation import KernelCounts
 from grader.build.sass import BasicBlock, Loop, SassFunction
 from grader.build.toolchain import find_toolchain
 from grader.model.blocks import conserve
-from grader.model.comparison import Compared, compare, total
 from grader.model.join import factors, unfounded
+from grader.model.records import KernelCounts
+from grader.study.comparison import Compared, compare, total
 from ptxsim.plan import Size
 from tests.support.explained import built, counts, functions, rung, samples
 from tests.support.files import values

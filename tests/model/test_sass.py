@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import MachineError
-from grader.base.explanation import KernelSass, SassLoop
 from grader.build.sass import find_tensor_cores, parse
 from grader.cli.entry import main
-from grader.model.comparison import compare, total
 from grader.model.main_loop import main_loop_code, summarise
+from grader.model.records import KernelSass, SassLoop
 from grader.run.gpu.messages import Watching
 from grader.run.probe import gpu_names
 from grader.study import profiler
+from grader.study.comparison import compare, total
 from ptxsim.plan import Plan, Size
 from tests.support.catalogues import assert_chinese
 from tests.support.commands import hand_in

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from grader.base import gpus
-from grader.base.explanation import Explanation, TensorCount
 from grader.build.sass import Product, SassInstruction
 from grader.judge.program import GradingContext, prepare
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
-from grader.model.comparison import compare
+from grader.model.records import Explanation, TensorCount
 from grader.report.why import answers
 from grader.study import explain_program
+from grader.study.comparison import compare
 from ptxsim.plan import Size
 from tests.support.bench import bench, limited
 from tests.support.explained import rung

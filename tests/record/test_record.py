@@ -19,10 +19,10 @@ import pytest
 
 from grader.base.errors import Rejected
 from grader.base.gpus import standing_for
-from grader.base.records import Submission, Verdict
+from grader.base.records import Verdict
 from grader.build.toolchain import find_toolchain
 from grader.labs.shape import Limits
-from grader.labs.submission import load_submission
+from grader.labs.submission import Submission, load_submission
 from grader.record import recording
 from grader.record.recording import record_plans, recorder_program
 from grader.record.refusals import REFUSALS, refusal_sentence

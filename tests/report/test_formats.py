@@ -9,15 +9,15 @@ import jsonschema
 import msgspec
 import pytest
 
-from grader.base.explanation import SizeGroup
 from grader.base.finding import Kind
 from grader.base.records import Verdict
-from grader.base.result import Result
 from grader.report.formats import github, points
 from grader.report.formats.autograders import Shown, csoj, gradescope, prairielearn
 from grader.report.formats.github import sarif
 from grader.results import store
 from grader.results.entries import read_entry
+from grader.results.result import Result
+from grader.results.score import SizeGroup
 from ptxsim.text import verbatim
 from tests.support.boards import check_gradescope
 from tests.support.pages import gpu_result

@@ -19,10 +19,12 @@ from jinja2 import Environment
 
 from grader.base.finding import Finding, Kind
 from grader.base.native import CACHE_VARIABLE
-from grader.base.records import KernelInfo, SourceFile, Verdict
-from grader.base.result import BuildInfo, Result, ThreadTile
+from grader.base.records import BuildInfo, KernelInfo, Verdict
+from grader.labs.submission import SourceFile
 from grader.report import environments, html
 from grader.report.drawing import coloured
+from grader.results.case import ThreadTile
+from grader.results.result import Result
 from grader.sandbox import bubblewrap
 from ptxsim.findings import Severity
 from ptxsim.text import verbatim

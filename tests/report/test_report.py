@@ -7,11 +7,9 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from grader.base.explanation import Score, Share
 from grader.base.finding import wrong_elements
 from grader.base.language import ENGLISH
-from grader.base.records import Verdict
-from grader.base.result import BuildInfo, CaseResult, KernelLaunch, Result, Run
+from grader.base.records import BuildInfo, Verdict
 from grader.judge import scoring
 from grader.labs.lab import Case, find_lab, load_lab
 from grader.labs.scoring_rules import Scoring
@@ -21,6 +19,9 @@ from grader.report.bounds import limit, peak_sentence
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.tables import LongTable
 from grader.report.why import answers
+from grader.results.case import CaseResult, Run
+from grader.results.result import KernelLaunch, Result
+from grader.results.score import Score, Share
 from ptxsim.findings import kernel_name, plain_name, readable
 from ptxsim.plan import Size
 from ptxsim.text import phrase, verbatim

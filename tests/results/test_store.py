@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.base.errors import StoreError
 from grader.base.records import Verdict
 from grader.results import store
 from grader.results.entries import read_entries, read_index
+from grader.results.store import StoreError
 from tests.support.boards import keep
 from tests.support.commands import environment
 from tests.support.files import beside, values

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.result import Build, BuildInfo
+from grader.base.records import BuildInfo
+from grader.build.building import Build
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ import pytest
 
 from grader.base.errors import MachineError
 from grader.base.finding import Finding, Kind
-from grader.base.result import ErrorStats, PartTime
+from grader.base.problem import ErrorStats
 from grader.problems.gemm import cublas
 from grader.problems.gemm.layout import Layout
 from grader.report.measurement import measurements, sentence
+from grader.results.case import PartTime
 from grader.run.gpu.measure import (
     MOST_STEPS,
     REPETITIONS,

@@ -18,7 +18,7 @@ import ptxsim
 from grader.base.errors import MachineError
 from grader.base.native import cache_folder
 from grader.base.records import Verdict
-from grader.base.result import Build
+from grader.build.building import Build
 from grader.build.toolchain import find_toolchain
 from grader.labs.lab import load_lab
 from grader.run.process import Cage, WorkerProcess, for_a_gpu

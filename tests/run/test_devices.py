@@ -17,7 +17,7 @@ from grader.base.errors import MachineError
 from grader.base.finding import Kind
 from grader.base.language import language
 from grader.base.records import Verdict
-from grader.base.result import Build
+from grader.build.building import Build
 from grader.record.refusals import REFUSALS
 from grader.results import store
 from grader.run.gpu.device import GpuDevice

@@ -16,8 +16,9 @@ import msgspec
 import pytest
 
 from grader.base.errors import MachineError, Rejected
+from grader.base.gpus import GpuInfo
 from grader.base.records import Verdict
-from grader.base.result import Build, GpuInfo
+from grader.build.building import Build
 from grader.labs.lab import load_lab
 from grader.run.gpu import messages as checks
 from grader.run.gpu.device import GpuDevice, in_stages

@@ -16,7 +16,7 @@ import pytest
 
 from grader.base.errors import MachineError, Rejected
 from grader.base.records import Verdict
-from grader.base.result import Build
+from grader.build.building import Build
 from grader.build.toolchain import find_toolchain
 from grader.judge.pipeline import grade
 from grader.labs.lab import Case

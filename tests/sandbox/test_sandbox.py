@@ -10,11 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.errors import SandboxError
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox import meter as causes
 from grader.sandbox.meter import PATIENCE
-from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Mode, ProcessLimits, Sandbox
+from grader.sandbox.running import (
+    RESULT_FD_VARIABLE,
+    Completed,
+    Mode,
+    ProcessLimits,
+    Sandbox,
+    SandboxError,
+)
 from tests.support.bench import CLOSED, MODES, needs_bubblewrap
 from tests.support.commands import living, until
 from tests.support.files import attempts, beside, values

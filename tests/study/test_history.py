@@ -8,20 +8,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from grader.base import Bound, Limit
 from grader.base.errors import MachineError
 from grader.base.language import language
-from grader.base.profile import Profile, ProfileDocument, ProfiledSide
 from grader.base.records import Verdict
 from grader.cli.entry import main
 from grader.judge.program import Program
 from grader.labs.submission import load_submission
 from grader.model.advice import advice_title
-from grader.problems.questions import redundancy
+from grader.model.records import Bound, Limit
 from grader.report import html as report
+from grader.report.questions import redundancy
 from grader.report.why import answers
 from grader.results import store
 from grader.results.entries import kept_sources, profile_path, read_index, stored_profile
+from grader.results.profile import Profile, ProfileDocument, ProfiledSide
 from grader.run.gpu.messages import Watching
 from grader.study.history import make_history
 from grader.study.history_render import climb, html, markdown, notes

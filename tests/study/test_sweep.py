@@ -9,12 +9,12 @@ import pytest
 
 from grader.base.errors import LabError
 from grader.base.language import language
-from grader.base.records import Submission, Verdict
+from grader.base.records import Verdict
 from grader.cli.entry import main
 from grader.judge import program
 from grader.judge.scoring import measures
 from grader.labs.lab import load_lab
-from grader.labs.submission import load_submission
+from grader.labs.submission import Submission, load_submission
 from grader.run.protocol import quietly
 from grader.study import sweep_render as render
 from grader.study.sweep import (

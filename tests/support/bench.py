@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.base.result import Build
-from grader.build.building import compile_submission
+from grader.build.building import Build, compile_submission
 from grader.build.toolchain import Toolchain, find_toolchain
 from grader.judge.program import GradingContext
 from grader.labs.lab import Lab, load_lab

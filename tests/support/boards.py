@@ -7,12 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from grader.base.explanation import Advice
-from grader.base.records import KernelInfo, SourceFile, Verdict
-from grader.base.result import BuildInfo, GpuInfo, Result
+from grader.base.gpus import GpuInfo
+from grader.base.records import BuildInfo, KernelInfo, Verdict
+from grader.labs.submission import SourceFile
+from grader.model.records import Advice
 from grader.results import store
 from grader.results.entries import keep_sources, read_index
 from grader.results.ladders import shipped_ladders
+from grader.results.result import Result
 from grader.study.history import History, make_history
 from grader.study.versions import read_versions
 from ptxsim.text import phrase

@@ -15,7 +15,8 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 from grader.base.finding import Kind
-from grader.base.language import Language, translated
+from grader.base.language import Language
+from grader.cli.comments import translated
 from grader.record.refusals import REFUSALS
 from grader.results.ladders import find_rungs
 from ptxsim.findings import SENTENCES, Severity

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.native import locked
+from grader.run.gpu.locks import locked
 from ptxsim.plan import Record
 from tests.support.commands import Done, run
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import grader
 from grader.base.records import Verdict
-from grader.base.result import Result
+from grader.results.result import Result
 from ptxsim.plan import Record
 from tests.support.places import CHEATS, FIXTURES
 

@@ -5,14 +5,14 @@ from functools import cache
 from pathlib import Path
 
 from grader.base import gpus
-from grader.base.explanation import Explanation, KernelCounts
-from grader.base.result import Build
+from grader.build.building import Build
 from grader.build.sass import SassFunction, disassemble
 from grader.judge.program import GradingContext, Program, compile_for, prepare
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from grader.model.join import count, factors
 from grader.model.loop_steps import MainLoop, main_loop_steps
+from grader.model.records import Explanation, KernelCounts
 from grader.study import explain_program
 from ptxsim import Sampler
 from ptxsim.findings import LaunchSample

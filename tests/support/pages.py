@@ -6,21 +6,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from rich.console import Console, RenderableType
 
-from grader.base.explanation import Score
+from grader.base.gpus import GpuInfo
 from grader.base.records import Verdict
-from grader.base.result import (
-    CaseResult,
-    Environment,
-    GpuInfo,
-    LabRef,
-    Result,
-    Run,
-    Standing,
-    Timing,
-)
 from grader.report import terminal
 from grader.results import HostLoop, HostRun, Ladder, find_rungs, make_ladder, standing
+from grader.results.case import CaseResult, Run, Timing
 from grader.results.ladders import Rung
+from grader.results.result import Environment, LabRef, Result, Standing
+from grader.results.score import Score
 from ptxsim.findings import LineCount
 from ptxsim.text import verbatim
 from tests.support.files import beside

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import msgspec
 
-from grader.base.explanation import Explanation
 from grader.base.finding import Finding
-from grader.base.result import SCHEMA, SCHEMA_VERSION, Result
 from grader.labs.lab import Case
+from grader.model.records import Explanation
+from grader.results.result import SCHEMA, SCHEMA_VERSION, Result
 from grader.run.protocol import CaseOutcome
 from grader.run.statistics import Pair, summarise
 from ptxsim.text import verbatim

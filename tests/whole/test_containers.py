@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.base.result import Result
+from grader.results.result import Result
 from tests.support.container import PYTHON, Container, base, built
 from tests.support.corpus import Fixture, cheats, filled, fixtures
 from tests.support.files import beside

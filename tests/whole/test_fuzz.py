@@ -18,7 +18,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from grader.base.errors import GraderError, LabError, Rejected, StoreError, UsageError
+from grader.base.errors import GraderError, LabError, Rejected, UsageError
 from grader.base.finding import Finding, Kind
 from grader.base.gpus import standing_for
 from grader.base.records import KernelInfo, Verdict
@@ -33,6 +33,7 @@ from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
 from grader.results import store
 from grader.results.entries import read_entries
+from grader.results.store import StoreError
 from ptxsim import Declarations, Symbol
 from ptxsim import plan as records
 from ptxsim.findings import Severity

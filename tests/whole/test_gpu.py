@@ -19,14 +19,15 @@ from benchmarks import timeline
 from grader.base.finding import Kind
 from grader.base.gpus import capability_of, standing_for
 from grader.base.records import Verdict, size_text
-from grader.base.result import Result, Timing
 from grader.judge.program import GradingContext
 from grader.labs.lab import Case, Lab, find_lab, load_lab
 from grader.report.curve import next_sentence
 from grader.report.formatting import score_block
 from grader.results import store
+from grader.results.case import Timing
 from grader.results.entries import stored_profile
 from grader.results.ladders import stored_ladders
+from grader.results.result import Result
 from grader.run.probe import first_gpu_arch, gpu_names
 from grader.run.protocol import quietly
 from grader.study import grade_and_explain

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from grader.base.native import locked
+from grader.run.gpu.locks import locked
 from ptxsim import answer_of
 from tests.support.commands import script
 from tests.support.places import ALICE, ROOT

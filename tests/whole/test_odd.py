@@ -12,10 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.base.errors import MachineError, StoreError, ToolchainError, UsageError, one_line
-from grader.base.native import CACHE_VARIABLE, cache_folder, lock_folder, locked
+from grader.base.errors import MachineError, ToolchainError, UsageError, one_line
+from grader.base.native import CACHE_VARIABLE, cache_folder
 from grader.base.records import Verdict
-from grader.base.result import Result
 from grader.course import board_rendering as render
 from grader.course.leaderboard import make_boards
 from grader.course.roster import read_roster
@@ -24,6 +23,9 @@ from grader.labs.submission import NotAFileError, read
 from grader.report.formatting import clean
 from grader.results import store
 from grader.results.entries import read_entries
+from grader.results.result import Result
+from grader.results.store import StoreError
+from grader.run.gpu.locks import lock_folder, locked
 from ptxsim import engine_digest
 from tests.support.commands import ALICE, STARTER, grade, run
 from tests.support.commands import one_line as says

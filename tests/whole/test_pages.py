@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.base.explanation import BankMap
 from grader.base.language import ENGLISH, Language, known_languages, language
 from grader.base.records import Verdict
 from grader.course import board_rendering as board_render
@@ -21,6 +20,7 @@ from grader.judge import scoring
 from grader.labs.course_rules import Rubric, RubricQuestion, Weights
 from grader.labs.lab import Case, find_lab, load_lab
 from grader.ladder import rendering as ladder_render
+from grader.model.records import BankMap
 from grader.report import charts, html
 from grader.results import store
 from grader.results.entries import read_entries

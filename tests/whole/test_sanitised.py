@@ -15,11 +15,11 @@ import pytest
 
 from grader.base.errors import MachineError, Rejected
 from grader.base.native import Native
-from grader.base.records import Submission, Verdict
-from grader.base.result import Build
+from grader.base.records import Verdict
+from grader.build.building import Build
 from grader.judge.program import compile_for
 from grader.labs.shape import Limits
-from grader.labs.submission import load_submission
+from grader.labs.submission import Submission, load_submission
 from grader.record import recording
 from grader.run.simulator.device import engine_library
 from ptxsim import Declarations, RefusedProgram, answer_of

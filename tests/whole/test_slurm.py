@@ -17,8 +17,8 @@ import pytest
 
 from grader.base.native import cache_folder
 from grader.base.records import Verdict
-from grader.base.result import Result
 from grader.results import store
+from grader.results.result import Result
 from ptxsim import answer_of
 from tests.support.cluster import Cluster, missing
 from tests.support.commands import STARTER, Done, environment, hand_in, run, script

@@ -5,13 +5,13 @@ makes. If the idea is about waiting, which counts do not show, the gain comes fr
 without that wait. The gain is None if the idea relieves a resource that is not the bottleneck.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from grader.base import Advice, CaseResult, Explanation, Timing
 from grader.model.advice import grid, inner_loop, tensor_cores, warpgroups
 from grader.model.facts import SENTENCES, Facts, KernelFacts, placed, say
+from grader.model.records import Advice, Explanation
 from ptxsim.plan import Allocate, Free, Operation, Plan, host_waits
 from ptxsim.text import Message, enumerated, verbatim
 
@@ -84,17 +84,17 @@ _NOTICED = 0.02  # of the time of a call
 
 
 def with_host_calls(
-    why: Explanation, plans: Iterable[Plan], cases: Iterable[CaseResult]
+    why: Explanation, plan: Plan, device: float | None, host: float | None, ratio: float
 ) -> Explanation:
-    """``why`` with advice on the host calls of the size it explains, if they cost much there."""
-    plan = next((plan for plan in plans if plan.size.dims == why.size), None)
-    timing = next((each.timing for each in cases if each.size == why.size), None)
-    said = _advice(plan, timing) if plan and timing else None
+    """``why`` with advice on the host calls of the size it explains, if they cost much there.
+
+    device, host: milliseconds of a call, as ``Timing`` has them. ratio: to the baseline.
+    """
+    said = _advice(plan, device, host, ratio)
     return msgspec.structs.replace(why, advice=(said, *why.advice)) if said else why
 
 
-def _advice(plan: Plan, timing: Timing) -> Advice | None:
-    device, host = timing.device_ms, timing.host_ms
+def _advice(plan: Plan, device: float | None, host: float | None, ratio: float) -> Advice | None:
     if not device or not host or host < _NOTICED * (device + host):
         return None
     allocates = sum(isinstance(each, Allocate) for each in plan.operations)
@@ -111,8 +111,8 @@ def _advice(plan: Plan, timing: Timing) -> Advice | None:
         host=host,
         device=device,
         remedy=remedy,
-        without=timing.ratio * (device + host) / device,
-        ratio=timing.ratio,
+        without=ratio * (device + host) / device,
+        ratio=ratio,
     )
     said = Advice(idea="host_calls", rung=None, message=message, file=None, line=None, gain=None)
     for each in plan.operations:

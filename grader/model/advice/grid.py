@@ -4,8 +4,8 @@ import math
 
 import msgspec
 
-from grader.base import Advice
 from grader.model.facts import BLOCKED, Facts, KernelFacts, advice, placed, say
+from grader.model.records import Advice
 
 
 def few_blocks(facts: Facts) -> Advice | None:

@@ -4,7 +4,6 @@ from collections import Counter
 
 import msgspec
 
-from grader.base import NO_TRAFFIC, Advice, Traffic
 from grader.model.accesses import side_by_side
 from grader.model.facts import (
     BLOCKED,
@@ -19,6 +18,7 @@ from grader.model.facts import (
     work_while_loading,
 )
 from grader.model.loop_steps import LoopStep, Pipe
+from grader.model.records import NO_TRAFFIC, Advice, Traffic
 
 _TILED = 9  # instructions for each FFMA of the rung tile32, whose inner loop is not unrolled
 _WORTH = 0.9  # advise more elements per thread if at most this share of the loads is left

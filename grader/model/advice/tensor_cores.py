@@ -2,7 +2,7 @@
 
 import msgspec
 
-from grader.base import NO_TRAFFIC, PEAK_UNIT, Advice, TensorCount, Traffic, split_arithmetic
+from grader.base import gpus
 from grader.model.accesses import MATRICES, MATRIX_ROW
 from grader.model.banks import Conflict
 from grader.model.facts import (
@@ -17,6 +17,7 @@ from grader.model.facts import (
     work_while_loading,
 )
 from grader.model.loop_steps import LoopStep, Pipe
+from grader.model.records import NO_TRAFFIC, Advice, TensorCount, Traffic
 from ptxsim.text import Message, verbatim
 
 _STEP = 16 * 16 * 16  # products of one wmma
@@ -32,7 +33,7 @@ _WHAT = {"LDSM": verbatim("ldmatrix"), "STSM": verbatim("stmatrix")}
 
 def use_tensor_cores(facts: KernelFacts) -> Advice | None:
     """The estimate is that of the rung: fragments of 16×16, loaded from global memory."""
-    types, parts = split_arithmetic(facts.work.arithmetic)
+    types, parts = gpus.split_arithmetic(facts.work.arithmetic)
     kind, _, sums = types.partition(".")
     if not sums or parts > 1 or facts.counts.tensor:
         return None
@@ -44,7 +45,7 @@ def use_tensor_cores(facts: KernelFacts) -> Advice | None:
         "rule.use-tensor-cores",
         products=products,
         peak=peak,
-        unit=PEAK_UNIT,
+        unit=gpus.PEAK_UNIT,
         gpu=facts.gpu.name,
         tensor=tensor,
         inputs=facts.words.all_inputs,

@@ -4,9 +4,9 @@ import math
 
 import msgspec
 
-from grader.base import Advice, TensorCount
 from grader.build import Product
 from grader.model.facts import Facts, advice, say, scaled
+from grader.model.records import Advice, TensorCount
 
 _HOPPER = range(90, 100)
 _COPIES = ("UTMALDG", "UBLKCP", "LDGSTS", "LDG")

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from grader.base import Sentences
 from grader.problems.gemm import layout as formats
 from grader.problems.gemm.layout import FORMATS, Format, Layout, Sum, tolerance
-from grader.problems.gemm.questions import QUESTIONS
 from grader.problems.operands import OnGpu, Operand, Tools
 from grader.problems.problem import TFLOPS, Cause, Dim, Expected, Interface, Problem, Recomputed
-from grader.problems.questions import Sentences
 from ptxsim.plan import Record, Size
 from ptxsim.text import Message, clauses, phrase
 
@@ -84,7 +83,6 @@ class Gemm(Problem):
     depth = "K"
     Options = Options
     questions: tuple[str, ...] = (*ASKED, "tensor-cores", "cp-async", "cute")
-    own_questions = QUESTIONS
     gpu_sources = (CHECKS,)
     modules = ("grader.problems.gemm.products",)
     gpu_modules = ("grader.problems.gemm.on_gpu",)

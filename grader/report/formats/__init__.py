@@ -13,6 +13,7 @@ from grader.build import Complaint, complaints
 from grader.report import formatting as text
 from grader.report.formatting import clean
 from grader.report.groups import group_sentences, right_of
+from grader.results import CaseResult, Result, SizeGroup, points_of, sizes_tell
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 
@@ -39,25 +40,25 @@ class Points(Record):
         return math.floor(100 * self.share + 1e-9)
 
 
-def points(result: base.Result) -> Points | None:
+def points(result: Result) -> Points | None:
     """None for verdict IE."""
     if result.verdict is base.Verdict.IE:
         return None
     sizes, device = [case.verdict for case in result.cases], result.environment.device
-    earned = base.points_of(device, result.verdict, sizes, result.groups, result.score)
+    earned = points_of(device, result.verdict, sizes, result.groups, result.score)
     score = result.score if device == "gpu" else None
     return Points(earned=earned, possible=score.max if score else 100.0)
 
 
-def hidden_group(result: base.Result) -> base.SizeGroup | None:
+def hidden_group(result: Result) -> SizeGroup | None:
     """The hidden sizes, where they were graded."""
     return next((each for each in result.groups if each.name == "hidden" and each.sizes), None)
 
 
-def sizes_count(result: base.Result) -> bool:
+def sizes_count(result: Result) -> bool:
     """Whether each size has points of its own: in the simulator, if the sizes tell the verdict."""
     verdicts = [case.verdict for case in result.cases]
-    return bool(verdicts) and base.sizes_tell(result.verdict, verdicts, result.groups)
+    return bool(verdicts) and sizes_tell(result.verdict, verdicts, result.groups)
 
 
 class SizeView(Record):
@@ -71,7 +72,7 @@ class SizeView(Record):
     points: Points | None  # None where sizes have no points of their own
 
 
-def sizes(result: base.Result, language: base.Language) -> Iterator[SizeView]:
+def sizes(result: Result, language: base.Language) -> Iterator[SizeView]:
     """The public sizes, then the hidden ones as one. A public size in the simulator has one point,
     unless the lab weighs groups."""
     simulated = result.environment.device == "cpu" and sizes_count(result)
@@ -97,16 +98,16 @@ def sizes(result: base.Result, language: base.Language) -> Iterator[SizeView]:
         )
 
 
-def headline(result: base.Result, language: base.Language = base.ENGLISH) -> str:
+def headline(result: Result, language: base.Language = base.ENGLISH) -> str:
     return f"{result.verdict.value} {language(text.VERDICT_WORDS[result.verdict])}"
 
 
-def why(result: base.Result, language: base.Language = base.ENGLISH) -> str:
+def why(result: Result, language: base.Language = base.ENGLISH) -> str:
     """The reason for the verdict, where it is not a size's."""
     return clean(language(result.error)) if result.error else headline(result, language)
 
 
-def summary(result: base.Result, language: base.Language = base.ENGLISH) -> str:
+def summary(result: Result, language: base.Language = base.ENGLISH) -> str:
     """Verdict, why, score, findings and the compiler's log, as plain text."""
     lines = [headline(result, language)]
     if result.error:
@@ -133,20 +134,20 @@ def verdict_name(verdict: base.Verdict | None, language: base.Language = base.EN
     return verdict.value if verdict else language(phrase("not run"))
 
 
-def what_happened(case: base.CaseResult, language: base.Language = base.ENGLISH) -> str:
+def what_happened(case: CaseResult, language: base.Language = base.ENGLISH) -> str:
     """The message and the first wrong element, if any."""
     said = (case.message, text.mismatch(case))
     return "\n".join(clean(language(part)) for part in said if part)
 
 
-def located(result: base.Result) -> tuple[base.Finding, ...]:
+def located(result: Result) -> tuple[base.Finding, ...]:
     """Findings with a line, the worst first."""
     order = ("error", "warning", "note")
     found = [finding for finding in result.findings if finding.file and finding.line]
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity.value)))
 
 
-def compile_errors(result: base.Result) -> tuple[Complaint, ...]:
+def compile_errors(result: Result) -> tuple[Complaint, ...]:
     """The compiler's errors that name a line of the submission."""
     if result.build is None or result.build.ok:
         return ()
@@ -154,7 +155,7 @@ def compile_errors(result: base.Result) -> tuple[Complaint, ...]:
     return tuple(each for each in complaints(result.build.log) if each.file in names and each.line)
 
 
-def unplaced(result: base.Result, language: base.Language = base.ENGLISH) -> str:
+def unplaced(result: Result, language: base.Language = base.ENGLISH) -> str:
     """Say what is wrong where nothing names a line; "" if something does, or nothing is wrong."""
     if result.verdict is base.Verdict.AC or located(result) or compile_errors(result):
         return ""

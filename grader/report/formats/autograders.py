@@ -11,11 +11,12 @@ PrairieLearn: its docs/externalGrading.md and its element pl-external-grader-res
 import json
 from typing import Literal
 
-from grader.base import ENGLISH, Language, Result, Verdict, kind_words, size_text
+from grader.base import ENGLISH, Language, Verdict, kind_words, size_text
 from grader.report import formats
 from grader.report import formatting as text
 from grader.report.formatting import clean
 from grader.report.groups import group_sentences
+from grader.results import Result
 from ptxsim.plan import Record
 from ptxsim.text import NOTHING, phrase
 

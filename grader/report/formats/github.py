@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Iterator
 
-from grader.base import ENGLISH, Language, Result, Verdict, kind_words, size_text
+from grader.base import ENGLISH, Language, Verdict, kind_words, size_text
 from grader.report import formats
 from grader.report import formatting as text
 from grader.report.formatting import clean
+from grader.results import Result
 from ptxsim.findings import SarifResult, Severity, sarif_result
 from ptxsim.findings import sarif as document
 from ptxsim.text import phrase

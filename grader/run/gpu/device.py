@@ -13,10 +13,12 @@ from enum import Enum
 
 import msgspec
 
-from grader.base import Build, Finding, GpuInfo, MachineError, decoder, lock_folder, locked
+from grader.base import Finding, GpuInfo, MachineError, decoder
+from grader.build import Build
 from grader.labs import Lab
 from grader.problems import Problem, ProblemRef
 from grader.run.gpu import messages
+from grader.run.gpu.locks import lock_folder, locked
 from grader.run.probe import admits_one_process, first_gpu_uuid
 from grader.run.process import Silence, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, Progress

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from grader.base import Finding, GpuInfo, PartTime, decode, least_ms
+from grader.base import Finding, GpuInfo, decode, gpus
 from grader.problems import Launch
+from grader.results import PartTime
 from grader.run import statistics
 from grader.run.gpu.host_check import measured
 from grader.run.gpu.messages import GpuJob, Measured, Taken
@@ -137,7 +138,9 @@ def time_case(
     warm_up = max(setting_up, session.time(case.launch))  # module loading, instruction caches
     beat()
     charged = job.host_calls == "charged"
-    least = least_ms(*session.problem.least(case.size), session.gpu, session.problem.arithmetic)
+    least = gpus.least_ms(
+        *session.problem.least(case.size), session.gpu, session.problem.arithmetic
+    )
     runs: list[list[statistics.Repetition]] = []
     proved: set[str] = set()  # variants whose product was the reference and is right
     log = DisturbanceLog()

@@ -5,10 +5,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader.base import Finding, GpuInfo, ToolchainError, answer_of, cache_folder, locked, prepared
+from grader.base import Finding, GpuInfo, ToolchainError, cache_folder, prepared
 from grader.build import find_toolchain
 from grader.problems import ProblemRef
+from grader.run.gpu.locks import locked
 from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase
+from ptxsim import answer_of
 from ptxsim.plan import Plan, Record
 
 

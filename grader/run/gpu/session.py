@@ -16,6 +16,7 @@ from cupy.cuda import runtime
 
 from grader import base
 from grader.problems import ArraysOnGpu, Launch, OnGpu, Problem, check, fresh_key
+from grader.results import PartTime
 from grader.run.gpu.calling import Caller
 from grader.run.gpu.host_check import take
 from grader.run.gpu.measure import MOST_STEPS, Choices, part_of, time_parts
@@ -43,7 +44,7 @@ def describe(nvml: Nvml) -> base.GpuInfo:
         driver = str(runtime.driverGetVersion())
     # Two transfers a clock: the memory's rate is given in kHz, its bus in bits.
     dram = 2 * attributes["MemoryClockRate"] * 1e3 * attributes["GlobalMemoryBusWidth"] / 8 / 1e9
-    return base.with_peaks(
+    return base.gpus.with_peaks(
         base.GpuInfo(
             name=name,
             uuid=first_gpu_uuid() or "",  # CuPy's ends at the first zero byte
@@ -268,7 +269,7 @@ class MeasuredCase:
         elif not launched:
             baseline()
 
-    def parts(self, beat: Callable[[], None]) -> tuple[base.PartTime, ...]:
+    def parts(self, beat: Callable[[], None]) -> tuple[PartTime, ...]:
         """How long each part of the call takes; ``beat`` is called after each repetition."""
 
         def repeat(launch: Launch) -> None:

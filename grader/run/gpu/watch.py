@@ -10,7 +10,8 @@ import math
 import os
 from typing import Any
 
-from grader.base import MachineError, Watched
+from grader.base import MachineError
+from grader.results import Watched
 from ptxsim.plan import Record
 from ptxsim.text import Message, listed, phrase
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from grader import base
+from grader.build import Build
 from grader.labs import Lab, Limits
 from grader.problems import ProblemRef
 from grader.run.probe import CODE
@@ -129,7 +130,7 @@ class CpuDevice:
             self._compiling.wait()
         return self._start(self._engine.compiled())  # raises with the reason if that failed
 
-    def read(self, build: base.Build, source_root: str, progress: Progress) -> Declarations:
+    def read(self, build: Build, source_root: str, progress: Progress) -> Declarations:
         """Return the declarations of ``build``'s PTX. Raises Rejected when it cannot be read."""
         if self._known is None or self._known[0] != build.ptx:
             self._known = build.ptx, self._read_ptx(build.ptx.read_bytes(), source_root, progress)
@@ -157,7 +158,7 @@ class CpuDevice:
         return self._answer(request, messages.Notes, late, when).findings
 
     def sample(
-        self, build: base.Build, source_root: str, plan: Plan, progress: Progress
+        self, build: Build, source_root: str, plan: Plan, progress: Progress
     ) -> tuple[LaunchSample, ...]:
         """Counts of a few blocks of each kind of launch; () for too many kinds. Raises GraderError
         with the reason when there is nothing."""
@@ -170,7 +171,7 @@ class CpuDevice:
         return reply.samples
 
     def probe(
-        self, build: base.Build, source_root: str, plan: Plan, progress: Progress
+        self, build: Build, source_root: str, plan: Plan, progress: Progress
     ) -> tuple[base.Finding, ...]:
         """Return accesses outside their memory that a few blocks of each launch make. Raises
         GraderError with the reason when nothing could be looked at."""
@@ -182,7 +183,7 @@ class CpuDevice:
         ).findings
 
     def run_second(
-        self, build: base.Build, source_root: str, plans: Sequence[Plan], progress: Progress
+        self, build: Build, source_root: str, plans: Sequence[Plan], progress: Progress
     ) -> messages.SecondRun:
         """Run ``plans`` on the second build of the device code. Raises GraderError with the reason
         when there is nothing."""
@@ -201,7 +202,7 @@ class CpuDevice:
 
     def run(
         self,
-        build: base.Build,
+        build: Build,
         source_root: str,
         cases: Sequence[PlannedCase],
         lab: Lab,
@@ -316,7 +317,7 @@ def capacities(
         found = [messages.BlockCapacity(gpu="", blocks=0)]
         if kernel := figures.get(launch.kernel):
             for gpu in cards:
-                fits = base.occupancy(gpu.multiprocessor, kernel, launch)
+                fits = base.gpus.occupancy(gpu.multiprocessor, kernel, launch)
                 blocks = fits.blocks * gpu.multiprocessors if fits else 0
                 found.append(messages.BlockCapacity(gpu=gpu.name, blocks=blocks))
         return max(found, key=lambda each: each.blocks)

@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.base import Finding, Kind, Rejected, ThreadTile, Verdict, element_words
+from grader.base import Finding, Kind, Rejected, Verdict, element_words
 from grader.problems import FUNCTION, Operand, OutputCheck, Problem, check, make_inputs, poisoned
+from grader.results import ThreadTile
 from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.simulator.messages import BlockCapacity
 from ptxsim import Reason, RefusedProgram, SimOutcome

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from grader.base.result import GpuInfo
+from grader.base.gpus import GpuInfo
 from grader.run.gpu.messages import Beat, GpuJob, Measured, Prepare, Ready, Warm
 from grader.run.probe import visible_gpus
 from grader.run.protocol import CaseOutcome, Done, PlannedCase

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from grader.base.explanation import weighted_mean
-from grader.base.records import Dims
-from grader.base.result import LabRef, ProblemInfo
+from grader.base import Dims, ProblemInfo
+from grader.results.result import LabRef
+from grader.results.score import weighted_mean
 from ptxsim.plan import Record
 
 PROFILE_SCHEMA = "sgemm-grader/profile"

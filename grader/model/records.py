@@ -1,10 +1,6 @@
 """Why a kernel is as fast as it is: machine code, counts, bounds, advice."""
 
-from collections.abc import Iterable, Sequence
-from typing import Literal
-
-from grader.base.finding import Kind
-from grader.base.records import Dims, Verdict
+from grader.base import Dims
 from ptxsim.plan import Dim3, Record
 from ptxsim.text import Message
 
@@ -120,15 +116,6 @@ class KernelCounts(Record):
     shared_atomics: Traffic = NO_TRAFFIC  # cost: turns of lanes that change the same word
 
 
-class Occupancy(Record):
-    """How much of a kernel one multiprocessor holds at a time."""
-
-    blocks: int
-    warps: int
-    of_warps: int  # the most that the multiprocessor holds
-    limited_by: str  # "registers", "shared memory", "warps" or "blocks"
-
-
 class Limit(Record):
     # "issue", "FP32", "tensor cores", "shared memory", "L1", "L2", "DRAM", "latency", "atomics"
     # or "waiting"
@@ -227,91 +214,3 @@ class Explanation(Record):
     bounds: tuple[Bound, ...]  # for the GPU graded on; in the simulator for a few known ones
     advice: tuple[Advice, ...]  # the most promising first; () unless accepted
     missing: Message | None  # why there are no counts; the rest is empty or incomplete then
-
-
-# --- score -------------------------------------------------------------------------------------
-
-Shape = Literal["linear", "exp"]
-Measure = Literal["baseline", "rung", "ms"]
-
-
-class Share(Record):
-    """Weight of one timed size in the score, against the other sizes."""
-
-    case: str  # id
-    weight: float
-
-
-class Piece(Record):
-    """A part of a curve between two checkpoints."""
-
-    name: str  # "" of a policy that names none
-    shape: Shape
-    rate: float  # 0 of a linear piece
-    start: float  # a ratio, or milliseconds, which fall
-    end: float
-    low: float  # points at the start
-    high: float  # points at the end
-
-
-class SizeCurve(Record):
-    """The curve of one timed size, and the submission's place on it."""
-
-    case: str  # id
-    position: float  # in the curve's measure
-    points: float
-    measure: Measure  # what positions are: a ratio to the baseline or to a rung, or milliseconds
-    rung: str | None  # that of the measure rung
-    pieces: tuple[Piece, ...]  # each begins where the one before it ends
-
-
-class Score(Record):
-    total: float
-    max: float
-    policy: str
-    shares: tuple[Share, ...] = ()
-    curves: tuple[SizeCurve, ...] = ()  # of the sizes that are not hidden
-
-
-class SizeGroup(Record):
-    """The public or the hidden sizes together: all that anybody is told of hidden ones."""
-
-    name: Literal["public", "hidden"]
-    weight: float  # against the other group's
-    sizes: int  # how many count; 0: the hidden ones are not known here
-    right: int = 0
-    verdict: Verdict | None = None  # of this group; null: not run
-    mistakes: tuple[Kind, ...] = ()  # kinds of the errors found at hidden sizes
-    points: float | None = None  # of the group, from its timed sizes; of hidden ones a whole number
-
-
-def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
-    """Return the mean of values; each pair is a weight and a value."""
-    known = list(pairs)
-    return sum(weight * value for weight, value in known) / sum(weight for weight, _ in known)
-
-
-def points_of(
-    device: str,
-    verdict: Verdict,
-    sizes: Sequence[Verdict | None],
-    groups: Sequence[SizeGroup],
-    score: Score | None,
-) -> float:
-    """Return the points of a result: the score, or in the simulator, which cannot time anything,
-    the percentage of right sizes."""
-    if device == "gpu":
-        return score.total if score else 0.0
-    if not sizes or not sizes_tell(verdict, sizes, groups):
-        return 0.0
-    if known := [group for group in groups if group.sizes]:
-        return 100 * weighted_mean((group.weight, group.right / group.sizes) for group in known)
-    return 100 * weighted_mean((1, each is Verdict.AC) for each in sizes)
-
-
-def sizes_tell(
-    verdict: Verdict, sizes: Sequence[Verdict | None], groups: Sequence[SizeGroup]
-) -> bool:
-    """Whether the sizes tell the verdict. A broken rule, for example, concerns all of them."""
-    known = [*sizes, *(group.verdict for group in groups if group.sizes)]
-    return all(each is Verdict.AC for each in known) == (verdict is Verdict.AC)

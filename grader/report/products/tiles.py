@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
 from grader import base
-from grader.problems.gemm.layout import FORMATS, Layout, Numbers
-from grader.problems.questions import Evidence, QuestionTable, limit_words
+from grader.model import SassLoop
+from grader.report.questions import Evidence, QuestionTable, limit_words
 from ptxsim.plan import Record
 from ptxsim.text import NOTHING, Message, sentences
 
@@ -55,20 +54,19 @@ def asked_of(evidence: Evidence) -> Asked:
     )
 
 
-def layout_of(evidence: Evidence) -> Layout:
+def by_rows(evidence: Evidence, matrix: str) -> bool:
+    """Whether it lies in memory row by row; titles end with all orders."""
     title = evidence.result.problem.title
-    orders = itertools.product(("row", "col"), repeat=3)
-    layouts = (Layout(A=a, B=b, C=c) for a, b, c in orders)  # type: ignore[arg-type]
-    return next((each for each in layouts if title.endswith(f", {each}")), Layout())
+    return title.endswith("all row-major") or f"{matrix} row-major" in title
 
 
-def numbers_of(evidence: Evidence) -> Numbers:
-    types, parts = base.split_arithmetic(evidence.result.problem.arithmetic)
-    kind = types.partition(".")[0] if parts == 1 else "f32"
-    return next((FORMATS[name] for name in FORMATS if name == kind), FORMATS["f32"])
+def element_bytes(evidence: Evidence) -> int:
+    """Of an input: of "f32" 4, of "bf16.f32" 2; parts for tensor cores come from FP32."""
+    types, parts = base.gpus.split_arithmetic(evidence.result.problem.arithmetic)
+    return 2 if parts == 1 and types.partition(".")[0].endswith("16") else 4
 
 
-def loop_of(evidence: Evidence) -> base.SassLoop | None:
+def loop_of(evidence: Evidence) -> SassLoop | None:
     kernels = evidence.why.kernels
     return next((each.loop for each in kernels if each.name == evidence.counts.name), None)
 
@@ -84,9 +82,9 @@ def uses_shared_memory(evidence: Evidence) -> bool:
     return bool(evidence.counts.shared_bytes or (info and info.shared_bytes))
 
 
-def resident(evidence: Evidence) -> base.Occupancy | None:
-    info, sm = kernel_of(evidence), base.multiprocessor_of(evidence.why.arch)
-    return base.occupancy(sm, info, evidence.counts) if info and sm else None
+def resident(evidence: Evidence) -> base.gpus.Occupancy | None:
+    info, sm = kernel_of(evidence), base.gpus.multiprocessor_of(evidence.why.arch)
+    return base.gpus.occupancy(sm, info, evidence.counts) if info and sm else None
 
 
 def card_of(evidence: Evidence) -> base.gpus.Gpu | None:
@@ -98,8 +96,11 @@ def card_of(evidence: Evidence) -> base.gpus.Gpu | None:
 
 
 def transposition(evidence: Evidence) -> Message:
-    layout, element = layout_of(evidence), numbers_of(evidence).element.bytes
-    along = {"a": "K" if layout.A == "row" else "M", "b": "K" if layout.B == "col" else "N"}
+    element = element_bytes(evidence)
+    along = {
+        "a": "K" if by_rows(evidence, "A") else "M",
+        "b": "N" if by_rows(evidence, "B") else "K",
+    }
     near = element * LANES // SECTOR
     said = [_say("transposition.layout", **along, near=near, element=element)]
     asked = asked_of(evidence)
@@ -128,7 +129,7 @@ def _caches(evidence: Evidence) -> Message:
 
 
 def tiling(evidence: Evidence) -> Message:
-    why, element = evidence.why, numbers_of(evidence).element.bytes
+    why, element = evidence.why, element_bytes(evidence)
     untiled, moved = why.operations * element, asked_of(evidence).moved
     if not moved:
         return NOTHING
@@ -185,7 +186,7 @@ def tile_traffic(evidence: Evidence) -> Message:
     said = []
     if tile and tile.rows and tile.columns and uses_shared_memory(evidence):
         elements = why.operations / 2 * (1 / tile.rows + 1 / tile.columns)
-        gb = numbers_of(evidence).element.bytes * elements / 1e9
+        gb = element_bytes(evidence) * elements / 1e9
         edges = {"rows": tile.rows, "columns": tile.columns}
         said.append(_say("tile-traffic.formula", **edges, elements=elements, gb=gb))
     moved, once = asked_of(evidence).moved / 1e9, why.bytes / 1e9

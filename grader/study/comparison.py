@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from grader.base import KernelCounts, Profile
+from grader.model import KernelCounts
+from grader.results import Profile
 from ptxsim.plan import Record
 from ptxsim.text import Message, phrase, verbatim
 

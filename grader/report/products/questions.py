@@ -4,11 +4,12 @@ import math
 import re
 from collections import Counter
 
-from grader.base import PEAK_UNIT, gpus, multiprocessor_of, size_text
-from grader.problems.gemm import tiles
-from grader.problems.gemm.layout import tolerance
-from grader.problems.questions import Evidence, redundancy
+from grader.base import gpus, size_text
+from grader.problems import problem_class
+from grader.report.products import tiles
+from grader.report.questions import Evidence, redundancy
 from ptxsim.findings import kernel_name
+from ptxsim.plan import Size
 from ptxsim.text import NOTHING, Message, listed, sentences, verbatim
 
 EDGE = 1024  # of the naive kernel's example
@@ -31,9 +32,9 @@ def tensor_cores(evidence: Evidence) -> Message:
         return _say("tensor-cores.used", opcodes=", ".join(used))
     if not in_fp32(evidence):
         return _say("tensor-cores.unused")
-    k = evidence.why.size.get("k", EDGE)
-    cost = _say("tensor-cores.cost", rounding=2.0**-11, k=k, tolerance=tolerance(k))
-    return sentences([_say("tensor-cores.ffma"), cost])
+    size, problem = Size(dims=evidence.why.size), problem_class(evidence.result.problem.name)()
+    cost = _say("tensor-cores.cost", rounding=2.0**-11, k=size["k"])
+    return sentences([_say("tensor-cores.ffma"), cost.given(tolerance=problem.tolerance(size))])
 
 
 def cp_async(evidence: Evidence) -> Message:
@@ -42,7 +43,7 @@ def cp_async(evidence: Evidence) -> Message:
     if not copies.requests:
         return NOTHING
     lane = round(copies.bytes / tiles.LANES / copies.requests)
-    fitting = max(1, lane // tiles.numbers_of(evidence).element.bytes)
+    fitting = max(1, lane // tiles.element_bytes(evidence))
     wide = _say("cp-async.wide", fitting=fitting) if fitting > 1 else _say("cp-async.single")
     said = [_say("cp-async.lane", lane=lane), wide, _say("cp-async.limits"), _stages(evidence)]
     return sentences(each for each in said if each)
@@ -51,7 +52,7 @@ def cp_async(evidence: Evidence) -> Message:
 def _stages(evidence: Evidence) -> Message:
     """How far ahead copies must be issued, by the latency of DRAM."""
     loop, held = tiles.loop_of(evidence), tiles.resident(evidence)
-    sm = multiprocessor_of(evidence.why.arch)
+    sm = gpus.multiprocessor_of(evidence.why.arch)
     if loop is None or sm is None or held is None or not loop.ffma or not loop.unroll:
         return NOTHING
     ffma = loop.ffma / loop.unroll
@@ -94,7 +95,7 @@ def naive_traffic(evidence: Evidence) -> Message:
                 asked, dram = side.asked / 1e9, side.from_dram / 1e9
                 told.append(_say("naive-traffic.of", name=name, asked=asked, dram=dram))
         return sentences(told)
-    element = tiles.numbers_of(evidence).element.bytes
+    element = tiles.element_bytes(evidence)
     asked, inputs = 2 * EDGE**3 * element / 1e9, 2 * EDGE**2 * element / 1e6
     formula = _say("naive-traffic.formula", edge=EDGE, asked=asked, times=EDGE, inputs=inputs)
     return formula.given(baseline=baseline)
@@ -110,7 +111,7 @@ def bandwidth_bound(evidence: Evidence) -> Message:
     for card in cards:
         bound, share = card.dram_gb_s / 4000, card.dram_gb_s / 40 / card.fp32_tflops
         words = _say("bandwidth-bound.card", gpu=card.name, bound=bound, share=share)
-        today.append(words.given(peak=card.fp32_tflops, unit=PEAK_UNIT))
+        today.append(words.given(peak=card.fp32_tflops, unit=gpus.PEAK_UNIT))
     g80 = {"bandwidth": _G80_GB_S, "bound": _G80_GB_S / 4, "peak": _G80_GFLOPS}
     said = [
         _say("bandwidth-bound.then", **g80, share=25 * _G80_GB_S / _G80_GFLOPS),
@@ -121,11 +122,11 @@ def bandwidth_bound(evidence: Evidence) -> Message:
         intensity, card = evidence.why.operations / moved, own or cards[0]
         bound = card.dram_gb_s * intensity / 1000
         words = _say("bandwidth-bound.own", intensity=intensity, gpu=card.name, bound=bound)
-        said.append(words.given(unit=PEAK_UNIT))
+        said.append(words.given(unit=gpus.PEAK_UNIT))
     return sentences(said)
 
 
-QUESTIONS = tiles.TABLE.questions(
+PRODUCT_QUESTIONS = tiles.TABLE.questions(
     {
         "transposition": tiles.transposition,
         "tiling": tiles.tiling,

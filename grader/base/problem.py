@@ -1,0 +1,64 @@
+"""What a problem tells the rooms that do not ask it: its facts, and how wrong an output is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from grader.base.gpus import GpuInfo
+from ptxsim.plan import Record
+
+
+class Mismatch(Record):
+    index: tuple[int, ...]  # of the element, from 0: (row, column) of a matrix
+    element: str  # by name: "C[row 3, column 5]"
+    got: float | None  # null stands for NaN or infinity, which JSON cannot hold; see got_text
+    want: float
+    got_text: str  # as printed: "nan", "inf", "1.25"
+
+
+class ErrorStats(Record):
+    max: float | None  # largest |got - want| / scale; null when not finite
+    rms: float | None
+    tolerance: float
+    wrong: int  # elements outside the tolerance
+    first_mismatch: Mismatch | None
+    # Rows of '.', '+', '#': right, some wrong, all wrong; of a matrix by tiles, of a vector line by
+    # line; () when right, and for a scalar.
+    tile_map: tuple[str, ...]
+    # Elements along each edge of one sign of tile_map; of a vector, how many a sign stands for.
+    tile_edge: int
+    operand: str  # the output: "C"
+    shape: tuple[int, ...]  # of that output
+
+
+class ProblemInfo(Record):
+    """Facts about the problem that a report needs."""
+
+    name: str  # "gemm"
+    title: str  # "C = A·B in FP32, …"
+    unit: str  # of speeds: "TFLOPS"
+    scale: float  # so many operations or bytes a second are 1 of it
+    counts: Literal["operations", "bytes"]
+    baseline: str  # what speeds are compared with: "cuBLAS"
+    main: str  # the file to hand in: "sgemm.cu"
+    dims: tuple[str, ...]  # of a size: ("m", "n", "k")
+    output: str  # the operand that a report is about: "C"
+    formula: str  # of the operations: "2·M·N·K"; "" where they do not count
+    questions: tuple[str, ...]  # that the report answers, by name
+    # What may do the operations: "f32", or tensor cores by types of inputs and sums: "f16.f32";
+    # "f16.f32/3" where each takes three products.
+    arithmetic: str = "f32"
+
+    def like(self, other: ProblemInfo) -> bool:
+        """Whether speeds compare: the same task, in the same layout, beside the same baseline."""
+        return (self.name, self.title, self.baseline) == (other.name, other.title, other.baseline)
+
+    def speed(self, amount: int, milliseconds: float) -> float:
+        return amount / (milliseconds * 1e-3) / self.scale
+
+    def peak(self, gpu: GpuInfo) -> float | None:
+        """Return the GPU's peak in ``unit``; null where it is not known."""
+        if self.counts == "bytes":
+            return gpu.dram_gb_s * 1e9 / self.scale if gpu.dram_gb_s else None
+        tflops = gpu.peak_tflops(self.arithmetic)
+        return tflops * 1e12 / self.scale if tflops else None

@@ -1,0 +1,1 @@
+"""The questions about products of matrices, and their answers."""
