@@ -18,10 +18,10 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.measure import ROOT, table
-from grader.ladder.rendering import bound
 from grader.report import size_name
 from grader.results import store
 from grader.results.ladders import SCHEMA_VERSION, Ladder, LadderStep, Rung, find_rungs, load_ladder
+from grader.study.ladder_render import bound
 
 REFERENCE = ROOT / "reference"
 SHIPPED = ROOT / "grader" / "results" / "ladders"

@@ -15,7 +15,6 @@ from grader.base import GraderError, MachineError, UsageError
 from grader.build import Toolchain, find_toolchain
 from grader.cli.console import say
 from grader.labs import Lab
-from grader.problems import ProblemRef
 from grader.run import (
     GpuDevice,
     VisibleGpu,
@@ -66,13 +65,13 @@ def _find_programs() -> None:
 
 
 @contextmanager
-def standby(wanted: str, problem: ProblemRef) -> Iterator[GpuDevice | None]:
+def standby(wanted: str, lab: Lab) -> Iterator[GpuDevice | None]:
     """A GPU whose worker loads its libraries while the command gets ready; None without one."""
     Thread(target=_find_programs, daemon=True).start()
     if wanted == "cpu" or not find_driver() or not _has_cupy():
         yield None
         return
-    gpu = GpuDevice(problem)
+    gpu = GpuDevice(lab.problem_ref)
     try:
         gpu.stand_by()
         yield gpu

@@ -26,20 +26,18 @@ from grader.cli.devices import install
 from grader.cli.new_command import find_starter
 from grader.judge import GradingContext, grade
 from grader.labs import Case, load_lab
-from grader.model import model_library
-from grader.record import recorder_program
 from grader.report import measurements, sentence
 from grader.results import Result
 from grader.run import (
-    CALLING,
-    KEY_STREAM,
     engine_library,
     first_gpu_arch,
     gpu_names,
     portable_engine,
     quietly,
+    recorder,
 )
-from grader.sandbox import LAUNCHER, Obstacle, Sandbox, without_bubblewrap, without_landlock
+from grader.sandbox import Obstacle, Sandbox, without_bubblewrap, without_landlock
+from grader.study import OWN_PROGRAMS
 from ptxsim import LEVELS, load_engine
 from ptxsim.plan import Record, Size
 from ptxsim.text import NOTHING, Message, clauses, listed, phrase, verbatim
@@ -80,7 +78,7 @@ def _prepare(folder: Path) -> None:
     """Compile all parts for every CPU; what the checks compile goes there, too."""
     folder.mkdir(parents=True, exist_ok=True)  # not private, as a cache is
     os.environ[base.CACHE_VARIABLE] = os.environ[base.PREPARED_VARIABLE] = str(folder.absolute())
-    for part in (*map(portable_engine, LEVELS), model_library(), LAUNCHER, KEY_STREAM, CALLING):
+    for part in (*map(portable_engine, LEVELS), *OWN_PROGRAMS):
         part.compiled()
 
 
@@ -120,9 +118,7 @@ def _checks() -> Iterator[MachineCheck]:
     )
     yield _attempt(verbatim("nvcc"), _nvcc)
     yield _attempt(phrase("cache folder"), _cache)
-    yield _attempt(
-        phrase("recorder"), lambda: _made(recorder_program(find_toolchain()).compiled()), _AGAIN
-    )
+    yield _attempt(phrase("recorder"), lambda: _made(recorder().compiled()), _AGAIN)
     yield _attempt(
         phrase("simulator"), lambda: _made(load_engine(engine_library().compiled())), _AGAIN
     )

@@ -28,7 +28,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         console = aside(console)
     from grader.cli.devices import standby  # what --help does not need
 
-    with standby(chosen.device, lab.problem_ref) as gpu:
+    with standby(chosen.device, lab) as gpu:
         # Not before: the GPU's worker loads its libraries while these are loaded.
         from grader.cli.grading import grade_each
 

@@ -17,10 +17,9 @@ from grader.cli.devices import choose_device
 from grader.course import Entrant, Setup, Task, lanes
 from grader.judge import GradingContext
 from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
-from grader.ladder import ceilings, html, run_host, terminal
 from grader.results import LabRef, Result
 from grader.run import gpu_names
-from grader.study import course_cards
+from grader.study import ceilings, course_cards, ladder_render, run_host
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -56,12 +55,12 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         host=host,
         ceilings=_bounds(entrants, wanted if chosen.bounds else (), path, context, console),
     )
-    console.print("", terminal(ladder, spoken(console)), "")
+    console.print("", ladder_render.terminal(ladder, spoken(console)), "")
     results.store.write_document(path, ladder)
     say(console, f"result: {path}")
     if setup.report:
         page = path.with_suffix(".html")
-        results.store.write(page, html(ladder, spoken(console)).encode())
+        results.store.write(page, ladder_render.html(ladder, spoken(console)).encode())
         say(console, f"page: {page}")
     return FAULT if any(report.verdict is Verdict.IE for report in reports) else DONE
 

@@ -39,13 +39,15 @@ def explain_speed(
     missing: Message | None = None,
     gpu: base.gpus.Gpu | None = None,
     cards: Sequence[CardFigures] = (),
+    rungs: Sequence[str] = (),
 ) -> Explanation:
     """Join the counts with the machine code, and say what follows.
 
     arch: of the build, "sm_90"; kernels: as built, by mangled name; functions: its machine code, as
     far as it could be read; samples: counts of the launches at this size. engine: knows shared
     memory's banks. missing: why there are no samples. gpu: graded on; None for a few known ones.
-    cards: what a course measured of its own. What cannot be found out is said in ``missing``.
+    cards: what a course measured of its own. rungs: that may show an idea, "sgemm/19_warp_tile".
+    What cannot be found out is said in ``missing``.
     """
     work = problem.at(size)
     counts: tuple[KernelCounts, ...] = ()
@@ -73,7 +75,7 @@ def explain_speed(
         return found
     card, loop = gpu or _like(arch), loops[most]
     about = launches[most]
-    advice = _advice(counts, most, loop, about, kernels, work, card, cards, problem, engine)
+    advice = _advice(counts, most, loop, about, kernels, work, card, cards, rungs, problem, engine)
     output = next(each for each in problem.operands(size) if each.role == "out")
     tile = _tile(counts[most], output)
     return msgspec.structs.replace(found, tile=tile, advice=advice)
@@ -136,6 +138,7 @@ def _advice(
     work: Work,
     gpu: base.gpus.Gpu,
     cards: Sequence[CardFigures],
+    rungs: Sequence[str],
     problem: Problem,
     engine: Engine,
 ) -> tuple[Advice, ...]:
@@ -157,11 +160,11 @@ def _advice(
             inputs=tuple(each.name for each in problem.operands(work.size) if each.role == "in"),
             output=problem.output,
             depth=problem.depth,
-            ladder=problem.interface.main.partition(".")[0],
         ),
         work=work,
         gpu=gpu,
         cards=tuple(cards),
+        rungs=tuple(rungs),
         kernel=kernel,
         function=function.instructions,
         code=code,

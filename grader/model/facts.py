@@ -8,7 +8,6 @@ import msgspec
 from grader import base
 from grader.base import Sentences
 from grader.build import SassInstruction
-from grader.labs import REFERENCE, provided
 from grader.model.accesses import WORD, SharedAccess
 from grader.model.banks import Conflict, Remedy
 from grader.model.bound import bound
@@ -40,7 +39,6 @@ class Words(Record):
     inputs: tuple[str, ...]  # operands: "A", "B"
     output: str  # "C"
     depth: str  # along what the main loop runs: "K"
-    ladder: str  # folder of reference/ with the rungs that show ideas: "sgemm"
 
     @property
     def all_inputs(self) -> Message:
@@ -55,6 +53,7 @@ class KernelFacts(Record, kw_only=True):
     work: Work
     gpu: base.gpus.Gpu
     cards: tuple[CardFigures, ...] = ()  # what a course measured of its own
+    rungs: tuple[str, ...] = ()  # that may show an idea: "sgemm/19_warp_tile"
     kernel: base.KernelInfo
     function: tuple[SassInstruction, ...]  # all of the kernel
     code: tuple[SassInstruction, ...] = ()  # of the main loop
@@ -162,9 +161,7 @@ def advice(
 ) -> Advice:
     """Advice about the first instruction of these kinds, in the main loop or else in the kernel, or
     about the first line of either."""
-    pattern = f"{facts.words.ladder}/[0-9]*_{idea}"
-    places = ((at, path) for at in provided(REFERENCE) for path in at.glob(pattern))
-    rung = min((path.relative_to(at).as_posix() for at, path in places), default=None)
+    rung = min((each for each in facts.rungs if each.endswith(f"_{idea}")), default=None)
     placed = [
         item for part in (facts.code, facts.function) for item in part if item.line is not None
     ]

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from grader import base
 from grader.report.formatting import SENTENCES, clean, two_speeds
-from grader.results import CaseResult, PartTime, Result, Timing, Watched
-from grader.run import TARGET_HALF_WIDTH, few
+from grader.results import TARGET_HALF_WIDTH, CaseResult, PartTime, Result, Timing, Watched, few
 from ptxsim.findings import kernel_name
 from ptxsim.plan import Record
 from ptxsim.text import Message, clauses, listed, phrase, verbatim

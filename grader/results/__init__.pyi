@@ -1,4 +1,5 @@
 from . import store as store
+from .case import TARGET_HALF_WIDTH as TARGET_HALF_WIDTH
 from .case import CaseResult as CaseResult
 from .case import Mode as Mode
 from .case import Modes as Modes
@@ -8,6 +9,7 @@ from .case import RunnerUp as RunnerUp
 from .case import ThreadTile as ThreadTile
 from .case import Timing as Timing
 from .case import Watched as Watched
+from .case import few as few
 from .entries import ResultEntry as ResultEntry
 from .entries import Stored as Stored
 from .entries import entry_or_complaint as entry_or_complaint

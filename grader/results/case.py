@@ -8,6 +8,14 @@ from grader.base import Dims, ErrorStats, Verdict
 from ptxsim.plan import Record
 from ptxsim.text import Message
 
+TARGET_HALF_WIDTH = 0.0025  # measuring stops when the ratio is known this well (relative)
+_MIN_PAIRS = 5  # fewer have no useful confidence interval
+
+
+def few(samples: int) -> bool:
+    """Whether an interval of the median from so many repetitions covers less than 95 %."""
+    return samples <= _MIN_PAIRS
+
 
 class Run(Record):
     """The best repetition of one run, in the problem's unit."""

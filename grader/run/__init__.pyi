@@ -1,6 +1,4 @@
-from .gpu.calling import CALLING as CALLING
 from .gpu.device import GpuDevice as GpuDevice
-from .gpu.host_check import KEY_STREAM as KEY_STREAM
 from .gpu.messages import Watching as Watching
 from .gpu.messages import checks_cubin as checks_cubin
 from .gpu.messages import chosen_by as chosen_by
@@ -13,6 +11,8 @@ from .probe import first_gpu_uuid as first_gpu_uuid
 from .probe import gpu_names as gpu_names
 from .probe import gpus_of_host as gpus_of_host
 from .process import for_a_gpu as for_a_gpu
+from .programs import PROGRAMS as PROGRAMS
+from .programs import recorder as recorder
 from .protocol import CaseOutcome as CaseOutcome
 from .protocol import PlannedCase as PlannedCase
 from .protocol import Progress as Progress
@@ -22,6 +22,4 @@ from .simulator.device import CpuDevice as CpuDevice
 from .simulator.device import engine_library as engine_library
 from .simulator.device import portable_engine as portable_engine
 from .simulator.messages import SecondRun as SecondRun
-from .statistics import TARGET_HALF_WIDTH as TARGET_HALF_WIDTH
 from .statistics import Clocked as Clocked
-from .statistics import few as few

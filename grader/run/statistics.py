@@ -10,13 +10,11 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from grader.results import Mode, Modes, Run, RunnerUp, Timing, Watched
+from grader.results import TARGET_HALF_WIDTH, Mode, Modes, Run, RunnerUp, Timing, Watched, few
 from ptxsim.plan import Record
 
 Speed = Callable[[float], float]  # milliseconds → the speed in the problem's unit
 
-TARGET_HALF_WIDTH = 0.0025  # stop when the ratio is known this well (relative)
-MIN_PAIRS = 5  # fewer have no useful confidence interval
 _IN_EACH_ORDER = 4  # repetitions after which each variant has had each place
 
 # When two groups of repetitions are two modes; docs/verification.md derives the figures.
@@ -130,11 +128,6 @@ def settled(runs: Sequence[Sequence[Pair]]) -> bool:
     last = runs[-1]
     pairs = [pair for run in runs for pair in run]
     return certain(last) or (len(last) >= _IN_EACH_ORDER and certain(pairs))
-
-
-def few(samples: int) -> bool:
-    """Whether an interval of the median from so many repetitions covers less than 95 %."""
-    return samples <= MIN_PAIRS
 
 
 def summarise(

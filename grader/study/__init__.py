@@ -1,4 +1,4 @@
-"""For a student's report, from stored results: history, sweeps, profiles."""
+"""What many results become: explained grades, history, sweeps, profiles, ladders."""
 
 import lazy_loader
 

@@ -1,4 +1,5 @@
 from . import history_render as history_render
+from . import ladder_render as ladder_render
 from . import sweep_render as sweep_render
 from .comparison import compare as compare
 from .comparison import total as total
@@ -9,6 +10,8 @@ from .explaining import grade_and_explain as grade_and_explain
 from .history import board_of as board_of
 from .history import board_words as board_words
 from .history import make_history as make_history
+from .ladder_host import ceilings as ceilings
+from .ladder_host import run_host as run_host
 from .profiler import ProfiledJob as ProfiledJob
 from .profiler import find_ncu as find_ncu
 from .profiler import profile_into as profile_into
@@ -16,6 +19,7 @@ from .profiling import WatchedKernel as WatchedKernel
 from .profiling import figures as figures
 from .profiling import make_document as make_document
 from .profiling import side_name as side_name
+from .shipping import OWN_PROGRAMS as OWN_PROGRAMS
 from .sweep import Point as Point
 from .sweep import Sweep as Sweep
 from .sweep import run_sweep as run_sweep

@@ -31,7 +31,7 @@ from grader.judge import (
     build_program,
     grade,
 )
-from grader.labs import Submission
+from grader.labs import REFERENCE, Submission, provided
 from grader.model import Explanation
 from grader.results import CaseResult
 from grader.run import CpuDevice, GpuDevice, Progress, engine_library, quietly
@@ -102,7 +102,14 @@ def _explain(
         missing=missing,
         gpu=card,
         cards=course_cards(),
+        rungs=_rungs(program.context.lab.problem.interface.main.partition(".")[0]),
     )
+
+
+def _rungs(ladder: str) -> list[str]:
+    """The folders of a ladder, here and in the package: "sgemm/19_warp_tile"."""
+    found = ((at, path) for at in provided(REFERENCE) for path in at.glob(f"{ladder}/[0-9]*_*"))
+    return [path.relative_to(at).as_posix() for at, path in found]
 
 
 def course_cards() -> tuple[model.CardFigures, ...]:

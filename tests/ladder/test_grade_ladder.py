@@ -16,8 +16,6 @@ from grader.base.language import language
 from grader.base.records import Verdict
 from grader.cli import entry as cli
 from grader.cli.leaderboard_command import known_ladders
-from grader.ladder.host import run_host
-from grader.ladder.rendering import html, legend, terminal
 from grader.report import formatting as text
 from grader.report import html as report
 from grader.results import store
@@ -37,6 +35,8 @@ from grader.results.ladders import (
 )
 from grader.results.result import LabRef, Result
 from grader.results.store import StoreError
+from grader.study.ladder_host import run_host
+from grader.study.ladder_render import html, legend, terminal
 from ptxsim.text import Message
 from tests.support.commands import QUICK, hand_in
 from tests.support.files import beside, values

@@ -21,13 +21,13 @@ from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case
 from grader.labs.submission import load_submission
-from grader.ladder.host import run_host
 from grader.model.main_loop import summarise
 from grader.model.records import KernelSass, SassLoop
 from grader.report.formatting import for_students
 from grader.results.ladders import find_rungs, shipped_ladders
 from grader.results.result import Result
 from grader.run.protocol import quietly
+from grader.study.ladder_host import run_host
 from ptxsim.findings import LineCount
 from ptxsim.plan import Record, Size
 from tests.support import bench as benches

@@ -13,9 +13,9 @@ from pathlib import Path
 from grader.base.language import language
 from grader.course.similar import ComparedWork, find_pairs
 from grader.course.similar_rendering import pages as similar_pages
-from grader.ladder.rendering import html as ladder_page
 from grader.report import html
 from grader.results import kept_sources, store
+from grader.study.ladder_render import html as ladder_page
 from tests.support.browser import Browser, chromium
 from tests.support.places import ALICE, BROKEN, CORRECT, ROOT
 from tests.support.product import shipped_ladder

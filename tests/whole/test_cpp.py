@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from grader.base.native import Native
+from grader.run import recorder
 from grader.run.simulator.device import engine_library
-from grader.study.shipping import own_programs
+from grader.study import OWN_PROGRAMS
 
 ROOT = Path(__file__).parents[2]
-NATIVE = (*own_programs(), engine_library())
+NATIVE = (recorder(), *OWN_PROGRAMS, engine_library())
 COMPILED = {source: native.every_flag for native in NATIVE for source in native.sources}
 TIDY = Path(sys.executable).with_name("clang-tidy")
 

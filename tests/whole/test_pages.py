@@ -19,12 +19,11 @@ from grader.course.rubric import Marks, RubricGrade, student_page
 from grader.judge import scoring
 from grader.labs.course_rules import Rubric, RubricQuestion, Weights
 from grader.labs.lab import Case, find_lab, load_lab
-from grader.ladder import rendering as ladder_render
 from grader.model.records import BankMap
 from grader.report import charts, html
 from grader.results import store
 from grader.results.entries import read_entries
-from grader.study import history_render, sweep_render
+from grader.study import history_render, ladder_render, sweep_render
 from grader.study.sweep import Estimate, Point
 from grader.study.versions import MainKernel
 from ptxsim.findings import SENTENCES

@@ -14,7 +14,7 @@ from grader.base import MachineError, Native, Rejected, gpus
 from grader.judge import GradingContext, prepare
 from grader.labs import Submission
 from grader.results import Ceiling, HostLoop, HostRun
-from grader.study import explain_program
+from grader.study.explaining import explain_program
 from ptxsim import answer_of
 
 EDGE = 1024  # of the product; larger ones reveal no more about a CPU and take minutes
