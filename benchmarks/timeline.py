@@ -23,7 +23,7 @@ import msgspec
 ROOT = Path(__file__).parents[1]
 _GPU = "grader.run.gpu"
 _FOLLOWED = {  # module → functions, or methods as Class.name
-    "grader.course.worker": ("_grade", "_compile"),
+    "grader.study.worker": ("_grade", "_compile"),
     "grader.build.steps": ("translate", "assemble", "link"),
     "grader.judge.pipeline": ("build_program", "record_group", "_simulate"),
     "grader.judge.program": ("Program.disassemble",),

@@ -6,7 +6,6 @@ from .diagnostics import coloured as coloured
 from .diagnostics import complaints as complaints
 from .entry import FILE as FILE
 from .entry import editor_flags as editor_flags
-from .macros import SourceLine as SourceLine
 from .macros import expand_macros as expand_macros
 from .macros import has_macros as has_macros
 from .sass import BasicBlock as BasicBlock

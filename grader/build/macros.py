@@ -17,10 +17,9 @@ from grader.base import Rejected, Verdict
 from grader.build.entry import strip_comments
 from grader.build.steps import BuildSettings, StepFailed, TooLarge, only_directives, only_macros
 from grader.build.toolchain import Toolchain
-from grader.labs import Submission, copy_sources
+from grader.labs import SourceLine, Submission, copy_sources
 from grader.problems import Interface
 from grader.sandbox import ProcessLimits, Sandbox
-from ptxsim.plan import Record
 from ptxsim.text import phrase
 
 _LIMITS = ProcessLimits(cpu_s=10, memory_mb=2048)
@@ -28,14 +27,6 @@ _LINES_MB = 1  # of expanded lines
 _MARKER = re.compile(r'# (\d+) "(.*)"[ \d]*')
 # Who writes such a line can pass a line off as a header's.
 _MOVES = re.compile(rb"^\s*(?:#|%:|\?\?=)\s*(?:line\b|\d)", re.MULTILINE)
-
-
-class SourceLine(Record):
-    """A line, and where it stands in the submission."""
-
-    file: str
-    number: int
-    text: str
 
 
 def has_macros(submission: Submission) -> bool:

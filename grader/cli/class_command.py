@@ -6,7 +6,7 @@ import argparse
 
 from rich.console import Console
 
-from grader.course import warm_up
+from grader.study import warm_up
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -25,11 +25,11 @@ from grader.cli.grading import ready
 from grader.cli.hidden_command import known_hidden
 from grader.cli.leaderboard_command import known_ladders, reference_names
 from grader.course import board_rendering as render
-from grader.labs import Lab, SubmissionError, instead_of, load_lab, load_listed
+from grader.labs import Entrant, Lab, SubmissionError, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
 from grader.results import ResultEntry, StoreError, entry_or_complaint, read_entries, store
 from grader.run import VisibleGpu
-from grader.study import course_cards
+from grader.study import Lane, Setup, Task, TaskReport, course_cards, grade_all, lanes
 from ptxsim.text import phrase
 
 
@@ -45,7 +45,7 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
         names = set(students[index::count])  # parts differ by one at most
         entrants = [entrant for entrant in entrants if entrant.student in names]
     gpus = _gpus(chosen, console)
-    setup = course.Setup(
+    setup = Setup(
         lab=file,
         vouched=vouched,
         sandbox=chosen.sandbox,
@@ -61,18 +61,16 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
         store.check_folder(chosen.out)
         course_cards()  # a wrong file is said now, not for each submission
         ready(context, chosen.sandbox)
-    tasks = left_over(
-        list(map(course.Task.grading, entrants)), lab, setup, console, force=chosen.force
-    )
+    tasks = left_over(list(map(Task.grading, entrants)), lab, setup, console, force=chosen.force)
     if chosen.plan:
         course.write_manifest(chosen.plan, [task.student for task in tasks])
         print(len(tasks))
         return DONE
     if chosen.compile:  # into the build cache, for the GPUs that will grade
         tasks = [msgspec.structs.replace(task, kind="compile") for task in tasks]
-        grade_tasks(tasks, course.lanes("cpu", chosen.jobs), setup, console)
+        grade_tasks(tasks, lanes("cpu", chosen.jobs), setup, console)
         return DONE
-    reports = grade_tasks(tasks, course.lanes(setup.device, chosen.jobs, gpus), setup, console)
+    reports = grade_tasks(tasks, lanes(setup.device, chosen.jobs, gpus), setup, console)
     if chosen.manifest is None:
         _show_board(lab, setup, console)
     _summarise(reports, console)
@@ -99,7 +97,7 @@ def _gpus(chosen: argparse.Namespace, console: Console) -> tuple[VisibleGpu, ...
     return choose_gpus(chosen.gpus, console)
 
 
-def _show_board(lab: Lab, setup: course.Setup, console: Console) -> None:
+def _show_board(lab: Lab, setup: Setup, console: Console) -> None:
     entries, complaints = read_entries(setup.out)
     skipped(complaints, console)
     ours = [entry for entry in entries if entry.lab.id == lab.id]
@@ -115,7 +113,7 @@ def _show_board(lab: Lab, setup: course.Setup, console: Console) -> None:
         warn(course.undated(boards), console)
 
 
-def _summarise(reports: Sequence[course.TaskReport], console: Console) -> None:
+def _summarise(reports: Sequence[TaskReport], console: Console) -> None:
     counts = Counter(report.verdict for report in reports)
     told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
     answer(console, f"graded now: {len(reports)}" + (f" ({told})" if told else ""))
@@ -131,9 +129,7 @@ def _summarise(reports: Sequence[course.TaskReport], console: Console) -> None:
 # --- many tasks --------------------------------------------------------------------------------
 
 
-def chosen_entrants(
-    entrants: Sequence[course.Entrant], patterns: Sequence[str] | None
-) -> list[course.Entrant]:
+def chosen_entrants(entrants: Sequence[Entrant], patterns: Sequence[str] | None) -> list[Entrant]:
     """The entrants that match. Raises UsageError if one of the patterns matches nobody."""
     if patterns is None:
         return list(entrants)
@@ -146,8 +142,8 @@ def chosen_entrants(
 
 
 def left_over(
-    tasks: Sequence[course.Task], lab: Lab, setup: course.Setup, console: Console, *, force: bool
-) -> list[course.Task]:
+    tasks: Sequence[Task], lab: Lab, setup: Setup, console: Console, *, force: bool
+) -> list[Task]:
     """The tasks that have no result yet; all of them with ``force``."""
     waiting = [task for task in tasks if force or not _done(task, lab, setup, console)]
     if len(waiting) < len(tasks):
@@ -155,7 +151,7 @@ def left_over(
     return waiting
 
 
-def _done(task: course.Task, lab: Lab, setup: course.Setup, console: Console) -> bool:
+def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
     """Whether there is a result of exactly this source by exactly this lab file. It is told of
     another time of hand-in. Where no list has the times, what was handed in again after another
     source is graded again: the newest result is of what lies there now."""
@@ -184,13 +180,13 @@ def _done(task: course.Task, lab: Lab, setup: course.Setup, console: Console) ->
 
 
 def grade_tasks(
-    tasks: Sequence[course.Task],
-    working: Sequence[course.Lane],
-    setup: course.Setup,
+    tasks: Sequence[Task],
+    working: Sequence[Lane],
+    setup: Setup,
     console: Console,
-) -> list[course.TaskReport]:
+) -> list[TaskReport]:
     """Grade them all and print a line for each when it is done."""
-    reports: list[course.TaskReport] = []
+    reports: list[TaskReport] = []
     started = time.monotonic()
     bar = Progress(
         TextColumn("grading"),
@@ -203,7 +199,7 @@ def grade_tasks(
     )
     with bar:
         shown = bar.add_task("", total=len(tasks), left="")
-        for report in course.grade_all(tasks, working, setup):
+        for report in grade_all(tasks, working, setup):
             reports.append(report)
             rate = (time.monotonic() - started) / len(reports)
             left = _left(rate * (len(tasks) - len(reports)))
@@ -212,7 +208,7 @@ def grade_tasks(
     return reports
 
 
-def _line(report: course.TaskReport, done: int, total: int, left: str) -> Text:
+def _line(report: TaskReport, done: int, total: int, left: str) -> Text:
     line = Text.assemble(
         (f"{done:>{len(str(total))}}/{total}  ", "dim"),
         (one_line(report.task.student), "bold"),

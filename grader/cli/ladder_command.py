@@ -14,12 +14,11 @@ from grader.base import Verdict
 from grader.cli import class_grading as many
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.devices import choose_device
-from grader.course import Entrant, Setup, Task, lanes
 from grader.judge import GradingContext
-from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
+from grader.labs import LADDER_LAB, Entrant, Lab, find_lab, load_lab, load_listed, load_submission
 from grader.results import LabRef, Result
 from grader.run import gpu_names
-from grader.study import ceilings, course_cards, ladder_render, run_host
+from grader.study import Setup, Task, ceilings, course_cards, ladder_render, lanes, run_host
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -15,7 +15,6 @@ from grader.cli.grading import check_place, ready
 from grader.cli.sweep_command import make_size
 from grader.judge import GradingContext, prepare
 from grader.labs import Lab, load_submission
-from grader.model import Explanation
 from grader.report import clean, redundancy, table
 from grader.results import (
     ProfileDocument,
@@ -82,8 +81,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     store.write_document(profile_path(document), found)
     for size in found.sizes:
         _show(size, found, arch, console)
-    why = explain_program(watched[0].ready, gpus.find(gpu_names()[0]))
-    _beside_the_model(why, found, console)
+    _beside_the_model(watched[0], found, console)
     say(console, phrase("for Nsight Compute: {command}", command=f"ncu-ui {report}"))
     return DONE
 
@@ -111,7 +109,8 @@ def _show(size: ProfiledSize, document: ProfileDocument, arch: str, console: Con
             console.print(Text(clean(language(redundancy(size, side)))))
 
 
-def _beside_the_model(why: Explanation, document: ProfileDocument, console: Console) -> None:
+def _beside_the_model(own: WatchedKernel, document: ProfileDocument, console: Console) -> None:
+    why = explain_program(own.ready, gpus.find(gpu_names()[0]))
     if why.missing:
         say(console, phrase("no counts of the model to compare with: {why}", why=why.missing))
         return
@@ -123,9 +122,9 @@ def _beside_the_model(why: Explanation, document: ProfileDocument, console: Cons
         head = phrase("{kernel} at {size}, {launches}", size=size_text(why.size), launches=launches)
         name = clean(kernel_name(counts.name))
         console.print(Text(f"\n{language(head.given(kernel=name))}", style="bold"))
-        own = [each for each in side.launches if each.kernel == counts.name]
+        launched = [each for each in side.launches if each.kernel == counts.name]
         rows = []
-        for each in compare(counts, total(own)):
+        for each in compare(counts, total(launched)):
             theirs = "?" if each.theirs is None else f"{each.theirs:,.0f}"
             apart = "" if each.apart is None else f"{100 * each.apart:+.2f} %"
             rows.append((language(each.quantity), f"{each.ours:,.0f}", theirs, apart))

@@ -15,7 +15,6 @@ from grader.cli.defaults import chosen_lab
 from grader.cli.grading import ready
 from grader.judge import GradingContext, compile_for
 from grader.labs import load_submission, source_texts
-from grader.model import summarise
 from grader.report import kernels as machine
 from grader.run import first_gpu_arch, gpu_names
 from grader.sandbox import Sandbox
@@ -33,7 +32,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     cubin = compile_for(submission, context, arch).cubin
     functions = disassemble(cubin, context.toolchain, context.sandbox)
-    kernels = [summarise(function) for function in functions]
+    kernels = machine.summaries(functions)
     if chosen.json:
         sys.stdout.write(msgspec.json.encode(kernels).decode() + "\n")
         return DONE

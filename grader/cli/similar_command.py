@@ -14,10 +14,10 @@ from rich.console import Console
 
 from grader import labs
 from grader.base import GraderError, Rejected, UsageError, one_line
-from grader.build import SourceLine, Toolchain, expand_macros, find_toolchain, has_macros
+from grader.build import Toolchain, expand_macros, find_toolchain, has_macros
 from grader.cli.console import DONE, say, skipped, warn
-from grader.course import Entrant, find_submissions, similar, similar_rendering
-from grader.labs import Submission, SubmissionError
+from grader.course import find_submissions, similar, similar_rendering
+from grader.labs import Entrant, SourceLine, Submission, SubmissionError
 from grader.results import find_rungs, store
 from grader.sandbox import Sandbox
 from ptxsim.text import verbatim

@@ -1,4 +1,4 @@
-"""A class: graded by a pool of workers; boards, marks, regrades, similar code, exports, kits."""
+"""A class, graded elsewhere: boards, marks, regrades, similar code, exports, kits."""
 
 import lazy_loader
 

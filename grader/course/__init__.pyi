@@ -4,18 +4,14 @@ from . import regrade as regrade
 from . import rubric as rubric
 from . import similar as similar
 from . import similar_rendering as similar_rendering
-from .classes import Entrant as Entrant
 from .classes import find_submissions as find_submissions
 from .classes import read_manifest as read_manifest
 from .classes import read_part as read_part
 from .classes import write_manifest as write_manifest
-from .forks import warm_up as warm_up
 from .leaderboard import Board as Board
 from .leaderboard import Row as Row
 from .leaderboard import make_boards as make_boards
 from .leaderboard import undated as undated
-from .pool import grade_all as grade_all
-from .pool import lanes as lanes
 from .roster import GRADEBOOK_NEEDED as GRADEBOOK_NEEDED
 from .roster import Parties as Parties
 from .roster import Roster as Roster
@@ -23,7 +19,3 @@ from .roster import assignment_column as assignment_column
 from .roster import load_pseudonym_key as load_pseudonym_key
 from .roster import pseudonym as pseudonym
 from .roster import read_roster as read_roster
-from .worker import Lane as Lane
-from .worker import Setup as Setup
-from .worker import Task as Task
-from .worker import TaskReport as TaskReport

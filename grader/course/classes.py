@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from grader.base import UsageError, decode, moment, one_line
-from grader.labs import read
+from grader.labs import Entrant, read
 from grader.results import store
 from ptxsim.plan import Record
 from ptxsim.text import phrase
@@ -25,14 +25,6 @@ _CREATED = re.compile(
     r"(?P<date>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:\.\d+)?"
     r" ?(?P<zone>Z|UTC|[+-]\d\d:\d\d)?"
 )
-
-
-class Entrant(Record):
-    """One student's work as it was handed in."""
-
-    student: str
-    source: Path  # a folder, or one file that is the whole submission; not yet looked at
-    submitted: str | None = None  # when it was handed in, ISO 8601 with a zone; null: not known
 
 
 def find_submissions(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:

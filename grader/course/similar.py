@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import FrameType
 
 from grader.base import MachineError
-from grader.build import SourceLine
+from grader.labs import SourceLine
 from ptxsim.plan import Record
 
 RUN = 25  # characters of tokenised code that must be equal to count as shared

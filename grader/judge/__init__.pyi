@@ -1,8 +1,12 @@
+from .kept import keep as keep
+from .kept import recall as recall
 from .pipeline import Graded as Graded
 from .pipeline import Watcher as Watcher
 from .pipeline import grade as grade
 from .program import Code as Code
+from .program import ContextSettings as ContextSettings
 from .program import GradingContext as GradingContext
+from .program import MachineCode as MachineCode
 from .program import Program as Program
 from .program import build_program as build_program
 from .program import compile_for as compile_for

@@ -6,13 +6,11 @@ few blocks of each launch that the simulator runs access what lies outside their
 
 import hashlib
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 
 from grader import base
-from grader.build import Build, cache
+from grader.judge import kept
 from grader.judge.launches import refused_calls
 from grader.judge.program import Program
 from grader.run import CaseOutcome, CpuDevice, Progress
@@ -86,20 +84,14 @@ class LargerSizes(Record):
         built = self.program.built
         if not self.located:
             return simulator.probe(built, self.program.root, plan, progress)
-        folder = _kept_in(built, plan)
-        if (known := cache.find(folder, ())) is not None:
-            with suppress(msgspec.DecodeError):
-                return base.decode(known, _Findings)
-        found = simulator.probe(built, self.program.root, plan, progress)
-        with suppress(OSError):
-            cache.keep(folder, msgspec.json.encode(found), {})
+        digest = hashlib.sha256(base.own_code().encode() + msgspec.json.encode(plan))
+        digest.update(built.ptx.read_bytes())
+        name = f"probed-{digest.hexdigest()[:24]}"
+        found = kept.recall(name, _Findings)
+        if found is None:
+            found = simulator.probe(built, self.program.root, plan, progress)
+            kept.keep(name, found)
         return found
-
-
-def _kept_in(built: Build, plan: Plan) -> Path:
-    digest = hashlib.sha256(base.own_code().encode() + msgspec.json.encode(plan))
-    digest.update(built.ptx.read_bytes())
-    return base.cache_folder() / "builds" / f"probed-{digest.hexdigest()[:24]}"
 
 
 def _error_at(size: Size, finding: base.Finding) -> base.Finding:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeAlias
+from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from grader import base
-from grader.build import Build, SassFunction, Toolchain, compile_submission, disassemble
+from grader.build import (
+    Build,
+    SassFunction,
+    Toolchain,
+    compile_submission,
+    disassemble,
+    find_toolchain,
+)
 from grader.judge.launches import library_kernels, refusal, too_many_kernels
-from grader.labs import Lab, Submission
+from grader.labs import Lab, Submission, load_lab
 from grader.record import record_plans
 from grader.results import Ladder
 from grader.run import CpuDevice, Progress, quietly
-from grader.sandbox import Sandbox
+from grader.sandbox import Mode, Sandbox
 from ptxsim import Declarations
 from ptxsim.plan import Plan, Record, Size
 from ptxsim.text import NOTHING, phrase
 
-Code: TypeAlias = "Callable[[], tuple[SassFunction, ...]]"  # machine code, once it is read
+MachineCode: TypeAlias = tuple[SassFunction, ...]
+Code: TypeAlias = Callable[[], MachineCode]  # once it is read
 
 
 class GradingContext(Record):
@@ -31,6 +40,31 @@ class GradingContext(Record):
     sandbox: Sandbox
     gpu_arch: str | None = None  # "sm_90": grade on the GPU at hand; None: in the simulator
     ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
+
+
+class ContextSettings(Record):
+    """What a context is made from, in another process if need be."""
+
+    lab: Path | None
+    sandbox: Mode
+    gpu_arch: str | None  # "sm_90": the GPU at hand; None: the simulator
+    ladders: tuple[Ladder, ...] = ()  # to compute standings
+    vouched: bool = True  # as load_lab takes it
+
+    @property
+    def device(self) -> Literal["cpu", "gpu"]:
+        return "cpu" if self.gpu_arch is None else "gpu"
+
+    def context(self) -> GradingContext:
+        """Raises LabError, ToolchainError, SandboxError."""
+        lab = load_lab(self.lab, vouched=self.vouched)
+        return GradingContext(
+            lab=lab,
+            toolchain=find_toolchain(self.gpu_arch or lab.architectures[0]),
+            sandbox=Sandbox.open(self.sandbox),
+            gpu_arch=self.gpu_arch,
+            ladders=self.ladders,
+        )
 
 
 def compile_for(
@@ -104,7 +138,7 @@ class Program(Record):
             raise refused
         return notes
 
-    def disassemble(self) -> tuple[SassFunction, ...]:
+    def disassemble(self) -> MachineCode:
         """Read the machine code. Raises ToolchainError without nvdisasm."""
         return disassemble(self.built.cubin, self.context.toolchain, self.context.sandbox)
 

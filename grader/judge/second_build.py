@@ -7,12 +7,11 @@ note says so. What it shows is kept in the cache, by what was run.
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import suppress
 
 import msgspec
 
 from grader import base
-from grader.build import cache
+from grader.judge import kept
 from grader.judge.rulings import Ruling
 from grader.judge.verdicts import hidden_by_nvcc, overall
 from grader.judge.walk import Group
@@ -78,10 +77,9 @@ def _seen(
     sizes = [problem.at(plan.size) for plan in plans]
     digest = hashlib.sha256(program.built.second_ptx.read_bytes())
     digest.update(msgspec.json.encode([base.own_code(), problem.key, sizes, plans]))
-    folder = base.cache_folder() / "builds" / f"second-{digest.hexdigest()[:24]}"
-    with suppress(msgspec.DecodeError):
-        if (card := cache.find(folder, ())) is not None:
-            return base.decode(card, SecondRun)
+    name = f"second-{digest.hexdigest()[:24]}"
+    if (known := kept.recall(name, SecondRun)) is not None:
+        return known
     progress(phrase("simulating"), phrase("simulating the unoptimised build"))
     try:
         seen = simulator.run_second(program.built, program.root, plans, progress)
@@ -89,6 +87,5 @@ def _seen(
         raise
     except base.GraderError as failure:  # the verdict stands
         return SecondRun(missing=failure.message)
-    with suppress(OSError):
-        cache.keep(folder, msgspec.json.encode(seen), {})
+    kept.keep(name, seen)
     return seen

@@ -24,8 +24,10 @@ from .scoring_rules import Scoring as Scoring
 from .shape import Limits as Limits
 from .shape import Rules as Rules
 from .submission import REFERENCE as REFERENCE
+from .submission import Entrant as Entrant
 from .submission import NotAFileError as NotAFileError
 from .submission import SourceFile as SourceFile
+from .submission import SourceLine as SourceLine
 from .submission import Submission as Submission
 from .submission import SubmissionError as SubmissionError
 from .submission import copy_sources as copy_sources

@@ -28,10 +28,26 @@ class SubmissionError(UsageError):
     """There is no folder to grade."""
 
 
+class Entrant(Record):
+    """One student's work as it was handed in."""
+
+    student: str
+    source: Path  # a folder, or one file that is the whole submission; not yet looked at
+    submitted: str | None = None  # when it was handed in, ISO 8601 with a zone; null: not known
+
+
 class SourceFile(Record):
     name: str  # path inside the submission folder, '/' separated
     sha256: str
     size: int  # bytes
+
+
+class SourceLine(Record):
+    """A line, and where it stands in the submission."""
+
+    file: str
+    number: int
+    text: str
 
 
 class Submission(Record):

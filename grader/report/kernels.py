@@ -1,6 +1,6 @@
 """Kernels as the assembler and the launches describe them, in the same words everywhere."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from rich.console import Group, RenderableType
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from grader import base
 from grader.build import SassFunction
-from grader.model import KernelSass, SassLoop, main_loop_code
+from grader.model import KernelSass, SassLoop, main_loop_code, summarise
 from grader.report import formatting as text
 from grader.report.formatting import SENTENCES
 from grader.report.questions import limit_words
@@ -90,6 +90,10 @@ def loop_sentence(loop: SassLoop) -> Message:
 
 
 # --- machine -----------------------------------------------------------------------------------
+
+
+def summaries(functions: Iterable[SassFunction]) -> tuple[KernelSass, ...]:
+    return tuple(map(summarise, functions))
 
 
 def render(

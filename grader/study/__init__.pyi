@@ -7,11 +7,14 @@ from .explaining import course_cards as course_cards
 from .explaining import explain_program as explain_program
 from .explaining import explain_sizes as explain_sizes
 from .explaining import grade_and_explain as grade_and_explain
+from .forks import warm_up as warm_up
 from .history import board_of as board_of
 from .history import board_words as board_words
 from .history import make_history as make_history
 from .ladder_host import ceilings as ceilings
 from .ladder_host import run_host as run_host
+from .pool import grade_all as grade_all
+from .pool import lanes as lanes
 from .profiler import ProfiledJob as ProfiledJob
 from .profiler import find_ncu as find_ncu
 from .profiler import profile_into as profile_into
@@ -26,3 +29,7 @@ from .sweep import run_sweep as run_sweep
 from .sweep import sweepable as sweepable
 from .sweep import variants_of as variants_of
 from .versions import read_versions as read_versions
+from .worker import Lane as Lane
+from .worker import Setup as Setup
+from .worker import Task as Task
+from .worker import TaskReport as TaskReport

@@ -11,7 +11,6 @@ import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
@@ -19,17 +18,18 @@ import msgspec
 
 import ptxsim
 from grader import base, model
-from grader.build import SassFunction
-from grader.build import cache as builds
 from grader.judge import (
     Code,
     Graded,
     GradingContext,
+    MachineCode,
     Program,
     Ruling,
     Watcher,
     build_program,
     grade,
+    keep,
+    recall,
 )
 from grader.labs import REFERENCE, Submission, provided
 from grader.model import Explanation
@@ -67,7 +67,7 @@ def _explain(
     program: Program, plan: Plan, code: Code, simulator: CpuDevice, card: base.gpus.Gpu | None
 ) -> Explanation:
     build = program.built
-    functions: tuple[SassFunction, ...] = ()
+    functions: MachineCode = ()
     samples: tuple[LaunchSample, ...] = ()
     missing: Message | None = None
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -199,7 +199,7 @@ class Explaining(Watcher):
         if plan is None:
             return
         key = _key(program, plan, card)
-        self._found = _recall(key)
+        self._found = recall(key, Explanation)
         if self._found is None:
             code = code or self._pool.submit(program.disassemble).result
             self._work = partial(_explain_and_keep, program, plan, code, simulator, card, key)
@@ -271,8 +271,7 @@ def _explain_and_keep(
     try:
         found = _explain(program, plan, code, simulator, card)
         if found.missing is None:
-            with suppress(OSError):
-                builds.keep(_folder(key), msgspec.json.encode(found), {})
+            keep(key, found)
         return found
     except base.OutOfTime:
         raise
@@ -287,11 +286,11 @@ def _explain_and_keep(
     return model.unexplained(program.built.arch, work, missing)
 
 
-# --- kept explanations ---------------------------------------------------------------------------
-
-
 def _key(program: Program, plan: Plan, card: base.gpus.Gpu | None) -> str:
-    """card: graded on; None for the few that are shown where there is none."""
+    """The name under which an explanation is kept.
+
+    card: graded on; None for the few that are shown where there is none.
+    """
     build, context = program.built, program.context
     problem, nvdisasm = context.lab.problem, context.toolchain.nvdisasm
     digest = hashlib.sha256()
@@ -304,18 +303,4 @@ def _key(program: Program, plan: Plan, card: base.gpus.Gpu | None) -> str:
     for path in (build.ptx, build.cubin):
         content = path.read_bytes()
         digest.update(f"\0{path.name} {len(content)}\0".encode() + content)
-    return digest.hexdigest()[:24]
-
-
-def _recall(key: str) -> Explanation | None:
-    """Return the explanation that is kept under ``key``, or None."""
-    found = builds.find(_folder(key), ())
-    try:
-        return None if found is None else base.decode(found, Explanation)
-    except msgspec.DecodeError:
-        return None
-
-
-def _folder(key: str) -> Path:
-    """Return a folder among the builds, so that both together stay within the cache's limit."""
-    return base.cache_folder() / "builds" / f"explained-{key}"
+    return f"explained-{digest.hexdigest()[:24]}"

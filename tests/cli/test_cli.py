@@ -540,7 +540,7 @@ def test_machines_that_cannot_grade_are_told_so(system: str, machine: str, words
 
 @pytest.mark.parametrize(
     ("command", "heavy"),
-    [("grade_command", "grader.judge.pipeline"), ("class_command", "grader.course.worker")],
+    [("grade_command", "grader.judge.pipeline"), ("class_command", "grader.study.worker")],
 )
 def test_other_processes_start_before_a_command_has_loaded_everything(
     command: str, heavy: str

@@ -21,14 +21,14 @@ import pytest
 from grader.base.errors import MachineError, UsageError
 from grader.base.records import Verdict
 from grader.course.classes import find_submissions
-from grader.course.forks import warm_up
 from grader.course.leaderboard import make_boards
-from grader.course.pool import Queue, grade_all, lanes
-from grader.course.worker import Lane, Setup, Task, TaskReport
 from grader.labs.submission import load_listed
 from grader.results import store
 from grader.results.entries import read_entries, read_index
 from grader.results.result import Result
+from grader.study.forks import warm_up
+from grader.study.pool import Queue, grade_all, lanes
+from grader.study.worker import Lane, Setup, Task, TaskReport
 from tests.support import commands
 from tests.support.boards import grade, rows_of
 from tests.support.commands import STARTER, Processes, environment, hand_in, until

@@ -27,7 +27,7 @@ _Arguments = ParamSpec("_Arguments")
 
 def warm_up() -> None:
     """Begin while the command still imports its own modules and looks at its arguments."""
-    _CONTEXT.set_forkserver_preload(["grader.course.worker"])
+    _CONTEXT.set_forkserver_preload(["grader.study.worker"])
     _ensure_running()
 
 

@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 
 from grader.base import Verdict
-from grader.course.forks import fork, warm_up
-from grader.course.worker import Kind, Lane, Setup, Task, TaskReport, serve
 from grader.run import VisibleGpu
+from grader.study.forks import fork, warm_up
+from grader.study.worker import Kind, Lane, Setup, Task, TaskReport, serve
 
 # A worker that grades on a GPU keeps so many processes busy: two builds, simulating, reading.
 _BUSY = 4

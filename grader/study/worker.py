@@ -19,46 +19,23 @@ from typing import Literal
 import msgspec
 
 from grader.base import GraderError, Rejected, Verdict
-from grader.build import find_toolchain
-from grader.course.classes import Entrant
-from grader.judge import GradingContext, compile_for
-from grader.labs import load_lab, load_listed
+from grader.judge import ContextSettings, GradingContext, compile_for
+from grader.labs import Entrant, load_listed
 from grader.report import html
-from grader.results import Ladder, keep_sources, store, stored_profile
+from grader.results import keep_sources, store, stored_profile
 from grader.run import VISIBLE, VisibleGpu, quietly
-from grader.sandbox import Mode, Sandbox
-from grader.study import grade_and_explain
+from grader.study.explaining import grade_and_explain
 from ptxsim.plan import Record
 
 Kind = Literal["grade", "compile"]
 _BEHIND = 10  # added to a compiling process's niceness: the GPU must not wait for those that grade
 
 
-class Setup(Record):
+class Setup(ContextSettings, kw_only=True):
     """Settings that all workers of a run share."""
 
-    lab: Path | None
-    sandbox: Mode
-    gpu_arch: str | None  # "sm_90": the GPU at hand; None: the simulator
     out: Path
     report: bool  # whether pages are written
-    ladders: tuple[Ladder, ...] = ()  # to compute standings
-    vouched: bool = True  # as load_lab takes it
-
-    @property
-    def device(self) -> Literal["cpu", "gpu"]:
-        return "cpu" if self.gpu_arch is None else "gpu"
-
-    def context(self) -> GradingContext:
-        """Raises LabError, ToolchainError, SandboxError."""
-        lab = load_lab(self.lab, vouched=self.vouched)
-        return GradingContext(
-            lab=lab,
-            toolchain=find_toolchain(self.gpu_arch or lab.architectures[0]),
-            sandbox=Sandbox.open(self.sandbox),
-            gpu_arch=self.gpu_arch,
-            ladders=self.ladders,
-        )
 
 
 class Task(Entrant, kw_only=True):
