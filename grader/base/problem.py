@@ -1,4 +1,4 @@
-"""What a problem tells the rooms that do not ask it: its facts, and how wrong an output is."""
+"""Facts about a problem for the rooms that do not ask it, and how wrong an output is."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from .entry import FILE as FILE
 from .entry import editor_flags as editor_flags
 from .macros import expand_macros as expand_macros
 from .macros import has_macros as has_macros
-from .sass import BasicBlock as BasicBlock
 from .sass import Loop as Loop
 from .sass import Product as Product
 from .sass import SassFunction as SassFunction

@@ -43,7 +43,7 @@ class GradingContext(Record):
 
 
 class ContextSettings(Record):
-    """What a context is made from, in another process if need be."""
+    """The choices from which a context is made, in another process if need be."""
 
     lab: Path | None
     sandbox: Mode

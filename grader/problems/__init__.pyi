@@ -2,7 +2,6 @@ from . import catalogue as catalogue
 from .arrays_on_gpu import ArraysOnGpu as ArraysOnGpu
 from .catalogue import ProblemRef as ProblemRef
 from .catalogue import load_problem as load_problem
-from .catalogue import names as names
 from .catalogue import problem_class as problem_class
 from .comparison import Differing as Differing
 from .comparison import OutputCheck as OutputCheck

@@ -26,7 +26,6 @@ from .formatting import page as page
 from .formatting import size_name as size_name
 from .groups import Highlighter as Highlighter
 from .groups import Line as Line
-from .kernels import KernelRow as KernelRow
 from .kernels import kernel_rows as kernel_rows
 from .measurement import measurements as measurements
 from .measurement import peak_name as peak_name

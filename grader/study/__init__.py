@@ -1,4 +1,4 @@
-"""What many results become: explained grades, history, sweeps, profiles, ladders."""
+"""Grades that are explained, in parallel, or studied: history, sweeps, profiles, ladders."""
 
 import lazy_loader
 

@@ -5,7 +5,6 @@ from .comparison import compare as compare
 from .comparison import total as total
 from .explaining import course_cards as course_cards
 from .explaining import explain_program as explain_program
-from .explaining import explain_sizes as explain_sizes
 from .explaining import grade_and_explain as grade_and_explain
 from .forks import warm_up as warm_up
 from .history import board_of as board_of
@@ -15,7 +14,6 @@ from .ladder_host import ceilings as ceilings
 from .ladder_host import run_host as run_host
 from .pool import grade_all as grade_all
 from .pool import lanes as lanes
-from .profiler import ProfiledJob as ProfiledJob
 from .profiler import find_ncu as find_ncu
 from .profiler import profile_into as profile_into
 from .profiling import WatchedKernel as WatchedKernel

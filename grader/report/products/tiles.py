@@ -61,7 +61,7 @@ def by_rows(evidence: Evidence, matrix: str) -> bool:
 
 
 def element_bytes(evidence: Evidence) -> int:
-    """Of an input: of "f32" 4, of "bf16.f32" 2; parts for tensor cores come from FP32."""
+    """Size of an input: 4 for "f32", 2 for "bf16.f32"; parts for tensor cores come from FP32."""
     types, parts = base.gpus.split_arithmetic(evidence.result.problem.arithmetic)
     return 2 if parts == 1 and types.partition(".")[0].endswith("16") else 4
 
