@@ -15,10 +15,8 @@ from typing import Any
 import msgspec
 
 from grader.base import LabError, convert, gpus, one_line
-from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
-from grader.labs.scoring_rules import Scoring
-from grader.labs.shape import LabFile, Limits, Rules, Shape, contradictions
+from grader.labs.shape import LabFile, LabSettings, Shape, contradictions
 from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted
 from grader.problems import ADVICE, Dim, Problem, ProblemRef, catalogue
 from ptxsim.plan import Record, Size
@@ -57,10 +55,9 @@ class Hidden(Record):
         return bool(self.correctness or self.performance or self.cpu)
 
 
-class Lab(Record):
+class Lab(LabSettings):
     """A checked lab. Cases keep the order of the file; hidden ones stand apart."""
 
-    id: str
     # Of the file without ``time`` and ``rubric``, of the problem's own file, and of the seed.
     sha256: str
     problem: Problem
@@ -68,15 +65,8 @@ class Lab(Record):
     correctness: tuple[Case, ...]  # verified on a GPU, untimed
     performance: tuple[Case, ...]  # verified and timed on a GPU
     cpu: tuple[Case, ...]  # run by the simulator
-    multiple_of: int  # every dimension is a multiple of it
     architectures: tuple[str, ...]  # "sm_80", "sm_90a"; the simulator compiles for the first
-    scoring: Scoring
-    rules: Rules
-    limits: Limits
     hidden: Hidden | None = None
-    time: TimeRules | None = None
-    language: str | None = None  # of what students read, where they do not choose one
-    rubric: Rubric | None = None
 
     @property
     def timed(self) -> tuple[Case, ...]:
@@ -158,7 +148,7 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
     sizes = tuple(getattr(entry, shape.size_key) for entry in file.performance)
     timed = _plain_cases("performance", sizes, kind.dims)
     lab = Lab(
-        id=file.id,
+        **{name: getattr(file, name) for name in LabSettings.__struct_fields__},
         sha256=_digest(data, document, ref),
         problem=loaded,
         problem_ref=ref,
@@ -168,14 +158,7 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
             for entry, each in zip(file.performance, timed, strict=True)
         ),
         cpu=_plain_cases("cpu", file.cpu, kind.dims),
-        multiple_of=file.multiple_of,
         architectures=tuple(f"sm_{each}" for each in file.architectures),
-        scoring=file.scoring,
-        rules=file.rules,
-        limits=file.limits,
-        time=file.time,
-        language=file.language,
-        rubric=file.rubric,
     )
     try:
         objections = [loaded.objection(case.size) for case in (*lab.correctness, *lab.performance)]

@@ -53,21 +53,26 @@ class Timed(Record):
     id: Identifier | None = None
 
 
-class LabFile(Record):
-    """The part of the file that all problems share, before the checks across fields."""
+class LabSettings(Record):
+    """The fields of a lab file that a lab has as they are."""
 
     id: Identifier
-    extends: None = None  # taken out before, as is the problem
-    problem: None = None
-    multiple_of: Annotated[int, Meta(ge=1, le=1024)] = 1
-    architectures: Annotated[tuple[Architecture, ...], Meta(min_length=1)] = (80,)
+    multiple_of: Annotated[int, Meta(ge=1, le=1024)] = 1  # every dimension is a multiple of it
     scoring: Scoring = Scoring()
-    groups: Groups | None = None
     time: TimeRules | None = None
     rules: Rules = Rules()
     limits: Limits = Limits()
-    language: str | None = None
+    language: str | None = None  # of what students read, where they do not choose one
     rubric: Rubric | None = None
+
+
+class LabFile(LabSettings):
+    """The part of the file that all problems share, before the checks across fields."""
+
+    extends: None = None  # taken out before, as is the problem
+    problem: None = None
+    architectures: Annotated[tuple[Architecture, ...], Meta(min_length=1)] = (80,)
+    groups: Groups | None = None
 
 
 # --- shape -------------------------------------------------------------------------------------

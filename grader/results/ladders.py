@@ -26,7 +26,7 @@ from grader import base
 from grader.labs import DEFAULT_LAB, REFERENCE, Lab, instead_of, load_lab, provided, shipped_labs
 from grader.results import store
 from grader.results.case import CaseResult, Timing
-from grader.results.result import LabRef, Result, Standing, StandingRung
+from grader.results.result import LabRef, Result, RungFacts, Standing, StandingRung
 from grader.results.store import StoreError
 from ptxsim.plan import Record, Size
 from ptxsim.text import phrase
@@ -34,21 +34,13 @@ from ptxsim.text import phrase
 SCHEMA = "sgemm-grader/ladder"
 SCHEMA_VERSION = 3
 FOLDER = "ladder"  # below the results
-_FACTS = StandingRung.__struct_fields__
 _LESSON = "ladder.toml"
 _NUMBERED = re.compile(r"(\d+)_\w+")
 _TITLE = re.compile(r"Rung \d+(?P<trap> \(a trap\))?: (?P<title>.+)")
 _LABEL = re.compile(r"(?P<label>[A-Z][a-z]+): +(?P<text>.+)")
 
 
-class Rung(Record):
-    """Facts from a rung's header. Texts are "" where the header has none."""
-
-    number: int
-    name: str  # of its folder
-    title: str
-    trap: bool  # teaches what not to do; may be slower than the rung before
-    changed: str  # against the rung before
+class Rung(RungFacts):
     why: str
     lesson: bool = True  # one of those to read first; the others are detours and research
 
@@ -435,6 +427,8 @@ def _place(ladder: Ladder, size: base.Dims, timing: Timing) -> Standing:
 
 
 def _standing_rung(step: LadderStep, speed: Speed | None) -> StandingRung:
-    figures = {"speed": speed.rate if speed else None, "ratio": speed.ratio if speed else None}
-    facts = msgspec.structs.asdict(step.rung) | figures
-    return base.convert({name: facts[name] for name in _FACTS}, StandingRung)
+    return StandingRung(
+        **{name: getattr(step.rung, name) for name in RungFacts.__struct_fields__},
+        speed=speed.rate if speed else None,
+        ratio=speed.ratio if speed else None,
+    )

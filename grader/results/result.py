@@ -57,14 +57,17 @@ class SlurmInfo(Record):
     restarts: int = 0  # how often Slurm had put the job back into its queue before
 
 
-class StandingRung(Record):
-    """A rung of the reference ladder, with the facts that a standing needs."""
+class RungFacts(Record):
+    """A rung of the reference ladder, by its header. Texts are "" where that has none."""
 
     number: int
     name: str  # of its folder
     title: str
-    trap: bool  # teaches what not to do
+    trap: bool  # teaches what not to do; may be slower than the rung before
     changed: str  # against the rung before
+
+
+class StandingRung(RungFacts):
     speed: float | None  # at the size compared; null where it was not timed
     ratio: float | None  # to the baseline, measured when the ladder was
 
