@@ -55,7 +55,7 @@ class Hidden(Record):
         return bool(self.correctness or self.performance or self.cpu)
 
 
-class Lab(LabSettings):
+class Lab(LabSettings, kw_only=True):
     """A checked lab. Cases keep the order of the file; hidden ones stand apart."""
 
     # Of the file without ``time`` and ``rubric``, of the problem's own file, and of the seed.

@@ -57,7 +57,7 @@ class LabSettings(Record):
     """The fields of a lab file that a lab has as they are."""
 
     id: Identifier
-    multiple_of: Annotated[int, Meta(ge=1, le=1024)] = 1  # every dimension is a multiple of it
+    multiple_of: Annotated[int, Meta(ge=1, le=65536)] = 1  # every dimension is a multiple of it
     scoring: Scoring = Scoring()
     time: TimeRules | None = None
     rules: Rules = Rules()
