@@ -66,6 +66,13 @@ def test_the_judge_neither_explains_nor_shows() -> None:
         assert not {*imported(path)} & {"grader.model", "grader.report", "grader.study"}, path
 
 
+def test_a_class_is_marked_by_documents_alone() -> None:
+    allowed = {f"grader.{name}" for name in ("base", "labs", "results", "report", "__version__")}
+    for path in (PACKAGE / "course").rglob("*.py"):
+        theirs = {name for name in imported(path) if name.startswith("grader.")}
+        assert {name for name in theirs if not name.startswith("grader.course")} <= allowed, path
+
+
 @pytest.mark.parametrize("path", [*SIMULATOR, *SIMULATOR_TESTS], ids=lambda path: path.name)
 def test_the_simulator_knows_nothing_of_grading(path: Path) -> None:
     assert {name.split(".")[0] for name in imported(path)} <= {"ptxsim"}

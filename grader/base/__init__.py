@@ -1,8 +1,7 @@
-"""Records, errors, texts in a student's language, the table of GPUs, our own C++.
+"""Verdicts, findings, errors, texts in a student's language, the table of GPUs, our own C++.
 
-Every record is frozen. A ``Size`` gives the dimensions of one run by name; what they mean is the
-problem's affair. The result document is exactly ``Result`` in JSON: every key always present, null
-where it does not apply. Imports nothing of ours but ``ptxsim``'s records.
+Every record is frozen. What fewer than most rooms need has a room of its own. Imports nothing of
+ours but ``ptxsim``'s doors.
 """
 
 import lazy_loader

@@ -1,4 +1,8 @@
-"""Stored documents: results, what lies beside them, and the measured ladders that ship."""
+"""Stored documents: results, profiles, what lies beside them, and the measured ladders that ship.
+
+The result document is exactly ``Result`` in JSON: every key always present, null where it does not
+apply.
+"""
 
 import lazy_loader
 
