@@ -6,31 +6,22 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
 import grader
 from grader import base
-from grader.build import find_tensor_cores
 from grader.judge import rulings
-from grader.judge.launches import held_to_the_clock
-from grader.judge.program import Code, GradingContext, Program, build_program
-from grader.judge.scoring import measures
-from grader.judge.second_build import with_second_build
-from grader.judge.second_look import look_again
-from grader.judge.verdicts import DECIDING, broken_rule
-from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
+from grader.judge.program import GradingContext
+from grader.judge.stages import Watcher, grade_in_simulator, grade_on_gpu
 from grader.labs import load_listed, load_submission, source_texts, student_of
 from grader.results import standing
-from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
+from grader.run import CpuDevice, GpuDevice, Progress
 from ptxsim import engine_digest
-from ptxsim.plan import Launch, Plan, Record
+from ptxsim.plan import Record
 from ptxsim.text import phrase
 
 
@@ -46,29 +37,6 @@ class Graded(Record):
     def sources(self) -> dict[str, str]:
         """File name → text, as the compiler sees it; findings point into it."""
         return source_texts(self.contents)
-
-
-class Watcher:
-    """Looks on while a submission is graded; nothing of what it does counts."""
-
-    def planned(
-        self,
-        program: Program,
-        plans: Sequence[Plan | base.Rejected],
-        simulator: CpuDevice,
-        *,
-        idle: bool = False,
-        card: base.Gpu | None = None,
-        code: Code | None = None,
-    ) -> None:
-        """Learn that a build and the plans of its timed sizes exist.
-
-        idle: whether nobody else needs the simulator until ``ruled``. card: graded on, if known.
-        code: the build's machine code, if somebody reads it anyway.
-        """
-
-    def ruled(self, ruling: rulings.Ruling) -> None:
-        """Learn what the public sizes come to, while the devices are open and idle."""
 
 
 def grade(
@@ -102,36 +70,38 @@ def grade(
     with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
-            main = context.lab.problem.interface.main
-            if isinstance(work, base.Submission):
-                submission = work
-            elif student is None:
-                submission = load_submission(work, main)
-            else:
-                submission = load_listed(work, student, main)
+            submission = _read(work, student, context.lab.problem.interface.main)
             contents = submission.contents
             reference = msgspec.structs.replace(
                 reference, sha256=submission.sha256, files=submission.files
             )
             if context.gpu_arch is None:
-                made = grade_in_simulator(submission, context, device, progress, watcher)
+                ruling = grade_in_simulator(submission, context, device, progress, watcher)
             else:
                 gpu = gpu or GpuDevice(context.lab.problem_ref)
-                made = grade_on_gpu(submission, context, device, gpu, progress, watcher)
+                ruling = grade_on_gpu(submission, context, device, gpu, progress, watcher)
         except rulings.FATAL as failure:
-            made = rulings.from_failure(failure)
-    result = _result(reference, context, made, slurm)
-    return Graded(result=result, contents=contents, printed=made.printed, explain=made.explain)
+            ruling = rulings.from_failure(failure)
+    result = _result(reference, context, ruling, slurm)
+    return Graded(result=result, contents=contents, printed=ruling.printed, explain=ruling.explain)
+
+
+def _read(work: Path | base.Submission, student: str | None, main: str) -> base.Submission:
+    if isinstance(work, base.Submission):
+        return work
+    return load_submission(work, main) if student is None else load_listed(work, student, main)
 
 
 def _result(
     reference: base.SubmissionRef,
     context: GradingContext,
-    made: rulings.Ruling,
+    ruling: rulings.Ruling,
     slurm: base.SlurmInfo | None,
 ) -> base.Result:
     problem = context.lab.problem.info()
     ladders = [ladder for ladder in context.ladders if ladder.problem.like(problem)]
+    stands = standing(ruling.cases, ruling.gpu, ladders)
+    judged = base.convert(msgspec.structs.replace(ruling, standing=stands), base.Judgement)
     return base.Result(
         schema=base.SCHEMA,
         version=base.SCHEMA_VERSION,
@@ -142,7 +112,7 @@ def _result(
         environment=base.Environment(
             grader=grader.__version__,
             device="cpu" if context.gpu_arch is None else "gpu",
-            gpu=made.gpu,
+            gpu=ruling.gpu,
             cuda=context.toolchain.cuda_version,
             host=base.one_line(platform.node()),
             slurm=slurm,
@@ -150,17 +120,7 @@ def _result(
             exposed=context.sandbox.exposed,
             engine=engine_digest(),
         ),
-        build=made.build,
-        cases=made.cases,
-        findings=made.findings,
-        lines=made.lines,
-        verdict=made.verdict,
-        score=made.score,
-        error=made.error,
-        explanation=None,
-        standing=standing(made.cases, made.gpu, ladders),
-        launches=made.launches,
-        groups=made.groups,
+        **msgspec.structs.asdict(judged),
     )
 
 
@@ -186,166 +146,3 @@ def _variable(name: str) -> str | None:
     """A variable of the environment as UTF-8, which is all that a document can hold."""
     value = os.environ.get(name)
     return None if value is None else base.one_line(value)
-
-
-def grade_in_simulator(
-    submission: base.Submission,
-    context: GradingContext,
-    device: CpuDevice,
-    progress: Progress,
-    watcher: Watcher,
-) -> rulings.Ruling:
-    """Grade at the lab's cpu sizes. Raises one of ``rulings.FATAL``."""
-    lab, hidden = context.lab, context.lab.hidden
-    timed = context.gpu_arch is not None  # by a GPU, so that nobody need look at these sizes here
-
-    def run(group: Group, progress: Progress) -> Ran:
-        if not group.planned:
-            return (), ()
-        return device.run(program.built, program.root, group.planned, lab, progress), ()
-
-    program = build_program(submission, context, lab.architectures[0], device, progress)
-    group = record_group(program, lab.cpu, progress, larger=() if timed else lab.performance)
-    watcher.planned(program, [plan for _, plan in group.larger.plans], device)
-    public = walk(group, run, device, progress)
-    public = with_second_build(group, public, device, progress)
-    ruling = rulings.conclude(public, lab)
-    watcher.ruled(ruling)
-    # Last of all, so that nothing said of the others can depend on them.
-    if hidden is not None:
-        secret = grade_hidden(
-            program,
-            hidden.cpu,
-            nullcontext(run),
-            device,
-            larger=() if timed else hidden.performance,
-            wanted=ruling.verdict not in DECIDING,
-        )
-        ruling = rulings.conclude(public, lab, hidden=secret)
-    return ruling
-
-
-def grade_on_gpu(
-    submission: base.Submission,
-    context: GradingContext,
-    device: CpuDevice,
-    gpu: GpuDevice,
-    progress: Progress,
-    watcher: Watcher,
-) -> rulings.Ruling:
-    """Grade on the GPU at hand; ``device`` is the simulator, which runs beside it.
-
-    Raises one of ``rulings.FATAL``.
-    """
-    assert context.gpu_arch is not None
-    lab, hidden = context.lab, context.lab.hidden
-    with (
-        # The GPU has a build of its own; a second worker reads it.
-        CpuDevice(context.sandbox, lab.limits) as reader,
-        ThreadPoolExecutor(max_workers=3) as pool,
-        ExitStack() as ending,
-        gpu,
-    ):
-        # If this ends early, it must not wait for the simulator, nor for who looks on.
-        ending.callback(device.__exit__, None, None, None)
-        ending.callback(reader.__exit__, None, None, None)
-        simulation = pool.submit(_simulate, submission, context, device)
-        program = build_program(
-            submission, context, lab.arch_on(context.gpu_arch), reader, progress
-        )
-        # No code without nvdisasm; ``grade doctor`` says how to install it.
-        there = context.toolchain.nvdisasm is not None
-        code = pool.submit(lambda: program.disassemble() if there else ())
-        group = record_group(program, (*lab.correctness, *lab.performance), progress)
-        plans = [case.plan for case in group.planned]
-
-        def ready(info: base.GpuInfo) -> None:
-            card = base.gpus.of(info)
-            watcher.planned(program, plans, reader, idle=True, card=card, code=code.result)
-
-        on_gpu = partial(_run, gpu=gpu, reader=reader, code=code.result)
-        public = walk(group, partial(on_gpu, ready=ready), reader, progress)
-        progress(phrase("simulating"), phrase("simulating beside the GPU"))
-        simulated = look_again(group, public, simulation.result(), device, progress)
-        yardsticks = measures(lab, gpu.gpu.name, context.ladders) if gpu.gpu else {}
-
-        @contextmanager
-        def another_worker() -> Iterator[Run]:
-            with gpu.successor() as other:
-                words = phrase("running the hidden sizes on the GPU")
-                progress(phrase("running on the GPU"), words)
-                yield partial(on_gpu, gpu=other, pace=public.outcomes)
-
-        # Two programs that run at the same time can signal to each other through the machine's
-        # load, so the hidden sizes begin when all that is public has ended.
-        secret = None
-        if hidden is not None:
-            cases = (*hidden.correctness, *hidden.performance)
-            ended = any(each.stopped in ("time", "crash") for each in public.outcomes)
-            secret = grade_hidden(
-                program,
-                cases,
-                another_worker(),
-                reader,
-                yardsticks=yardsticks,
-                wanted=gpu.gpu is not None and not ended,
-            )
-        ruling = rulings.conclude(
-            public, lab, hidden=secret, simulated=simulated, yardsticks=yardsticks
-        )
-        watcher.ruled(ruling)
-    return msgspec.structs.replace(ruling, gpu=gpu.gpu)
-
-
-def _run(
-    group: Group,
-    progress: Progress,
-    *,
-    gpu: GpuDevice,
-    reader: CpuDevice,
-    code: Code,
-    ready: Callable[[base.GpuInfo], None] = lambda _: None,
-    pace: Sequence[CaseOutcome] = (),
-) -> Ran:
-    """Run the group on the GPU. Return the outcomes and the notes on tensor cores.
-
-    pace: outcomes of other sizes, whose times say how long untimed launches may take. Raises
-    Rejected where the lab forbids the tensor cores that PTX or machine code show.
-    """
-    program, lab = group.program, group.program.context.lab
-    plans = [case.plan for case in group.planned]
-
-    def permitted(notes: tuple[base.Finding, ...]) -> tuple[base.Finding, ...]:
-        if broken := broken_rule(notes, lab.rules, lab.problem.arithmetic):
-            raise base.Rejected(base.Verdict.RF, broken, notes, program.built.info)
-        return notes
-
-    notes = permitted(reader.tensor_cores(plans))
-    outcomes: tuple[CaseOutcome, ...] = ()
-    if plans:
-        outcomes = gpu.run(program.built, program.root, group.planned, lab, progress, ready)
-    # PTX does not show calls through pointers. nvdisasm takes a while: the GPU does not wait.
-    operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
-    kernels = {o.kernel for o in operations if isinstance(o, Launch)}
-    # A function that is no entry may be called by any of them.
-    launched = (f for f in code() if f.name in kernels or not f.entry)
-    in_code = permitted(find_tensor_cores(tuple(launched)))
-    held = held_to_the_clock((*outcomes, *pace), lab.problem, gpu.gpu)
-    return held[: len(outcomes)], notes or in_code
-
-
-def _simulate(
-    submission: base.Submission, context: GradingContext, device: CpuDevice
-) -> rulings.Ruling:
-    """Grade in the simulator. If it cannot grade the submission, nobody is at fault."""
-    try:
-        # Blocks that wait for each other need not fit more than this GPU.
-        assert context.gpu_arch is not None
-        known = (*context.lab.architectures, context.gpu_arch)
-        lab = msgspec.structs.replace(context.lab, architectures=known)
-        if lab.rules.findings == "warn":  # nothing of hidden sizes would be shown
-            lab = msgspec.structs.replace(lab, hidden=None)
-        own = msgspec.structs.replace(context, lab=lab)
-        return grade_in_simulator(submission, own, device, quietly, Watcher())
-    except rulings.FATAL as failure:
-        return rulings.from_failure(failure)

@@ -191,9 +191,8 @@ def summary(
             how=how,
         )
         findings.append(Finding(kind=Kind.CALLS_DIFFER, severity=Severity.WARNING, message=words))
-    return CaseOutcome(
-        id=case.id,
-        size=case.plan.size,
+    return msgspec.structs.replace(
+        case.case,
         message=message,
         stopped=last.outcome.stopped,
         seconds=sum(each.outcome.seconds for each in seen),

@@ -176,14 +176,14 @@ def run_case(
         with closing(made) as calls:
             seen = seen_calls(calls, case.plan, arrays, seconds, capacities, turn=turn, alone=alone)
     except RefusedProgram as refusal:
-        return protocol.refused(case.id, size, rejected(refusal))
+        return case.case.refused(rejected(refusal))
     except MemoryError:
         if _PER_BYTE * arrays.bytes + _INTERPRETER > job.memory_mb << 20:
             raise
         words = phrase(
             "it needs more memory than the lab's {memory} MB: allocate less", memory=job.memory_mb
         )
-        return protocol.refused(case.id, size, Rejected(Verdict.RE, words))
+        return case.case.refused(Rejected(Verdict.RE, words))
     return summary(case, seen, arrays, hints=job.hints)
 
 
