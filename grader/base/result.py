@@ -104,8 +104,7 @@ class Timing(Record):
     device_ms: float | None = None
     host_ms: float | None = None
     parts: tuple[PartTime, ...] = ()  # of a call of several operations
-    # Null: no other variant came near the baseline when they were compared; or before version 8.
-    runner_up: RunnerUp | None = None
+    runner_up: RunnerUp | None = None  # null: no other variant came near the baseline
 
     @property
     def scored_speed(self) -> float:
@@ -245,8 +244,8 @@ class Environment(Record):
     host: str
     slurm: SlurmInfo | None
     sandbox: str  # "bubblewrap", "landlock" or "rlimits"
-    exposed: tuple[str, ...] = ()  # what the sandbox leaves open
-    engine: str = ""  # digest of the simulator's C++; before version 9 not said
+    exposed: tuple[str, ...]  # what the sandbox leaves open
+    engine: str  # digest of the simulator's C++
 
 
 class TensorPeak(Record):
