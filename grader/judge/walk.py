@@ -19,6 +19,7 @@ from grader.judge.program import Program
 from grader.judge.rulings import Ruling, from_failure, reduced, rule
 from grader.judge.scoring import Yardsticks
 from grader.labs import Case
+from grader.problems import Problem
 from grader.run import CaseOutcome, CpuDevice, PlannedCase, Progress, quietly
 from ptxsim.plan import Launch, Plan, Record
 from ptxsim.text import counted, phrase
@@ -28,10 +29,10 @@ class Group(Record):
     """Sizes whose launches are recorded."""
 
     program: Program
-    # All of them in increasing order: one that takes too long costs only larger ones.
+    # In increasing order: one that takes too long costs only larger ones. Some are refused already,
+    # by the recorder or by the lab's rules.
     cases: tuple[CaseOutcome, ...]
     planned: tuple[PlannedCase, ...]  # those that can run
-    refusals: tuple[CaseOutcome, ...]  # of those that the recorder or the lab's rules rejected
     larger: LargerSizes  # that only a GPU runs
     notes: tuple[base.Finding, ...]  # on library kernels
 
@@ -62,20 +63,14 @@ def record_group(
     )
     progress(phrase("recording the launches"), words)
     plans = program.record(sizes, located=located)
-    count, amount = len(ordered), program.context.lab.problem.amount
-    begun = [
-        CaseOutcome(
-            id=case.id, size=case.size.dims, amount=amount(case.size), kernels=_kernels(plan)
-        )
-        # There are fewer plans after an endless loop in host code.
-        for case, plan in zip_longest(ordered, plans[:count])
-    ]
-    own = list(zip(begun, plans, strict=False))
+    # There are fewer plans after an endless loop in host code.
+    count, problem = len(ordered), program.context.lab.problem
+    begun = tuple(_begin(c, problem, plan) for c, plan in zip_longest(ordered, plans[:count]))
+    own = zip(begun, plans, strict=False)
     return Group(
         program=program,
-        cases=tuple(begun),
+        cases=begun,
         planned=tuple(PlannedCase(case=case, plan=p) for case, p in own if isinstance(p, Plan)),
-        refusals=tuple(case.refused(p) for case, p in own if isinstance(p, base.Rejected)),
         larger=LargerSizes(
             program=program,
             plans=tuple(zip(sizes[count:], plans[count:], strict=False)),
@@ -85,11 +80,22 @@ def record_group(
     )
 
 
+def _begin(case: Case, problem: Problem, plan: Plan | base.Rejected | None) -> CaseOutcome:
+    begun = CaseOutcome(id=case.id, size=case.size.dims, amount=problem.amount(case.size))
+    if isinstance(plan, base.Rejected):
+        return begun.refused(plan)
+    if plan is None:
+        return begun
+    kernels = sum(isinstance(each, Launch) for each in plan.operations)  # no copies, no memsets
+    return msgspec.structs.replace(begun, kernels=kernels)
+
+
 def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ruling:
     """Run a recorded group and rule on it; if it is right, look at its larger sizes."""
     lab = group.program.context.lab
-    outcomes, notes = run(group, progress)
-    outcomes = with_refused_calls((*group.refusals, *outcomes), group.planned, lab.architectures)
+    ran, notes = run(group, progress)
+    refused = (case for case in group.cases if case.verdict)
+    outcomes = with_refused_calls((*refused, *ran), group.planned, lab.architectures)
     notes = (*notes, *group.notes, *group.larger.warnings(outcomes))
     ruling = rule(group.cases, outcomes, lab, notes)
     if ruling.verdict is base.Verdict.AC and (fault := group.larger.fault(simulator, progress)):
@@ -100,13 +106,6 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
     return msgspec.structs.replace(
         ruling, build=group.program.built.info, launches=_launches(group)
     )
-
-
-def _kernels(plan: Plan | base.Rejected | None) -> int | None:
-    """How many kernels a call launches; copies and memsets are none."""
-    if not isinstance(plan, Plan):
-        return None
-    return sum(isinstance(operation, Launch) for operation in plan.operations)
 
 
 def _launches(group: Group) -> tuple[base.LaunchKind, ...]:
