@@ -308,7 +308,7 @@ class Standing(Record):
 
 
 class Judgement(Record, kw_only=True):
-    """What grading adds to a result: all of it by judging, but for the explanation."""
+    """A grading's part of a result: the judge's, but for the explanation."""
 
     build: BuildInfo | None = None
     cases: tuple[CaseResult, ...] = ()

@@ -1,4 +1,5 @@
 from .pipeline import Graded as Graded
+from .pipeline import Watcher as Watcher
 from .pipeline import grade as grade
 from .program import Code as Code
 from .program import GradingContext as GradingContext
@@ -11,4 +12,3 @@ from .scoring import mean_points as mean_points
 from .scoring import measures as measures
 from .scoring import most as most
 from .scoring import points_at as points_at
-from .stages import Watcher as Watcher

@@ -6,7 +6,9 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -14,14 +16,20 @@ import msgspec
 
 import grader
 from grader import base
+from grader.build import SassFunction, find_tensor_cores
 from grader.judge import rulings
-from grader.judge.program import GradingContext
-from grader.judge.stages import Watcher, grade_in_simulator, grade_on_gpu
+from grader.judge.launches import held_to_the_clock
+from grader.judge.program import Code, GradingContext, Program, build_program
+from grader.judge.scoring import measures
+from grader.judge.second_build import with_second_build
+from grader.judge.second_look import look_again
+from grader.judge.verdicts import DECIDING, broken_rule
+from grader.judge.walk import Group, Ran, grade_hidden, record_group, walk
 from grader.labs import load_listed, load_submission, source_texts, student_of
 from grader.results import standing
-from grader.run import CpuDevice, GpuDevice, Progress
+from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
 from ptxsim import engine_digest
-from ptxsim.plan import Record
+from ptxsim.plan import Launch, Plan, Record
 from ptxsim.text import phrase
 
 
@@ -37,6 +45,29 @@ class Graded(Record):
     def sources(self) -> dict[str, str]:
         """File name → text, as the compiler sees it; findings point into it."""
         return source_texts(self.contents)
+
+
+class Watcher:
+    """Looks on while a submission is graded; nothing of what it does counts."""
+
+    def planned(
+        self,
+        program: Program,
+        plans: Sequence[Plan | base.Rejected],
+        simulator: CpuDevice,
+        *,
+        idle: bool = False,
+        card: base.Gpu | None = None,
+        code: Code | None = None,
+    ) -> None:
+        """Learn that a build and the plans of its timed sizes exist.
+
+        idle: whether nobody else needs the simulator until ``ruled``. card: graded on, if known.
+        code: the build's machine code, if somebody reads it anyway.
+        """
+
+    def ruled(self, ruling: rulings.Ruling) -> None:
+        """Learn what the public sizes come to, while the devices are open and idle."""
 
 
 def grade(
@@ -146,3 +177,168 @@ def _variable(name: str) -> str | None:
     """A variable of the environment as UTF-8, which is all that a document can hold."""
     value = os.environ.get(name)
     return None if value is None else base.one_line(value)
+
+
+def grade_in_simulator(
+    submission: base.Submission,
+    context: GradingContext,
+    device: CpuDevice,
+    progress: Progress,
+    watcher: Watcher,
+) -> rulings.Ruling:
+    """Grade at the lab's cpu sizes. Raises one of ``rulings.FATAL``."""
+    lab, hidden = context.lab, context.lab.hidden
+    timed = context.gpu_arch is not None  # by a GPU, so that nobody need look at these sizes here
+
+    def run(group: Group, progress: Progress) -> Ran:
+        if not group.planned:
+            return (), ()
+        return device.run(program.built, program.root, group.planned, lab, progress), ()
+
+    program = build_program(submission, context, lab.architectures[0], device, progress)
+    group = record_group(program, lab.cpu, progress, larger=() if timed else lab.performance)
+    watcher.planned(program, [plan for _, plan in group.larger.plans], device)
+    public = walk(group, run, device, progress)
+    public = with_second_build(group, public, device, progress)
+    ruling = rulings.conclude(public, lab)
+    watcher.ruled(ruling)
+    # Last of all, so that nothing said of the others can depend on them.
+    if hidden is not None:
+        secret = grade_hidden(
+            program,
+            hidden.cpu,
+            nullcontext(run),
+            device,
+            larger=() if timed else hidden.performance,
+            wanted=ruling.verdict not in DECIDING,
+        )
+        ruling = rulings.conclude(public, lab, hidden=secret)
+    return ruling
+
+
+def grade_on_gpu(
+    submission: base.Submission,
+    context: GradingContext,
+    device: CpuDevice,
+    gpu: GpuDevice,
+    progress: Progress,
+    watcher: Watcher,
+) -> rulings.Ruling:
+    """Grade on the GPU at hand; ``device`` is the simulator, which runs beside it.
+
+    Raises one of ``rulings.FATAL``.
+    """
+    assert context.gpu_arch is not None
+    lab, hidden = context.lab, context.lab.hidden
+    with (
+        # The GPU has a build of its own; a second worker reads it.
+        CpuDevice(context.sandbox, lab.limits) as reader,
+        ThreadPoolExecutor(max_workers=3) as pool,
+        ExitStack() as ending,
+        gpu,
+    ):
+        # If this ends early, it must not wait for the simulator, nor for who looks on.
+        ending.callback(device.__exit__, None, None, None)
+        ending.callback(reader.__exit__, None, None, None)
+        simulation = pool.submit(_simulate, submission, context, device)
+        program = build_program(
+            submission, context, lab.arch_on(context.gpu_arch), reader, progress
+        )
+        code = pool.submit(_machine_code, program).result
+        group = record_group(program, (*lab.correctness, *lab.performance), progress)
+        run = _GpuRun(gpu=gpu, reader=reader, code=code, watcher=watcher)
+        public = walk(group, run, reader, progress)
+        progress(phrase("simulating"), phrase("simulating beside the GPU"))
+        simulated = look_again(group, public, simulation.result(), device, progress)
+        yardsticks = measures(lab, gpu.gpu.name, context.ladders) if gpu.gpu else {}
+        # Two programs that run at the same time can signal to each other through the machine's
+        # load, so the hidden sizes begin when all that is public has ended.
+        secret = None
+        if hidden is not None:
+            ended = any(each.stopped in ("time", "crash") for each in public.cases)
+            secret = grade_hidden(
+                program,
+                (*hidden.correctness, *hidden.performance),
+                run.by_another_worker(public.cases, progress),
+                reader,
+                yardsticks=yardsticks,
+                wanted=gpu.gpu is not None and not ended,
+            )
+        ruling = rulings.conclude(
+            public, lab, hidden=secret, simulated=simulated, yardsticks=yardsticks
+        )
+        watcher.ruled(ruling)
+    return msgspec.structs.replace(ruling, gpu=gpu.gpu)
+
+
+def _machine_code(program: Program) -> tuple[SassFunction, ...]:
+    """Return none without nvdisasm; ``grade doctor`` says how to install it."""
+    return program.disassemble() if program.context.toolchain.nvdisasm else ()
+
+
+class _GpuRun(Record):
+    """Runs a group on the GPU, and looks for tensor cores in what it launches."""
+
+    gpu: GpuDevice
+    reader: CpuDevice  # of the PTX
+    code: Code
+    watcher: Watcher = Watcher()
+    pace: Sequence[CaseOutcome] = ()  # other sizes, which say how long untimed launches may take
+
+    @contextmanager
+    def by_another_worker(
+        self, pace: Sequence[CaseOutcome], progress: Progress
+    ) -> Iterator[_GpuRun]:
+        with self.gpu.successor() as gpu:
+            progress(phrase("running on the GPU"), phrase("running the hidden sizes on the GPU"))
+            yield _GpuRun(gpu=gpu, reader=self.reader, code=self.code, pace=pace)
+
+    def __call__(self, group: Group, progress: Progress) -> Ran:
+        """Return the outcomes, and the notes on tensor cores. Raises Rejected where the lab forbids
+        those that PTX or machine code show."""
+        program, lab = group.program, group.program.context.lab
+        plans = [planned.plan for planned in group.planned]
+
+        def ready(info: base.GpuInfo) -> None:
+            card = base.gpus.of(info)
+            self.watcher.planned(program, plans, self.reader, idle=True, card=card, code=self.code)
+
+        notes = _permitted(self.reader.tensor_cores(plans), program)
+        outcomes: tuple[CaseOutcome, ...] = ()
+        if plans:
+            outcomes = self.gpu.run(
+                program.built, program.root, group.planned, lab, progress, ready
+            )
+        # PTX does not show calls through pointers. nvdisasm takes a while: the GPU does not wait.
+        operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
+        kernels = {o.kernel for o in operations if isinstance(o, Launch)}
+        # A function that is no entry may be called by any of them.
+        launched = (f for f in self.code() if f.name in kernels or not f.entry)
+        in_code = _permitted(find_tensor_cores(tuple(launched)), program)
+        held = held_to_the_clock((*outcomes, *self.pace), lab.problem, self.gpu.gpu)
+        return held[: len(outcomes)], notes or in_code
+
+
+def _permitted(notes: tuple[base.Finding, ...], program: Program) -> tuple[base.Finding, ...]:
+    """Return the notes on tensor cores. Raises Rejected where they break a rule of the lab."""
+    lab = program.context.lab
+    if broken := broken_rule(notes, lab.rules, lab.problem.arithmetic):
+        raise base.Rejected(base.Verdict.RF, broken, notes, program.built.info)
+    return notes
+
+
+def _simulate(
+    submission: base.Submission, context: GradingContext, device: CpuDevice
+) -> rulings.Ruling:
+    """Grade in the simulator. If it cannot grade the submission, nobody is at fault."""
+    try:
+        # Blocks that wait for each other need not fit more than this GPU.
+        assert context.gpu_arch is not None
+        known = (*context.lab.architectures, context.gpu_arch)
+        lab = msgspec.structs.replace(context.lab, architectures=known)
+        if lab.rules.findings == "warn":  # nothing of hidden sizes would be shown
+            lab = msgspec.structs.replace(lab, hidden=None)
+        own = msgspec.structs.replace(context, lab=lab)
+        return grade_in_simulator(submission, own, device, quietly, Watcher())
+    except rulings.FATAL as failure:
+        return rulings.from_failure(failure)

@@ -29,7 +29,7 @@ from grader.cli.console import WRONG_USAGE
 from grader.cli.entry import main
 from grader.cli.export_command import RENDERERS
 from grader.cli.grading import ready
-from grader.judge import pipeline, rulings, scoring, stages, walk
+from grader.judge import pipeline, rulings, scoring, walk
 from grader.judge.rulings import Ruling, reduced
 from grader.labs.lab import Case, Hidden, Lab, load_lab
 from grader.labs.submission import load_submission
@@ -419,7 +419,7 @@ def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note what ran, as it ends. The simulator takes a while longer, unless hidden sizes begin."""
     done: list[str] = []
     hidden_began = threading.Event()
-    simulate, grade_hidden = stages._simulate, stages.grade_hidden
+    simulate, grade_hidden = pipeline._simulate, pipeline.grade_hidden
 
     def slowly(*given: Any) -> Ruling:
         made = simulate(*given)
@@ -432,8 +432,8 @@ def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append("hidden sizes")
         return grade_hidden(*given, **more)
 
-    monkeypatch.setattr(stages, "_simulate", slowly)
-    monkeypatch.setattr(stages, "grade_hidden", note)
+    monkeypatch.setattr(pipeline, "_simulate", slowly)
+    monkeypatch.setattr(pipeline, "grade_hidden", note)
     return done
 
 

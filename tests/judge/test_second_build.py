@@ -59,7 +59,7 @@ def test_a_mistake_that_nvcc_hides_is_the_sizes_own(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(CpuDevice, "run_second", again)
     repeated = graded(HIDDEN)
     assert (repeated.findings, repeated.lines) == (result.findings, result.lines)
-    monkeypatch.setattr("grader.judge.stages.with_second_build", lambda _, ruling, *__: ruling)
+    monkeypatch.setattr("grader.judge.pipeline.with_second_build", lambda _, ruling, *__: ruling)
     first = graded(HIDDEN)
     assert (first.verdict, first.lines) == (Verdict.AC, result.lines)
 

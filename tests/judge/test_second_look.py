@@ -9,10 +9,10 @@ import pytest
 
 from grader.base.finding import Kind
 from grader.base.records import Verdict
+from grader.judge.pipeline import Watcher, grade_in_simulator
 from grader.judge.program import build_program
 from grader.judge.rulings import Ruling
 from grader.judge.second_look import look_again
-from grader.judge.stages import Watcher, grade_in_simulator
 from grader.judge.walk import Group, Ran, record_group, walk
 from grader.labs.submission import load_submission
 from grader.run.protocol import Progress, quietly
