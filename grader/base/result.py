@@ -46,8 +46,7 @@ class Run(Record):
 
     speed: float
     baseline_speed: float
-    # () today; a document of before may have the milliseconds of submission and baseline.
-    repetitions: tuple[tuple[float, float], ...] = ()
+    repetitions: tuple[tuple[float, float], ...] = ()  # always (): to go with the next version
 
 
 class Watched(Record):
