@@ -244,12 +244,16 @@ class _Host:
         self._found.append(self._pool.submit(self._check.confirm, seen).result)
 
     def end(
-        self, case: PlannedCase, stopped: str, message: Message, findings: tuple[Finding, ...] = ()
+        self,
+        planned: PlannedCase,
+        stopped: str,
+        message: Message,
+        findings: tuple[Finding, ...] = (),
     ) -> None:
         """Add the outcome of a case that ended the worker."""
         self.lacked = self.lacked or stopped == "crash"
         outcome = msgspec.structs.replace(
-            case.case, message=message, stopped=stopped, findings=findings
+            planned.case, message=message, stopped=stopped, findings=findings
         )
         self._found.append(lambda: outcome)
 
