@@ -15,7 +15,7 @@ from grader.report import formatting as text
 from grader.report.formatting import SENTENCES
 from grader.report.questions import limit_words
 from grader.report.tables import table
-from grader.results import KernelLaunch, Result
+from grader.results import LaunchKind, Result
 from ptxsim.findings import kernel_name
 from ptxsim.plan import Record
 from ptxsim.text import NOTHING, Message, clauses, phrase, verbatim
@@ -27,7 +27,7 @@ class KernelRow(Record):
     """One kernel in one shape of launch."""
 
     kernel: base.KernelInfo
-    launch: KernelLaunch | None  # null: not launched at the largest size, or not known
+    launch: LaunchKind | None  # null: not launched at the largest size, or not known
     shared_bytes: int  # static and dynamic, per block
     occupancy: base.gpus.Occupancy | None  # null: unknown, or not even one block fits
 

@@ -48,8 +48,9 @@ from .profile import ProfiledSize as ProfiledSize
 from .result import SCHEMA as SCHEMA
 from .result import SCHEMA_VERSION as SCHEMA_VERSION
 from .result import Environment as Environment
-from .result import KernelLaunch as KernelLaunch
+from .result import Judgement as Judgement
 from .result import LabRef as LabRef
+from .result import LaunchKind as LaunchKind
 from .result import Result as Result
 from .result import SlurmInfo as SlurmInfo
 from .result import Standing as Standing

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from grader.base import Dims, ErrorStats, Verdict
 from ptxsim.plan import Record
-from ptxsim.text import Message
+from ptxsim.text import NOTHING, Message
 
 TARGET_HALF_WIDTH = 0.0025  # measuring stops when the ratio is known this well (relative)
 _MIN_PAIRS = 5  # fewer have no useful confidence interval
@@ -22,8 +22,7 @@ class Run(Record):
 
     speed: float
     baseline_speed: float
-    # () today; a document of before may have the milliseconds of submission and baseline.
-    repetitions: tuple[tuple[float, float], ...] = ()
+    repetitions: tuple[tuple[float, float], ...] = ()  # always (): to go with the next version
 
 
 class Watched(Record):
@@ -80,8 +79,7 @@ class Timing(Record):
     device_ms: float | None = None
     host_ms: float | None = None
     parts: tuple[PartTime, ...] = ()  # of a call of several operations
-    # Null: no other variant came near the baseline when they were compared; or before version 8.
-    runner_up: RunnerUp | None = None
+    runner_up: RunnerUp | None = None  # null: no other variant came near the baseline
 
     @property
     def scored_speed(self) -> float:
@@ -123,10 +121,10 @@ class CaseResult(Record):
     id: str  # e.g. "correctness-3", "performance-0", "cpu-2"
     size: Dims
     amount: int  # operations or bytes of the problem: what its unit counts
-    verdict: Verdict | None  # null: not run, message says why
-    message: Message
-    seconds: float | None
-    error: ErrorStats | None
-    timing: Timing | None
+    verdict: Verdict | None = None  # null: not run, message says why
+    message: Message = NOTHING
+    seconds: float | None = None  # wall
+    error: ErrorStats | None = None  # null when refused or stopped
+    timing: Timing | None = None  # of the cases that are timed
     kernels: int | None = None  # launches of one call; null: refused
     tile: ThreadTile | None = None  # of the last size that the simulator ran

@@ -15,7 +15,7 @@ SCHEMA = "sgemm-grader/result"
 SCHEMA_VERSION = 10
 
 
-class KernelLaunch(Record):
+class LaunchKind(Record):
     """One way in which a kernel was launched at one size."""
 
     kernel: str  # mangled
@@ -45,8 +45,8 @@ class Environment(Record):
     host: str
     slurm: SlurmInfo | None
     sandbox: str  # "bubblewrap", "landlock" or "rlimits"
-    exposed: tuple[str, ...] = ()  # what the sandbox leaves open
-    engine: str = ""  # digest of the simulator's C++; before version 9 not said
+    exposed: tuple[str, ...]  # what the sandbox leaves open
+    engine: str  # digest of the simulator's C++
 
 
 class SlurmInfo(Record):
@@ -83,7 +83,23 @@ class Standing(Record):
     measured: str  # when the ladder was, ISO 8601, UTC
 
 
-class Result(Record):
+class Judgement(Record, kw_only=True):
+    """A grading's part of a result: the judge's, but for the explanation."""
+
+    build: BuildInfo | None = None
+    cases: tuple[CaseResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    lines: tuple[LineCount, ...] = ()  # of the largest simulated case; () when none was
+    verdict: Verdict
+    score: Score | None = None
+    error: Message | None = None  # why, when the verdict is not the cases' own
+    standing: Standing | None = None  # null without a ladder of this GPU model, or without times
+    launches: tuple[LaunchKind, ...] = ()  # at the largest size that was run
+    explanation: Explanation | None = None  # of what is right; null where not wanted
+    groups: tuple[SizeGroup, ...] = ()  # public and hidden sizes, of a lab that has both
+
+
+class Result(Judgement):
     """The result document: written once, never changed."""
 
     schema: str
@@ -93,14 +109,3 @@ class Result(Record):
     problem: ProblemInfo
     submission: SubmissionRef
     environment: Environment
-    build: BuildInfo | None
-    cases: tuple[CaseResult, ...]
-    findings: tuple[Finding, ...]
-    lines: tuple[LineCount, ...]  # of the largest simulated case; () when nothing was simulated
-    verdict: Verdict
-    score: Score | None
-    error: Message | None  # why, when the verdict is not the cases' own
-    standing: Standing | None = None  # null without a ladder of this GPU model, or without times
-    launches: tuple[KernelLaunch, ...] = ()  # at the largest size that was run
-    explanation: Explanation | None = None  # of what is right; null where not wanted
-    groups: tuple[SizeGroup, ...] = ()  # public and hidden sizes, of a lab that has both

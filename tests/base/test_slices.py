@@ -23,7 +23,7 @@ from grader.base.gpus import (
 from grader.base.native import Native
 from grader.build.toolchain import find_toolchain
 from grader.report.measurement import measurements, sentence
-from grader.results import KernelLaunch
+from grader.results import LaunchKind
 from grader.results.case import Watched
 from grader.run.gpu.watch import GpuWatch, Nvml
 from grader.run.probe import gpu_uuid, gpus_of_host
@@ -230,7 +230,7 @@ def test_an_unknown_card_is_known_by_what_its_driver_says() -> None:
 
 def held(capability: int, block: Dim3, registers: int, shared: int) -> gpus.Occupancy | None:
     kernel = KernelInfo(name="k", registers=registers, shared_bytes=shared, spill_bytes=0)
-    launch = KernelLaunch(kernel="k", grid=(1, 1, 1), block=block, shared_bytes=0, times=1)
+    launch = LaunchKind(kernel="k", grid=(1, 1, 1), block=block, shared_bytes=0, times=1)
     return occupancy(MULTIPROCESSORS[capability], kernel, launch)
 
 

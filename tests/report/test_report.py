@@ -20,7 +20,7 @@ from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.tables import LongTable
 from grader.report.why import answers
 from grader.results.case import CaseResult, Run
-from grader.results.result import KernelLaunch, Result
+from grader.results.result import LaunchKind, Result
 from grader.results.score import Score, Share
 from ptxsim.findings import kernel_name, plain_name, readable
 from ptxsim.plan import Size
@@ -206,7 +206,7 @@ def test_a_narrow_terminal_is_enough() -> None:
 
 
 def test_occupancy_by_block_registers_and_shared_memory() -> None:
-    launch = KernelLaunch(
+    launch = LaunchKind(
         kernel="_Z5sgemmILi8EEvPKfS1_Pfiii",
         grid=(4, 4, 1),
         block=(16, 16, 1),
