@@ -20,12 +20,7 @@ from ptxsim.text import listed, phrase, verbatim
 
 
 def open_bench(
-    lab: Lab,
-    device: Device,
-    sandbox: Mode,
-    console: Console,
-    *,
-    ladders: tuple[Ladder, ...] = (),
+    lab: Lab, device: Device, sandbox: Mode, console: Console, *, ladders: tuple[Ladder, ...] = ()
 ) -> GradingContext:
     """Raises what ``ready`` raises, ToolchainError, SandboxError, MachineError."""
     arch = choose_device(device, console)

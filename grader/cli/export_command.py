@@ -50,9 +50,7 @@ class GradescopeOptions(OneResult):
     @property
     def shown(self) -> Shown:
         return Shown(
-            visibility=self.visibility,
-            hidden=self.hidden_visibility,
-            stdout=self.stdout_visibility,
+            visibility=self.visibility, hidden=self.hidden_visibility, stdout=self.stdout_visibility
         )
 
 

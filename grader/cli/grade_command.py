@@ -14,15 +14,7 @@ from grader.base import UsageError
 from grader.cli.chosen_lab import LAB, LabName, chosen_lab, known_hidden
 from grader.cli.console import aside, speak_as
 from grader.cli.options import OptionGroup, flag, option
-from grader.cli.shared_options import (
-    DEVICE,
-    NO_REPORT,
-    OUT,
-    SANDBOX,
-    SUBMISSION,
-    Device,
-    Verbosity,
-)
+from grader.cli.shared_options import DEVICE, NO_REPORT, OUT, SANDBOX, SUBMISSION, Device, Verbosity
 from grader.labs import Lab, load_lab, revealed, with_hidden
 from grader.run import gpu_names
 from grader.sandbox import Mode
@@ -52,8 +44,7 @@ class Options(OptionGroup):
         "json|github|csoj|prairielearn",
     )
     memory_mb: int | None = option(
-        "no process may have more memory than this (default: limits.memory_mb of the lab)",
-        "N",
+        "no process may have more memory than this (default: limits.memory_mb of the lab)", "N"
     )
     no_report: bool = NO_REPORT
     verbosity: Verbosity

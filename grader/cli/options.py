@@ -1,8 +1,8 @@
 """Options as typed records: the fields of a command's ``Options`` are what it takes.
 
-A field's type says how: bool is a flag, a Literal one of its words, ``… | None`` may be left out, a
-tuple may be repeated, and another ``OptionGroup`` stands for its options. ``parser`` makes help,
-completion and the record of a command line from them.
+A field's type says how: bool is a flag, a Literal one of its words, an int a number from 1, a tuple
+may be repeated, ``… | None`` may be left out, and another ``OptionGroup`` stands for its options.
+``parser`` makes the help and the record of a command line from them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
@@ -101,14 +101,12 @@ class Command(NamedTuple):
 # --- what argparse is told of them ---------------------------------------------------------------
 
 
-def members(options: Any) -> Mapping[str, tuple[Any, Option | None]]:
-    """Return the types of a record's fields, and their options; None for a group."""
+def members(options: Any) -> Iterator[tuple[str, Any, Option | None]]:
+    """Yield the name, type and option of each field of a record; None for a group of options."""
     kinds = typing.get_type_hints(options)
-    found = {each.name: each.default for each in dataclasses.fields(options)}
-    return {
-        name: (kinds[name], default if isinstance(default, Option) else None)
-        for name, default in found.items()
-    }
+    for field in dataclasses.fields(options):
+        option = field.default if isinstance(field.default, Option) else None
+        yield field.name, kinds[field.name], option
 
 
 def settings(kind: Any, option: Option) -> Mapping[str, Any]:
@@ -128,14 +126,15 @@ def settings(kind: Any, option: Option) -> Mapping[str, Any]:
     elif many:
         found["action"] = "append"
     else:
-        found["required"] = not (optional or option.default or option.factory)
+        preset = option.default is not None or option.factory is not None
+        found["required"] = not (optional or preset)
     return {**found, **option.settings}
 
 
 def record(options: type[_T], values: Mapping[str, Any]) -> _T:
     """Return the record of a command line's values."""
     found = {}
-    for name, (kind, option) in members(options).items():
+    for name, kind, option in members(options):
         if option is None:
             found[name] = record(kind, values)
         else:

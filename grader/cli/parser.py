@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from rich.cells import cell_len
 
@@ -47,7 +47,8 @@ class Parser(argparse.ArgumentParser):
         if command.commands:
             below = self.add_subparsers(dest="subcommand", metavar=command.metavar, required=True)
             for name, each in command.commands.items():
-                below.add_parser(name, help=each.line, language=self.language).describe(each)
+                line = self._said(each.line, group)
+                below.add_parser(name, help=line, language=self.language).describe(each)
 
     def add_language(self) -> None:
         """For the help alone: ``language_of`` takes it out before commands are parsed."""
@@ -57,10 +58,10 @@ class Parser(argparse.ArgumentParser):
 
     def _add_group(self, group: type[OptionGroup], target: argparse._ActionsContainer) -> None:
         if group.title:
-            target = self.add_argument_group(group.title)
+            target = self.add_argument_group(self._said(group.title, group))
         if group.exclusive:
             target = self.add_mutually_exclusive_group()
-        for name, (kind, option) in members(group).items():
+        for name, kind, option in members(group):
             if option is None:
                 self._add_group(kind, target)
                 continue
@@ -79,7 +80,7 @@ class Parser(argparse.ArgumentParser):
         told = text if isinstance(text, Message) else Message(text=text)
         return (ENGLISH if english else self.language)(told.given(**places))
 
-    # --- parsing -------------------------------------------------------------------------------
+    # --- parsing: what argparse refuses is told in our words ------------------------------------
 
     def read(self, words: Sequence[str]) -> dict[str, Any]:
         """Return what a command line says; exit where it is wrong."""
@@ -91,32 +92,15 @@ class Parser(argparse.ArgumentParser):
         values: dict[str, Any] = vars(chosen)
         return values
 
-    def _known_options(self) -> list[str]:
-        """Return its options, and those of its subcommands."""
-        found = list(self._option_string_actions)
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                found += [
-                    name for each in action.choices.values() for name in each._known_options()
-                ]
-        return found
-
-    def _refuse(self, said: Message) -> NoReturn:
-        self.print_usage(sys.stderr)
-        words = phrase("{program}: error: {complaint}", program=self.prog, complaint=said)
-        self.exit(2, f"{self.language(words)}\n")
-
-    # --- what argparse refuses, in our words -----------------------------------------------------
-
     def parse_known_args(self, words: Any = None, chosen: Any = None) -> Any:  # type: ignore[override]
         try:
             return super().parse_known_args(words, chosen)
         except argparse.ArgumentError as error:
             if error.argument_name is None:
                 self.error(error.message)
-            ours: Any = error.message  # unless it is of a flag
-            what = ours if isinstance(ours, Message) else self._misused(error.argument_name)
-            self._refuse(phrase("argument {name}: {what}", name=error.argument_name, what=what))
+            name, ours = error.argument_name, cast(Any, error.message)
+            what = ours if isinstance(ours, Message) else self._misused(name)
+            self._refuse(phrase("argument {name}: {what}", name=name, what=what))
 
     def error(self, _message: str) -> NoReturn:
         needed = (action for action in self._actions if action.required)
@@ -125,23 +109,33 @@ class Parser(argparse.ArgumentParser):
         ambiguous = phrase("an option is abbreviated too much: write it in full")
         self._refuse(said if missing else ambiguous)
 
-    def _misused(self, flag: str) -> Message:
+    def _misused(self, name: str) -> Message:
+        """Say what is wrong with an option that lacks a value, or with a flag."""
+        if any(_label(action) == name and action.nargs != 0 for action in self._actions):
+            return phrase("expected one argument")
         for group in self._mutually_exclusive_groups:
             given = [_label(each) for each in group._group_actions if each in self._given]
-            if flag in given and len(given) > 1:
-                given.remove(flag)
+            if name in given and len(given) > 1:
+                given.remove(name)
                 return phrase("not allowed with argument {other}", other=given[0])
         return phrase("takes no value")
+
+    def _refuse(self, said: Message) -> NoReturn:
+        self.print_usage(sys.stderr)
+        words = phrase("{program}: error: {complaint}", program=self.prog, complaint=said)
+        self.exit(2, f"{self.language(words)}\n")
+
+    def _known_options(self) -> Iterator[str]:
+        """Yield its options, and those of its subcommands."""
+        yield from self._option_string_actions
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for below in action.choices.values():
+                    yield from below._known_options()
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
         self._given.append(action)
         return super()._get_values(action, words)
-
-    def _match_argument(self, action: argparse.Action, pattern: str) -> int:
-        try:
-            return super()._match_argument(action, pattern)
-        except argparse.ArgumentError:
-            raise _refusal(action, phrase("expected one argument")) from None
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         try:
@@ -192,8 +186,8 @@ def _broken(text: str, width: int) -> list[str]:
 
 
 def _refusal(action: argparse.Action, what: Message | str) -> argparse.ArgumentError:
-    words: Any = what if isinstance(what, Message) else verbatim(what)
-    return argparse.ArgumentError(action, words)
+    ours = what if isinstance(what, Message) else verbatim(what)
+    return argparse.ArgumentError(action, cast(Any, ours))
 
 
 def _label(action: argparse.Action) -> str:
@@ -206,8 +200,7 @@ def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     end = others.index("--") if "--" in others else len(others)
     for place in reversed(range(end)):
         name, given, value = others[place].partition("=")
-        meant = name.startswith("--lan") and "--language".startswith(name)
-        if meant and (given or place + 1 < end):
+        if name == "--language" and (given or place + 1 < end):
             chosen = chosen or (value if given else others[place + 1])
             del others[place : place + (1 if given else 2)]
     return chosen, others

@@ -38,14 +38,11 @@ class Options(OptionGroup):
     )
 
     result: Path = argument(
-        "a stored result document, or the folder of a submission",
-        "FILE|SUBMISSION",
-        type=_result,
+        "a stored result document, or the folder of a submission", "FILE|SUBMISSION", type=_result
     )
     lab: LabName = LAB
     device: Device = option(
-        "where it was graded; auto prefers the GPU's result (default: {default})",
-        default="auto",
+        "where it was graded; auto prefers the GPU's result (default: {default})", default="auto"
     )
     out: Path = results_folder(phrase("where results are (default: {default}/)"))
     job: str | None = option("only the result of this Slurm job", "ID")

@@ -12,7 +12,6 @@ from grader.base import UsageError, one_line
 from grader.cli.defaults import default_of
 from grader.cli.options import OptionGroup, argument, flag, option
 from grader.labs import did_you_mean
-from grader.report import Detail
 from grader.sandbox import Mode
 from ptxsim.text import Message, phrase
 
@@ -85,7 +84,7 @@ class Verbosity(OptionGroup):
     quiet: bool = flag("show only the verdict", "-q")
 
     @property
-    def detail(self) -> Detail:
+    def detail(self) -> Literal["brief", "all", "verdict"]:
         return "all" if self.verbose else "verdict" if self.quiet else "brief"
 
 

@@ -35,7 +35,6 @@ from .tables import LongTable as LongTable
 from .tables import markdown_table as markdown_table
 from .tables import plain as plain
 from .tables import table as table
-from .terminal import Detail as Detail
 from .terminal import verdict_text as verdict_text
 from .why import advice_sentence as advice_sentence
 from .why import titles as titles
