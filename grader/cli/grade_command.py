@@ -15,7 +15,7 @@ from grader.cli.chosen_lab import LAB, LabName, chosen_lab, known_hidden
 from grader.cli.console import aside, speak_as
 from grader.cli.options import OptionGroup, flag, option
 from grader.cli.shared_options import DEVICE, NO_REPORT, OUT, SANDBOX, SUBMISSION, Device, Verbosity
-from grader.labs import Lab, load_lab, revealed, with_hidden
+from grader.labs import Lab, revealed
 from grader.run import gpu_names
 from grader.sandbox import Mode
 
@@ -29,10 +29,6 @@ class Options(OptionGroup):
 
     submissions: tuple[Path, ...] = SUBMISSION
     lab: LabName = LAB
-    hidden: Path | None = option(
-        "another lab file; its correctness and cpu sizes count, and students do not see them",
-        "FILE",
-    )
     reveal: bool = flag(
         "show hidden sizes like the others, and store nothing; requires the seed file"
     )
@@ -76,8 +72,6 @@ def run(chosen: Options, console: Console) -> int:
 
 def _lab(chosen: Options) -> Lab:
     lab = chosen_lab(chosen.lab)
-    if chosen.hidden:
-        lab = with_hidden(lab, load_lab(chosen.hidden))
     if chosen.reveal:
         known_hidden(lab)
         lab = revealed(lab)

@@ -23,9 +23,6 @@ class Options(EnglishOptions):
 
 class InContainer(EnglishOptions):
     lab: LabName = LAB
-    hidden: Path | None = option(
-        "another lab file, whose correctness and cpu sizes students do not see", "FILE"
-    )
     memory_mb: int = option("memory of the container (default: {default})", "N", 2048)
     sandbox: Mode = option(str(SANDBOXES), default="require")
     minutes: int = option("time for a submission there (default: {default})", "N", 10)
@@ -80,7 +77,7 @@ def _gradescope(chosen: Gradescope, console: Console) -> int:
         hidden=chosen.hidden_visibility,
         stdout=chosen.stdout_visibility,
     )
-    kit = kits.gradescope_kit(lab, chosen.hidden, starter, shown, chosen.container)
+    kit = kits.gradescope_kit(lab, starter, shown, chosen.container)
     store.write(chosen.to, kits.zipped(kit))
     answer(console, f"autograder: {chosen.to}")
     answer(
@@ -106,7 +103,7 @@ def _github(chosen: GitHub, console: Console) -> int:
 
 
 def _csoj(chosen: Csoj, console: Console) -> int:
-    kit = kits.csoj_kit(_lab(chosen.lab), chosen.hidden, chosen.image, chosen.container)
+    kit = kits.csoj_kit(_lab(chosen.lab), chosen.image, chosen.container)
     kits.write_folder(kit, chosen.to)
     answer(console, f"kit: {chosen.to}/")
     answer(console, f"docker build -t {chosen.image} {chosen.to}, then create problem.json in CSOJ")
