@@ -45,7 +45,7 @@ class EnglishOptions(OptionGroup):
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """What a field's name and type do not tell."""
+    """Help for a field, and what its name and type leave open."""
 
     help: str | Message  # {default} stands for the default; a message speaks every language
     default: Any = None
