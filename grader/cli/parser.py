@@ -105,9 +105,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, _message: str) -> NoReturn:
         needed = (action for action in self._actions if action.required)
         missing = ", ".join(_label(action) for action in needed if action not in self._given)
-        said = phrase("the following arguments are required: {names}", names=missing)
-        ambiguous = phrase("an option is abbreviated too much: write it in full")
-        self._refuse(said if missing else ambiguous)
+        self._refuse(phrase("the following arguments are required: {names}", names=missing))
 
     def _misused(self, name: str) -> Message:
         """Say what is wrong with an option that lacks a value, or with a flag."""
@@ -132,6 +130,14 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 for below in action.choices.values():
                     yield from below._known_options()
+
+    def _get_option_tuples(self, word: str) -> Any:
+        found = super()._get_option_tuples(word)
+        if len(found) > 1:
+            names = ", ".join(each[1] for each in found)
+            several = phrase("ambiguous option: {option} could match {names}", option=word)
+            self._refuse(several.given(names=names))
+        return found
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
         self._given.append(action)
