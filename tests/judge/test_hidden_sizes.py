@@ -23,10 +23,10 @@ from grader.base.errors import MachineError, Rejected, UsageError
 from grader.base.finding import Finding, Kind
 from grader.base.language import ENGLISH
 from grader.base.records import Verdict
+from grader.cli.bench import ready
 from grader.cli.console import WRONG_USAGE
 from grader.cli.entry import main
-from grader.cli.export_command import RENDERERS
-from grader.cli.grading import ready
+from grader.cli.formats import RENDERERS
 from grader.judge import pipeline, rulings, scoring, walk
 from grader.judge.rulings import Ruling, reduced
 from grader.labs.lab import Case, Hidden, Lab, load_lab

@@ -15,7 +15,7 @@ from grader.base.errors import MachineError, UsageError
 from grader.base.language import language
 from grader.base.records import Verdict
 from grader.cli import entry as cli
-from grader.cli.leaderboard_command import known_ladders
+from grader.cli.boards import known_ladders
 from grader.report import formatting as text
 from grader.report import html as report
 from grader.results import store

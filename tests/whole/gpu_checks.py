@@ -12,7 +12,7 @@ from benchmarks.measure import tools
 from benchmarks.verification import numbered_keys
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
 from grader.base.errors import MachineError
-from grader.cli.new_command import find_starter
+from grader.cli.chosen_lab import find_starter
 from grader.judge import verdicts as judge
 from grader.judge.launches import held_to_the_clock
 from grader.judge.program import prepare
