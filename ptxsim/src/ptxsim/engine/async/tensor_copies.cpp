@@ -147,7 +147,7 @@ template <class F> void each_tile(Warp& w, const Ins& i, bool write, F f) {
     count_global_side(w, tile.bytes(), box_sectors(map, at));
     f(l, map, at, tile, shared);
   }
-  w.tell();
+  w.release();
 }
 
 Flow load_tile(Warp& w, const Ins& i) {
