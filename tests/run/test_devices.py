@@ -27,7 +27,7 @@ from grader.run.simulator.simulated_calls import rejected
 from grader.sandbox.running import Sandbox
 from ptxsim import Reason, RefusedProgram
 from ptxsim import findings as simulator
-from ptxsim.findings import Access, Accessed, Event, Finding, Overlap, Severity, scene
+from ptxsim.findings import Access, Accessed, Event, Finding, Overlap, Severity, sentence
 from ptxsim.lowering.memory_layout import too_large
 from ptxsim.plan import POISONS, Place
 from ptxsim.text import phrase
@@ -281,7 +281,7 @@ def test_every_event_has_a_sentence(event: Event) -> None:
             overwritten="As", written="Bs", first="As", later="Bs", offset=1024, element=4
         ),
     )
-    said = str(scene.sentence(found))
+    said = str(sentence(found))
     assert "thread (1,0,0)" in said or "block (0,0,0)" in said
     assert "line 12" in said or "sgemm.cu:12" in said or "tile[33]" in said
 

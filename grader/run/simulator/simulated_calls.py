@@ -21,7 +21,7 @@ from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.simulator.messages import BlockCapacity
 from ptxsim import Reason, RefusedProgram, SimOutcome
 from ptxsim import findings as simulator
-from ptxsim.findings import Event, Severity, in_elements, remark, with_early
+from ptxsim.findings import Residency, Severity, in_elements, remark, with_early
 from ptxsim.plan import Plan, Record, Size
 from ptxsim.text import NOTHING, enumerated, listed, phrase, verbatim
 
@@ -142,8 +142,8 @@ def seen_calls(
         took = time.thread_time() - started
         check = None if outcome.stopped else arrays.check()
         # The GPU that a launch of too many blocks did not fit.
-        event = Event.NOT_ALL_RESIDENT
-        held = {each.arrived for each in outcome.findings if each.event is event}
+        details = (each.detail for each in outcome.findings)
+        held = {each.fitting for each in details if isinstance(each, Residency)}
         gpu = next((capacity.gpu for capacity in capacities if capacity.blocks in held), "")
         wrong = check is not None and bool(check.message)
         found = with_early(outcome.findings, outcome.early if wrong else ())

@@ -9,6 +9,7 @@ from .finding import Kind as Kind
 from .finding import LaunchSample as LaunchSample
 from .finding import LineCount as LineCount
 from .finding import Overlap as Overlap
+from .finding import Residency as Residency
 from .finding import RowCount as RowCount
 from .finding import Severity as Severity
 from .names import identifiers as identifiers
@@ -29,4 +30,4 @@ from .reports import with_early as with_early
 from .sarif import SarifResult as SarifResult
 from .sarif import sarif as sarif
 from .sarif import sarif_result as sarif_result
-from .scene import sentence as sentence
+from .sentences import sentence as sentence

@@ -55,6 +55,85 @@ class Access(Record):
     accessed: Accessed
 
 
+# --- what an event of one kind tells besides: integers, in the engine's order -------------------
+
+
+class Turnout(Record):
+    """Threads at a barrier that others do not reach: of a warp, or of a block."""
+
+    arrived: int
+    expected: int
+
+
+class Participants(Record):
+    """Lanes of a warp operation, as bits."""
+
+    named: int  # by its mask, or because it needs them all
+    present: int  # those that execute it
+
+
+class StuckPhase(Record):
+    """The phase of an mbarrier that never completes."""
+
+    arrived: int  # arrivals
+    expected: int  # arrivals that it takes
+    announced: int  # bytes, by expect_tx
+    missing: int  # of these; negative where copies brought more
+
+
+class Residency(Record):
+    """A grid whose blocks wait for each other and do not all fit the GPU."""
+
+    fitting: int  # blocks at the same time
+    launched: int
+
+
+class FullStack(Record):
+    calls: int  # that have not returned
+    bytes: int  # of the stack
+
+
+class TableJump(Record):
+    """A brx.idx beyond its table."""
+
+    index: int
+    labels: int  # in the table
+
+
+class Dimensions(Record):
+    """Of a tensor map or a texture."""
+
+    found: int  # 0: it is none
+    wanted: int  # by the instruction
+
+
+class TileStart(Record):
+    """The innermost coordinate of a tile, which is no multiple of 16 bytes."""
+
+    coordinate: int  # elements
+    element: int  # bytes
+
+
+class TileCorner(Record):
+    """A coordinate of a stored tile's start that is negative."""
+
+    coordinate: int
+    axis: int  # 0: the innermost
+
+
+Detail = (
+    Turnout
+    | Participants
+    | StuckPhase
+    | Residency
+    | FullStack
+    | TableJump
+    | Dimensions
+    | TileStart
+    | TileCorner
+)
+
+
 class Crossing(Record):
     """Two operations that use the same memory, and that nothing orders."""
 
@@ -94,17 +173,8 @@ class Finding(Record):
     access: Access | None = None
     other_write: bool = False  # whether the access raced with is a write
     same_value: bool = False  # both accesses write the same
-    # Threads at a barrier or a warp operation; blocks that fit the GPU, and of the grid; calls that
-    # have not returned, and bytes of the stack; arrivals at an mbarrier, and those that a phase
-    # takes; dimensions of a tensor map (0: it is none), and of the instruction that uses it; the
-    # innermost coordinate of a tile, in 32 bits with a sign, and the bytes of an element.
-    arrived: int = 0
-    expected: int = 0
+    detail: Detail | None = None  # what else is said of an event of this kind
     count: int = 1  # how many times it happened
-    # Of a warp operation: the lanes that it names, as bits. Of an mbarrier: the bytes that it still
-    # expects, in 32 bits and negative where more came.
-    mask: int = 0
-    lanes: int = 0  # the lanes that execute it
     overlap: Overlap | None = None  # where two extern shared arrays meet, also in a race
     streams: Crossing | None = None  # of a race between operations on two streams
     plain_launch: bool = False  # of a trap: a barrier of the grid in a launch not cooperative

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from ptxsim.findings.finding import Finding, Severity
-from ptxsim.findings.scene import sentence
+from ptxsim.findings.sentences import sentence
 from ptxsim.plan.records import Dim3
 from ptxsim.record import Record
 from ptxsim.text import Message, counted, listed, phrase, verbatim

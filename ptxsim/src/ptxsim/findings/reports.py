@@ -7,8 +7,17 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Access, Accessed, Crossing, Finding, Kind, Overlap, Severity
+from ptxsim.findings.event_table import DETAILS, Event
+from ptxsim.findings.finding import (
+    Access,
+    Accessed,
+    Crossing,
+    Detail,
+    Finding,
+    Kind,
+    Overlap,
+    Severity,
+)
 from ptxsim.findings.names import array_name, plain_name
 from ptxsim.frontend.records import Instruction, Location, PtxModule
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
@@ -81,7 +90,7 @@ class Scene:
             written=names[by],
             first=names[0],
             later=names[max(lost, by)],
-            offset=int(event["mask"]),
+            offset=int(event["details"][0]),
             element=self.program.extern_elements.get(1, 4),
         )
 
@@ -175,16 +184,21 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         access=access,
         other_write=bool(seen["other_write"]),
         same_value=same_value,
-        arrived=int(seen["arrived"]),
-        expected=int(seen["expected"]),
+        detail=_detail(event, seen["details"]),
         count=int(seen["count"]),
-        mask=int(seen["mask"]),
-        lanes=int(seen["lanes"]),
         plain_launch=event is Event.TRAP
         and not scene.cooperative
         and scene.is_inside(int(seen["pc"]), _GRID_BARRIER),
         overlap=scene.overlap(seen) if event in _OVERLAPS else None,
     )
+
+
+def _detail(event: Event, values: np.ndarray) -> Detail | None:
+    """The record that the engine's integers are, where events of this kind have one."""
+    record = DETAILS.get(event)
+    if record is None:
+        return None
+    return record(**dict(zip(record.__struct_fields__, map(int, values), strict=False)))
 
 
 def in_elements(found: Finding, sizes: Mapping[int, int]) -> Finding:

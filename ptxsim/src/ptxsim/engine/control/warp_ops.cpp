@@ -12,8 +12,7 @@ namespace {
 
 void report_mask(Warp& w, EventKind kind, int lane, u32 mask) {
   Event e = event_at(w, kind, lane);
-  e.mask = mask;
-  e.lanes = w.exec;
+  set_details(e, {mask, w.exec});
   w.block->machine->report(e);
 }
 

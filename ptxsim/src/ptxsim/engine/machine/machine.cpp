@@ -104,6 +104,10 @@ Event event_at(const Warp& w, EventKind kind, int lane) {
   return e;
 }
 
+void set_details(Event& e, std::initializer_list<i64> details) {
+  std::copy(details.begin(), details.end(), e.details);
+}
+
 void note_calls(Event& e, const std::vector<u32>& stack) {
   std::fill(std::begin(e.calls), std::end(e.calls), 0);
   const size_t count = std::min(std::size(e.calls), stack.size());
