@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -240,9 +239,7 @@ def worded(
 ) -> tuple[Finding, ...]:
     """gpu: that more blocks wait for each other than it holds, where one does. sizes: as from
     ``element_sizes``."""
-    counted = (in_elements(seen, sizes or {}) for seen in findings)
-    told = (msgspec.structs.asdict(remark(seen, gpu)) for seen in counted)
-    return tuple(Finding(**each | {"kind": Kind(each["kind"])}) for each in told)
+    return tuple(remark(in_elements(seen, sizes or {}), Kind, gpu) for seen in findings)
 
 
 def rejected(refusal: RefusedProgram) -> Rejected:

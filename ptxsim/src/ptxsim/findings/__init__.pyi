@@ -5,7 +5,7 @@ from .finding import Accessed as Accessed
 from .finding import Branch as Branch
 from .finding import Crossing as Crossing
 from .finding import Finding as Finding
-from .finding import Kind as Kind
+from .finding import FindingKind as FindingKind
 from .finding import LaunchSample as LaunchSample
 from .finding import LineCount as LineCount
 from .finding import Overlap as Overlap

@@ -14,8 +14,8 @@ import msgspec
 from ptxsim.findings.finding import (
     Detail,
     Dimensions,
+    FindingKind,
     FullStack,
-    Kind,
     Participants,
     Residency,
     Severity,
@@ -109,8 +109,8 @@ class Event(Enum):
         return Severity(_GROUPS[self.name].split()[0])
 
     @property
-    def kind(self) -> Kind:
-        return Kind(_GROUPS[self.name].split()[1])
+    def kind(self) -> FindingKind:
+        return FindingKind(_GROUPS[self.name].split()[1])
 
 
 DETAILS: dict[Event, type[Detail]] = {

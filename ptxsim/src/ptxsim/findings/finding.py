@@ -19,7 +19,7 @@ class Severity(str, Enum):
     NOTE = "note"  # for the instructor; never changes a score
 
 
-class Kind(str, Enum):
+class FindingKind(str, Enum):
     """The subject of a finding."""
 
     OUT_OF_BOUNDS = "out-of-bounds"
@@ -157,7 +157,7 @@ class Overlap(Record):
 class Finding(Record):
     """One thing that is wrong with a program, or worth a note, as data."""
 
-    kind: Kind
+    kind: FindingKind
     severity: Severity
     place: Place | None  # the line to change; None where the PTX does not say
     event: Event | None = None  # None: it stands in the text, whether or not it runs

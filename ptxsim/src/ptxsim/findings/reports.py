@@ -14,7 +14,7 @@ from ptxsim.findings.finding import (
     Crossing,
     Detail,
     Finding,
-    Kind,
+    FindingKind,
     Overlap,
     Severity,
 )
@@ -168,7 +168,7 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
     between_blocks = block != other_block and access.space != "shared"
     double_work = event is Event.RACE and between_blocks and access.write and same_value
     # The read must be changed, not the line where its value did harm.
-    place = there or here if event.kind is Kind.UNINITIALIZED_READ else here
+    place = there or here if event.kind is FindingKind.UNINITIALIZED_READ else here
     return Finding(
         kind=event.kind,
         severity=Severity.WARNING if double_work else event.severity,
@@ -216,18 +216,20 @@ def in_elements(found: Finding, sizes: Mapping[int, int]) -> Finding:
 def stream_race(first: Operation, second: Operation, name: str) -> Finding:
     """Two operations on different streams use ``name``, and nothing orders them."""
     return Finding(
-        kind=Kind.RACE,
+        kind=FindingKind.RACE,
         severity=Severity.ERROR,
         place=second.place or first.place,
         streams=Crossing(first=first, second=second, name=name),
     )
 
 
-def instruction_note(module: PtxModule, kind: Kind, text: Message, item: Instruction) -> Finding:
+def instruction_note(
+    module: PtxModule, kind: FindingKind, text: Message, item: Instruction
+) -> Finding:
     """A note about an instruction, whether or not it runs."""
     return Finding(
         kind=kind,
-        severity=Severity.WARNING if kind is Kind.HINT else Severity.NOTE,
+        severity=Severity.WARNING if kind is FindingKind.HINT else Severity.NOTE,
         place=_place(module.locations, item.loc),
         text=text,
         ptx_line=item.row,
@@ -236,7 +238,7 @@ def instruction_note(module: PtxModule, kind: Kind, text: Message, item: Instruc
 
 def merge(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """One finding per kind, severity and line: the first, with the counts of all."""
-    merged: dict[tuple[Kind, Severity, Place | None], Finding] = {}
+    merged: dict[tuple[FindingKind, Severity, Place | None], Finding] = {}
     for each in findings:
         key = (each.kind, each.severity, each.place)
         if key in merged:

@@ -4,7 +4,7 @@ made here."""
 from collections.abc import Callable
 
 from ptxsim.findings.event_table import SENTENCES, Event
-from ptxsim.findings.finding import Crossing, Dimensions, Finding, Kind, Severity, StuckPhase
+from ptxsim.findings.finding import Crossing, Dimensions, Finding, FindingKind, Severity, StuckPhase
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.scene import EventScene, byte_count, line_of
 from ptxsim.plan import records
@@ -24,7 +24,7 @@ def _sentence(seen: Finding, gpu: str) -> Message:
     if seen.streams is not None:
         return _stream_race(seen.streams, seen.place)
     if seen.event is None:
-        if seen.kind is Kind.TENSOR_CORE:
+        if seen.kind is FindingKind.TENSOR_CORE:
             return phrase("{instruction} runs on tensor cores", instruction=seen.text)
         return seen.text
     found = _event_sentence(seen.event, EventScene(seen, gpu))

@@ -86,11 +86,12 @@ void suggest_offsets(Machine& m) {
   for (Event& e : m.events) {
     if (e.kind != EXTERN_ARRAYS_MEET) continue;
     const auto& names = m.program->extern_arrays;
-    i64& offset = e.details[0] = 0;
+    u32 offset = 0;
     for (u32 k = 0; k + 1 < std::max(names[e.pc], names[e.other_pc]); ++k) {
       const u32 end = m.program->extern_ends[k];
       offset += (std::max(end, start) - start + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
+    set_details(e, {offset});
   }
 }
 
