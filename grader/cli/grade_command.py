@@ -12,7 +12,7 @@ from grader.base import UsageError
 from grader.cli.console import aside, speak_as
 from grader.cli.defaults import chosen_lab
 from grader.cli.hidden_command import known_hidden
-from grader.labs import Lab, load_lab, revealed, with_hidden
+from grader.labs import Lab, revealed
 from grader.run import gpu_names
 
 
@@ -37,8 +37,6 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 def _lab(chosen: argparse.Namespace) -> Lab:
     lab = chosen_lab(chosen)
-    if chosen.hidden:
-        lab = with_hidden(lab, load_lab(chosen.hidden))
     if chosen.reveal:
         known_hidden(lab)
         lab = revealed(lab)

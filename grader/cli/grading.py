@@ -53,8 +53,7 @@ def ready(context: GradingContext, sandbox: Mode) -> None:
     and UsageError where a submission could read the secret of hidden sizes, or pass them on."""
     hidden = context.lab.hidden
     if hidden is not None and hidden.known:
-        if hidden.seed_file is not None:
-            _out_of_sight(hidden.seed_file, context.toolchain)
+        _out_of_sight(hidden.seed_file, context.toolchain)
         if context.sandbox.kind == "rlimits" and sandbox != "off":
             raise UsageError.saying(
                 "hidden sizes need a sandbox: without one a submission can read their secret; "

@@ -37,7 +37,7 @@ def _lab(chosen: argparse.Namespace) -> Path:
 def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
     lab = _lab(chosen)
     starter = find_starter(Path.cwd(), load_lab(lab))
-    kit = kits.gradescope_kit(lab, chosen.hidden, starter, shown(chosen), _container(chosen))
+    kit = kits.gradescope_kit(lab, starter, shown(chosen), _container(chosen))
     store.write(chosen.to, kits.zipped(kit))
     answer(console, f"autograder: {chosen.to}")
     answer(
@@ -61,7 +61,7 @@ def _github(chosen: argparse.Namespace, console: Console) -> None:
 
 
 def _csoj(chosen: argparse.Namespace, console: Console) -> None:
-    kit = kits.csoj_kit(_lab(chosen), chosen.hidden, chosen.image, _container(chosen))
+    kit = kits.csoj_kit(_lab(chosen), chosen.image, _container(chosen))
     kits.write_folder(kit, chosen.to)
     answer(console, f"kit: {chosen.to}/")
     answer(console, f"docker build -t {chosen.image} {chosen.to}, then create problem.json in CSOJ")

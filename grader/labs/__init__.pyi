@@ -18,7 +18,6 @@ from .lab import find_lab as find_lab
 from .lab import load_lab as load_lab
 from .lab import revealed as revealed
 from .lab import shipped_labs as shipped_labs
-from .lab import with_hidden as with_hidden
 from .scoring_rules import Scoring as Scoring
 from .shape import Limits as Limits
 from .shape import Rules as Rules

@@ -28,7 +28,7 @@ class Drawn(Record):
     # Pairs; msgspec 0.22 crashes on a union with a tuple of two.
     ranges: tuple[tuple[Extent, ...] | Extent, ...]
     count: Annotated[int, Meta(ge=1, le=64)] = 1
-    multiple_of: Annotated[int, Meta(ge=1, le=1024)] = 1  # besides the lab's
+    multiple_of: Annotated[int, Meta(ge=1, le=65536)] = 1  # besides the lab's
     weight: Positive = 1  # of each timed size within its group
 
 

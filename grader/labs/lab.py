@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class Hidden(Record):
 
     weight: float  # of the group, against ``public_weight``
     public_weight: float
-    seed_file: Path | None  # null: from a second lab file
+    seed_file: Path
     correctness: tuple[Case, ...] = ()
     performance: tuple[Case, ...] = ()
     cpu: tuple[Case, ...] = ()
@@ -275,48 +275,9 @@ def _plain_cases(kind: str, sizes: tuple[Any, ...], dims: tuple[Dim, ...]) -> tu
 # --- hidden ------------------------------------------------------------------------------------
 
 
-def with_hidden(lab: Lab, other: Lab) -> Lab:
-    """The lab with the ``correctness`` and ``cpu`` sizes of another lab file as its hidden group;
-    in the simulator every size counts the same.
-
-    Everything else, timed sizes included, is as in ``lab``. Sizes that both have stay public. The
-    lab's hash says only how many there are: sizes are so few that whoever knows a hash of them
-    could find them by trying. Raises LabError if the two are of different problems, or if ``lab``
-    has hidden sizes already.
-    """
-    if other.problem_ref != lab.problem_ref:
-        another = phrase("the hidden sizes are of another problem than the lab {lab}", lab=lab.id)
-        raise LabError(another)
-    if lab.hidden is not None:
-        own = phrase("the lab {lab} has hidden sizes of its own; leave --hidden out", lab=lab.id)
-        raise LabError(own)
-    cpu, correctness = _new(other.cpu, lab.cpu), _new(other.correctness, lab.correctness)
-    told = f"{lab.sha256} and {len(cpu)}, {len(correctness)} hidden sizes"
-    return msgspec.structs.replace(
-        lab,
-        sha256=hashlib.sha256(told.encode()).hexdigest(),
-        hidden=Hidden(
-            weight=max(1, len(cpu)),
-            public_weight=len(lab.cpu),
-            seed_file=None,
-            correctness=correctness,
-            cpu=cpu,
-        ),
-    )
-
-
 def revealed(lab: Lab) -> Lab:
     """The lab with its hidden sizes among the public ones, for who knows the secret."""
     if lab.hidden is None:
         return lab
     shown = {kind: (*getattr(lab, kind), *getattr(lab.hidden, kind)) for kind in KINDS}
     return msgspec.structs.replace(lab, hidden=None, **shown)
-
-
-def _new(cases: Iterable[Case], seen: Iterable[Case]) -> tuple[Case, ...]:
-    known = [case.size for case in seen]
-    return tuple(
-        msgspec.structs.replace(case, id=f"{HIDDEN}{case.id}")
-        for case in cases
-        if case.size not in known
-    )

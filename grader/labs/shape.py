@@ -59,7 +59,7 @@ class LabFile(Record):
     id: Identifier
     extends: None = None  # taken out before, as is the problem
     problem: None = None
-    multiple_of: Annotated[int, Meta(ge=1, le=1024)] = 1
+    multiple_of: Annotated[int, Meta(ge=1, le=65536)] = 1
     architectures: Annotated[tuple[Architecture, ...], Meta(min_length=1)] = (80,)
     scoring: Scoring = Scoring()
     groups: Groups | None = None

@@ -58,7 +58,10 @@ def check(
     if not found[place].wrong:
         return OutputCheck(error=found[place], message=NOTHING)
     amount, guess = _amount(found[place], targets[place], outputs[place])
-    cause = _cause(problem.causes(size, inputs), targets, outputs) if guess else NOTHING
+    cause = NOTHING
+    if guess:
+        causes = problem.causes(size, inputs)
+        cause = _zeros(targets[place], outputs[place]) or _cause(causes, targets, outputs)
     if cause:
         amount = phrase("{amount}: {cause}", amount=amount, cause=cause)
     return OutputCheck(error=found[place], message=amount)
@@ -175,6 +178,14 @@ def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[Message, bo
         words = phrase("{amount}, {blanks}: never written, or computed from memory nobody wrote")
         amount = words.given(amount=amount, blanks=left)
     return amount, unwritten < total and not np.isnan(target.wide(got)).any()
+
+
+def _zeros(target: Operand, got: Array) -> Message:
+    """Say that nothing but zeros was stored, before any mistake that would leave zeros here too."""
+    if np.count_nonzero(got):
+        return NOTHING
+    words = phrase("{name} is all zeros") if got.size > 1 else phrase("{name} is 0")
+    return words.given(name=target.name)
 
 
 def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) -> Message:

@@ -48,15 +48,21 @@ class Told(Record):
 
 
 def told(cases: Sequence[base.CaseResult]) -> tuple[Told, ...]:
-    """Every message once, in the order of the sizes; how many elements are wrong does not count."""
+    """Every message once, in the order of the sizes; of those that differ in numbers the first."""
     groups: dict[Message, list[base.CaseResult]] = {}
     for case in cases:
         if case.message:
-            groups.setdefault(_without_amounts(case.message), []).append(case)
+            groups.setdefault(_without_numbers(case.message), []).append(case)
     found = []
-    for message, group in groups.items():
-        words = message if len(group) > 1 else group[0].message
-        found.append(Told(sizes=_some_sizes(group), message=words, first=group[0]))
+    for first, *others in groups.values():
+        words, sizes = first.message, _some_sizes([first, *others])
+        shared = _without_amounts(words)
+        if others and all(_without_amounts(each.message) == shared for each in others):
+            words = shared
+        elif others:
+            alike = _some_sizes(others)
+            sizes = _say("sizes.alike", size=base.size_text(first.size), others=alike)
+        found.append(Told(sizes=sizes, message=words, first=first))
     return tuple(found)
 
 
@@ -82,6 +88,15 @@ def _without_amounts(message: Message) -> Message:
     args = {
         name: _without_amounts(each) if isinstance(each, Message) else each
         for name, each in message.args.items()
+    }
+    return msgspec.structs.replace(message, args=args)
+
+
+def _without_numbers(message: Message) -> Message:
+    args = {
+        name: _without_numbers(each) if isinstance(each, Message) else each
+        for name, each in _without_amounts(message).args.items()
+        if not isinstance(each, int | float)
     }
     return msgspec.structs.replace(message, args=args)
 

@@ -26,7 +26,15 @@ from tests.support.corpus import Fixture, cheats
 from tests.support.places import ALICE
 
 LAB = QUICK.replace(" [2, 3, 5],", "")
-HIDDEN = LAB.replace("cpu: [[1, 1, 1], [33, 17, 20]]", "cpu: [[1, 1, 1], [77, 9, 31]]")
+HIDING = f"""{LAB}groups:
+  public: {{weight: 2}}
+  hidden:
+    weight: 1
+    seed_file: hidden.seed
+    cpu: [{{ranges: [77, 9, 31]}}]
+    performance: [{{ranges: [64, 64, 128]}}]
+"""
+SEED = "0123456789abcdef0123456789abcdef"
 RIGHT = {"sgemm.cu": STARTER}
 
 
@@ -34,7 +42,8 @@ RIGHT = {"sgemm.cu": STARTER}
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("course")
     (folder / "lab.yaml").write_text(LAB)
-    (folder / "hidden.yaml").write_text(HIDDEN)
+    (folder / "hiding.yaml").write_text(HIDING)
+    (folder / "hidden.seed").write_text(SEED)
     return folder
 
 
@@ -47,16 +56,16 @@ def kit(place: Path, *arguments: str) -> None:
 
 
 def test_gradescope(place: Path) -> None:
-    kit(place, "gradescope", "--lab", "lab.yaml", "--hidden", "hidden.yaml")
+    kit(place, "gradescope", "--lab", "hiding.yaml")
     with zipfile.ZipFile(place / "autograder.zip") as archive:
         names = {name.partition("/")[0] for name in archive.namelist()}
-        assert {"setup.sh", "run_autograder", "lab.yaml", "hidden.yaml"} <= names
+        assert {"setup.sh", "run_autograder", "lab.yaml", "hidden.seed"} <= names
         run_mode = archive.getinfo("run_autograder").external_attr >> 16
         assert stat.S_IMODE(run_mode) == 0o755
         for name in ("setup.sh", "run_autograder", "grade_here.sh"):
             assert_clean_shell(script=archive.read(name).decode())
         first = archive.read("lab.yaml")
-    assert first.decode() == LAB
+    assert first.decode() == HIDING
 
 
 def test_a_wrong_lab_makes_no_kit(place: Path) -> None:
@@ -122,7 +131,7 @@ def test_githubs_steps_grade_a_repository(place: Path, tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 def test_csoj(place: Path, tmp_path: Path) -> None:
-    kit(place, "csoj", "--lab", "lab.yaml", "--hidden", "hidden.yaml")
+    kit(place, "csoj", "--lab", "hiding.yaml")
     problem = json.loads((place / "csoj" / "problem.json").read_text())
     (step,) = problem["workflow"]
     assert (step["root"], step["network"], step["show"]) == (False, False, False)
@@ -133,8 +142,8 @@ def test_csoj(place: Path, tmp_path: Path) -> None:
     here, work = tmp_path / "here", tmp_path / "work"
     (here / "cache").mkdir(parents=True)
     work.mkdir()
-    for name in ("lab.yaml", "hidden.yaml"):
-        (here / name).write_text((place / name).read_text())
+    (here / "lab.yaml").write_text(HIDING)
+    (here / "hidden.seed").write_text(SEED)
     script = script.replace("/opt/sgemm-grader", str(here)).replace("/mnt/work", str(work))
     script = script.replace(" grade ", f" {sys.executable} -m grader.cli ")
     script = script.replace("--sandbox require", "--sandbox auto")
@@ -254,7 +263,7 @@ class Autograder:
 
 @pytest.fixture(scope="module")
 def autograder(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Autograder]:
-    kit(place, "gradescope", "--lab", "lab.yaml", "--hidden", "hidden.yaml", "--to", "full.zip")
+    kit(place, "gradescope", "--lab", "hiding.yaml", "--to", "full.zip")
     image = Autograder(tmp_path_factory.mktemp("autograder"), place / "full.zip")
     image.bring_compiled()
     made = image.set_up()
@@ -316,10 +325,12 @@ def test_gradescope_survives_hostile_submissions(autograder: Autograder, cheat: 
 @pytest.mark.slow
 def test_gradescope_keeps_its_secrets(autograder: Autograder) -> None:
     """Neither the compiler nor anything that it prints shows the lab's hidden sizes."""
-    peek = '#include "/autograder/source/hidden.yaml"\n'
-    document = results(autograder.grade({"sgemm.cu": peek + STARTER}))
-    assert document["score"] == 0
-    assert "77" not in json.dumps(document)
+    for name in ("lab.yaml", "hidden.seed"):
+        peek = f'#include "/autograder/source/{name}"\n'
+        document = results(autograder.grade({"sgemm.cu": peek + STARTER}))
+        assert document["score"] == 0
+        assert "77" not in document["output"]
+        assert SEED not in document["output"]
 
 
 @pytest.mark.nightly

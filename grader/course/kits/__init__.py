@@ -21,13 +21,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import grader
 import ptxsim
 from grader.base import LabError, MachineError
-from grader.labs import load_lab, load_listed, with_hidden
+from grader.labs import load_lab, load_listed
 from grader.report import Shown
 from grader.results import store
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 
-LAB, HIDDEN = "lab.yaml", "hidden.yaml"
+LAB = "lab.yaml"
 _DATE = (1980, 1, 1, 0, 0, 0)  # zip's earliest; equal kits are equal files
 _SPARE_S = 30  # of Gradescope's time, for starting, and for writing the result
 _SPARE_MB = 512  # of the container's memory, for the grader itself
@@ -53,16 +53,15 @@ class Container(Record):
     sandbox: str
 
 
-def csoj_kit(lab: Path, hidden: Path | None, image: str, container: Container) -> Kit:
+def csoj_kit(lab: Path, image: str, container: Container) -> Kit:
     """image: the name under which the cluster finds what the Dockerfile builds."""
     wheel, content = grader_wheel()
-    labs = lab_files(lab, hidden)
+    labs = lab_files(lab)
     seconds = 60 * container.minutes
     known = load_lab(lab)
     values = {
         "wheel": wheel,
         "labs": " ".join(labs),
-        "hidden": hidden is not None,
         "seconds": seconds - 10,
         "timeout": seconds,
         "memory_mb": container.memory_mb - _SPARE_MB,
@@ -71,7 +70,7 @@ def csoj_kit(lab: Path, hidden: Path | None, image: str, container: Container) -
         "lab": known.id,
         "main": known.problem.interface.main,
         "image": image,
-        "shows_failures": hidden is None and known.hidden is None,
+        "shows_failures": known.hidden is None,
     }
     return {
         "Dockerfile": _filled("csoj.Dockerfile", values),
@@ -93,21 +92,18 @@ def github_kit(
         "code_scanning": code_scanning,
         "lab": f".github/{LAB}",
     }
-    files = lab_files(lab, None, secret=False)
+    files = lab_files(lab, secret=False)
     return {
         ".github/workflows/classroom.yml": _filled("classroom.yml", values),
         **{f".github/{name}": file for name, file in files.items()},
     }
 
 
-def gradescope_kit(
-    lab: Path, hidden: Path | None, starter: Path, shown: Shown, container: Container
-) -> Kit:
+def gradescope_kit(lab: Path, starter: Path, shown: Shown, container: Container) -> Kit:
     """starter: a right submission, graded when the image is built. Raises LabError."""
     wheel, content = grader_wheel()
     values = {
         "wheel": wheel,
-        "hidden": hidden is not None,
         "shown": shown,
         "sandbox": container.sandbox,
         "seconds": 60 * container.minutes - _SPARE_S,
@@ -119,15 +115,15 @@ def gradescope_kit(
         "run_autograder": _filled("gradescope_run.sh", values),
         "grade_here.sh": _filled("gradescope_grade.sh", values),
         wheel: content,
-        **lab_files(lab, hidden),
+        **lab_files(lab),
         **{f"check/{name}": KitFile(content=it) for name, it in check.contents.items()},
     }
 
 
-def lab_files(lab: Path, hidden: Path | None, *, secret: bool = True) -> dict[str, KitFile]:
-    """The lab file, that of the hidden sizes, and the problem's own file, if it has one.
+def lab_files(lab: Path, *, secret: bool = True) -> dict[str, KitFile]:
+    """The lab file, its seed file, and the problem's own file, if it has one.
 
-    secret: whether the seed of the lab's hidden sizes comes too; not where students read the kit.
+    secret: whether the seed comes too; not where students read the kit.
     Raises LabError if one of them is wrong.
     """
     found = {LAB: lab}
@@ -136,7 +132,6 @@ def lab_files(lab: Path, hidden: Path | None, *, secret: bool = True) -> dict[st
         found[known.problem_ref.file.name] = known.problem_ref.file
     if secret and known.hidden is not None:
         seed = known.hidden.seed_file
-        assert seed is not None
         if not known.hidden.known:
             missing = phrase("{file}: no seed file that can be read; the kit needs it")
             raise LabError(missing.given(file=str(seed)))
@@ -144,9 +139,6 @@ def lab_files(lab: Path, hidden: Path | None, *, secret: bool = True) -> dict[st
             away = phrase("{file}: groups.hidden.seed_file: a kit needs it beside the lab file")
             raise LabError(away.given(file=str(lab)))
         found[seed.name] = seed
-    if hidden is not None:
-        found[HIDDEN] = hidden
-        with_hidden(known, load_lab(hidden))
     return {name: KitFile(content=path.read_bytes()) for name, path in found.items()}
 
 

@@ -203,10 +203,9 @@ class Gemm(Problem):
                 cause = clauses(text for text, flag in zip(words, wrong, strict=True) if flag)
                 yield Cause(words=cause, outputs=(found,), tolerance=self.tolerance(size))
         wide_a, wide_b = a.wide(inputs[0]), b.wide(inputs[1])
-        for kept in sorted({k // step * step for step in _STEPS} - {k}, reverse=True):
-            missing = say("missing.terms", count=k - kept, k=k)
+        for kept in sorted({k // step * step for step in _STEPS} - {0, k}, reverse=True):
             yield Cause(
-                words=missing if kept else say("missing.all"),
+                words=say("missing.terms", count=k - kept, k=k),
                 outputs=(self._product(wide_a[:, :kept], wide_b[:kept, :]),),
                 tolerance=tolerance(kept, self.numbers, self.sums),
             )

@@ -106,14 +106,14 @@ class Reduction(Problem):
             outputs = (Expected(want=total, scale=UNIT),)
             return Cause(words=words, outputs=outputs, tolerance=tolerance(n))
 
-        for kept in sorted({n // block * block for block in _BLOCKS} - {n}, reverse=True):
+        for kept in sorted({n // block * block for block in _BLOCKS} - {0, n}, reverse=True):
             missing = counted(
                 "the last of n = {n} elements is missing",
                 "the last {count} of n = {n} elements are missing",
                 n - kept,
                 n=n,
             )
-            yield cause(missing if kept else phrase("nothing was added up"), kept)
+            yield cause(missing, kept)
         for first in sorted({block for block in _BLOCKS if block < n}):
             words = phrase("only the first {first} of n = {n} elements were added up", n=n)
             yield cause(words.given(first=first), first)

@@ -7,6 +7,7 @@ of a real program does, then the call that is judged, then the same call once mo
 depend on finding things as the first one did.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,15 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.base import Finding, Kind, Rejected, ThreadTile, Verdict, element_words
+from grader.base import Finding, Kind, Rejected, ThreadTile, Verdict, element_words, wrong_elements
 from grader.problems import FUNCTION, Operand, OutputCheck, Problem, check, make_inputs, poisoned
 from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.simulator.messages import BlockCapacity
+from grader.run.simulator.reach import unreached
 from ptxsim import Reason, RefusedProgram, SimOutcome
 from ptxsim import findings as simulator
 from ptxsim.findings import Residency, Severity, in_elements, remark, with_early
-from ptxsim.plan import Plan, Record, Size
-from ptxsim.text import NOTHING, enumerated, listed, phrase, verbatim
+from ptxsim.plan import Launch, Plan, Record, Size
+from ptxsim.text import NOTHING, Message, enumerated, listed, phrase, verbatim
 
 _PRINTED_CHARACTERS = 2000
 _SHOWN_THREADS, _SHOWN_ELEMENTS = 4, 256  # of a block; of each thread
@@ -74,11 +76,9 @@ class Arrays:
 
     def tile(self, writers: Mapping[int, NDArray[Any]]) -> ThreadTile | None:
         """Where threads of the block that computes the first element of a matrix wrote."""
-        for index, who in writers.items():
-            operand = self._outputs[index - len(self._inputs)]
-            if who.size % operand.count or not who.size or not who["block"][0]:
+        for operand, who in self._written(writers):
+            if not who["block"][0]:
                 continue
-            who = who[:: who.size // operand.count]  # several cells for a wide element
             places = np.flatnonzero(who["block"] == who["block"][0])
             rows, columns = (each - each.min() for each in operand.index(places))
             height, width = int(rows.max()) + 1, int(columns.max()) + 1
@@ -92,6 +92,23 @@ class Arrays:
                     threads=tuple(tuple(each[:_SHOWN_ELEMENTS].tolist()) for each in shown),
                 )
         return None
+
+    def unreached(self, writers: Mapping[int, NDArray[Any]], plan: Plan) -> Message:
+        """Say what of a matrix the only launch of a plan does not reach."""
+        launches = [each for each in plan.operations if isinstance(each, Launch)]
+        if len(launches) != 1:
+            return NOTHING
+        found = (unreached(*written, launches[0]) for written in self._written(writers))
+        return next(filter(None, found), NOTHING)
+
+    def _written(
+        self, writers: Mapping[int, NDArray[Any]]
+    ) -> Iterator[tuple[Operand, NDArray[Any]]]:
+        """Matrices that the last launch wrote, and who wrote each element."""
+        for index, who in writers.items():
+            operand = self._outputs[index - len(self._inputs)]
+            if who.size and who.size % operand.count == 0:
+                yield operand, who[:: who.size // operand.count]  # several cells for a wide element
 
     def modified(self) -> tuple[Finding, ...]:
         """A finding for each input that is no longer as it was given."""
@@ -159,10 +176,10 @@ def seen_calls(
 
 
 def summary(
-    case: PlannedCase, seen: Sequence[SeenCall], arrays: Arrays, *, hints: bool = False
+    case: PlannedCase, seen: Sequence[SeenCall], arrays: Arrays, *, hints: bool, shown: bool
 ) -> CaseOutcome:
     """Combine the calls: counts are the judged call's, the verdict that of the worst. hints: also
-    if all elements are right."""
+    if all elements are right; shown: with the tile that a block computes."""
     judged, last = seen[min(1, len(seen) - 1)], seen[-1]
     findings = list(judged.findings)
     known = {(each.subject, each.message) for each in findings}
@@ -171,6 +188,10 @@ def summary(
             known.add((each.subject, each.message))
             findings.append(each)
     message = last.check.message if last.check else NOTHING
+    if last.check and message and (ends := arrays.unreached(last.outcome.writers, case.plan)):
+        error = last.check.error
+        wrong = wrong_elements(error.wrong, math.prod(error.shape))
+        message = phrase("{wrong}: {cause}", wrong=wrong, cause=ends)
     if message or hints:
         findings += worded(last.outcome.hints)
     by_order = message and last.outcome.early  # why a later call is wrong
@@ -200,7 +221,7 @@ def summary(
         findings=tuple(findings),
         lines=judged.outcome.lines,
         printed=judged.outcome.printed[:_PRINTED_CHARACTERS],
-        tile=arrays.tile(judged.outcome.writers),
+        tile=arrays.tile(judged.outcome.writers) if shown else None,
     )
 
 

@@ -171,8 +171,9 @@ def run_case(
     arrays = Arrays(problem, size, turn)
     limits = SimLimits(seconds=seconds, resident=tuple(capacity.blocks for capacity in capacities))
     try:
-        shown = arrays.matrices if place == len(job.cases) - 1 else ()
-        made = simulator.calls(case.plan, arrays.buffers, limits, turn=turn, writers=shown)
+        made = simulator.calls(
+            case.plan, arrays.buffers, limits, turn=turn, writers=arrays.matrices
+        )
         with closing(made) as calls:
             seen = seen_calls(calls, case.plan, arrays, seconds, capacities, turn=turn, alone=alone)
     except RefusedProgram as refusal:
@@ -184,7 +185,7 @@ def run_case(
             "it needs more memory than the lab's {memory} MB: allocate less", memory=job.memory_mb
         )
         return protocol.refused(case.id, size, Rejected(Verdict.RE, words))
-    return summary(case, seen, arrays, hints=job.hints)
+    return summary(case, seen, arrays, hints=job.hints, shown=place == len(job.cases) - 1)
 
 
 def run_second(

@@ -12,7 +12,7 @@ cp -r "$here/cache" "$SGEMM_GRADER_CACHE" # an image may be read-only
 
 rm -rf "$work/.csoj" || exit 3 # what was handed in by this name is no result
 
-timeout --kill-after=10 <<seconds>> grade "$work" --lab "$here/lab.yaml"<% if hidden %> --hidden "$here/hidden.yaml"<% endif %> \
+timeout --kill-after=10 <<seconds>> grade "$work" --lab "$here/lab.yaml" \
   --sandbox <<sandbox>> --memory-mb <<memory_mb>> \
   --no-report --out "$scratch/out" --format csoj >"$scratch/result.json"
 status=$?

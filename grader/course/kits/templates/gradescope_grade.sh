@@ -7,9 +7,6 @@ cd "$root/cache"
 command=("$root/venv/bin/grade" "$@")
 if [[ ${1:-} != export ]]; then
   command+=(--lab "$source/lab.yaml" --device cpu --sandbox <<sandbox>> --memory-mb <<memory_mb>>)
-<% if hidden %>
-  command+=(--hidden "$source/hidden.yaml")
-<% endif %>
 fi
 exec setpriv --reuid=65534 --regid=65534 --clear-groups \
   env -i PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 COLUMNS=100 HOME="$root/cache" \
