@@ -207,7 +207,7 @@ struct Event {
   u64 address, count;
   i64 region;  // allocation or shared array; -1: none
   u64 region_start, region_size;
-  i64 details[4];  // of some kinds, in the order of their record in findings/finding.py
+  i64 details[4];  // of some kinds, in the order of their record in findings/details.py
   u32 size, write, other_write, same_value;
   Dim block, thread, other_block, other_thread;
   u32 calls[8];  // that lead to pc, innermost first; 0: none
@@ -235,6 +235,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "31af9ed1437e9156";
+constexpr const char* LAYOUT = "49c65e6d58fa408f";
 
 }  // namespace sim

@@ -1,3 +1,4 @@
+from .details import Residency as Residency
 from .event_table import SENTENCES as SENTENCES
 from .event_table import Event as Event
 from .finding import Access as Access
@@ -9,7 +10,6 @@ from .finding import FindingKind as FindingKind
 from .finding import LaunchSample as LaunchSample
 from .finding import LineCount as LineCount
 from .finding import Overlap as Overlap
-from .finding import Residency as Residency
 from .finding import RowCount as RowCount
 from .finding import Severity as Severity
 from .names import identifiers as identifiers

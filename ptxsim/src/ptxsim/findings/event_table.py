@@ -11,20 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from ptxsim.findings.finding import (
-    Detail,
-    Dimensions,
-    FindingKind,
-    FullStack,
-    Participants,
-    Residency,
-    Severity,
-    StuckPhase,
-    TableJump,
-    TileCorner,
-    TileStart,
-    Turnout,
-)
+from ptxsim.findings import details
+from ptxsim.findings.finding import FindingKind, Severity
 
 _TABLE = msgspec.json.decode(
     Path(__file__).with_name("events.json").read_bytes(),
@@ -113,20 +101,20 @@ class Event(Enum):
         return FindingKind(_GROUPS[self.name].split()[1])
 
 
-DETAILS: dict[Event, type[Detail]] = {
-    Event.DIVERGENT_BARRIER: Turnout,
-    Event.LEFT_BEFORE_BARRIER: Turnout,
-    Event.DEADLOCK: Turnout,
-    Event.DIVERGENT_WARP_OP: Participants,
-    Event.PART_OF_A_WARP: Participants,
-    Event.MASK_WITHOUT_CALLER: Participants,
-    Event.MASK_BEYOND_BLOCK: Participants,
-    Event.MBARRIER_NEVER_COMPLETES: StuckPhase,
-    Event.NOT_ALL_RESIDENT: Residency,
-    Event.STACK_OVERFLOW: FullStack,
-    Event.BRANCH_OUT_OF_TABLE: TableJump,
-    Event.BAD_TENSOR_MAP: Dimensions,
-    Event.BAD_TEXTURE: Dimensions,
-    Event.TILE_MISALIGNED: TileStart,
-    Event.TILE_BEFORE_TENSOR: TileCorner,
+DETAILS: dict[Event, type[details.Detail]] = {
+    Event.DIVERGENT_BARRIER: details.Turnout,
+    Event.LEFT_BEFORE_BARRIER: details.Turnout,
+    Event.DEADLOCK: details.Turnout,
+    Event.DIVERGENT_WARP_OP: details.Participants,
+    Event.PART_OF_A_WARP: details.Participants,
+    Event.MASK_WITHOUT_CALLER: details.Participants,
+    Event.MASK_BEYOND_BLOCK: details.Participants,
+    Event.MBARRIER_NEVER_COMPLETES: details.StuckPhase,
+    Event.NOT_ALL_RESIDENT: details.Residency,
+    Event.STACK_OVERFLOW: details.FullStack,
+    Event.BRANCH_OUT_OF_TABLE: details.TableJump,
+    Event.BAD_TENSOR_MAP: details.Dimensions,
+    Event.BAD_TEXTURE: details.Dimensions,
+    Event.TILE_MISALIGNED: details.TileStart,
+    Event.TILE_BEFORE_TENSOR: details.TileCorner,
 }

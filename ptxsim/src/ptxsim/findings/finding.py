@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ptxsim.findings.details import Detail
 from ptxsim.plan.records import Dim3, Operation, Place
 from ptxsim.record import Record
 from ptxsim.text import NOTHING, Message
@@ -53,85 +54,6 @@ class Access(Record):
     size: int  # bytes
     write: bool
     accessed: Accessed
-
-
-# --- what an event of one kind tells besides: integers, in the engine's order -------------------
-
-
-class Turnout(Record):
-    """Threads at a barrier that others do not reach: of a warp, or of a block."""
-
-    arrived: int
-    expected: int
-
-
-class Participants(Record):
-    """Lanes of a warp operation, as bits."""
-
-    named: int  # by its mask, or because it needs them all
-    present: int  # those that execute it
-
-
-class StuckPhase(Record):
-    """The phase of an mbarrier that never completes."""
-
-    arrived: int  # arrivals
-    expected: int  # arrivals that it takes
-    announced: int  # bytes, by expect_tx
-    missing: int  # of these; negative where copies brought more
-
-
-class Residency(Record):
-    """A grid whose blocks wait for each other and do not all fit the GPU."""
-
-    fitting: int  # blocks at the same time
-    launched: int
-
-
-class FullStack(Record):
-    calls: int  # that have not returned
-    bytes: int  # of the stack
-
-
-class TableJump(Record):
-    """A brx.idx beyond its table."""
-
-    index: int
-    labels: int  # in the table
-
-
-class Dimensions(Record):
-    """Of a tensor map or a texture."""
-
-    found: int  # 0: it is none
-    wanted: int  # by the instruction
-
-
-class TileStart(Record):
-    """The innermost coordinate of a tile, which is no multiple of 16 bytes."""
-
-    coordinate: int  # elements
-    element: int  # bytes
-
-
-class TileCorner(Record):
-    """A coordinate of a stored tile's start that is negative."""
-
-    coordinate: int
-    axis: int  # 0: the innermost
-
-
-Detail = (
-    Turnout
-    | Participants
-    | StuckPhase
-    | Residency
-    | FullStack
-    | TableJump
-    | Dimensions
-    | TileStart
-    | TileCorner
-)
 
 
 class Crossing(Record):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from ptxsim.findings.details import Detail
 from ptxsim.findings.event_table import DETAILS, Event
 from ptxsim.findings.finding import (
     Access,
     Accessed,
     Crossing,
-    Detail,
     Finding,
     FindingKind,
     Overlap,

@@ -1,19 +1,7 @@
-"""What an event's sentence asks for: names and numbers in words."""
+"""Names and numbers in words, for an event's sentence."""
 
-from ptxsim.findings.finding import (
-    Access,
-    Detail,
-    Dimensions,
-    Finding,
-    FullStack,
-    Participants,
-    Residency,
-    StuckPhase,
-    TableJump,
-    TileCorner,
-    TileStart,
-    Turnout,
-)
+from ptxsim.findings import details
+from ptxsim.findings.finding import Access, Finding
 from ptxsim.plan import records
 from ptxsim.text import Message, counted, enumerated, phrase, verbatim
 
@@ -66,11 +54,9 @@ class EventScene:
         return sentence.given(**{name: self._places[name] for name in missing})
 
 
-def _detail_places(detail: Detail | None) -> dict[str, int | str | Message]:
+def _detail_places(detail: details.Detail | None) -> dict[str, int | str | Message]:
     match detail:
-        case Turnout(arrived=arrived, expected=expected):
-            return {"arrived": arrived, "expected": expected}
-        case Participants(named=named, present=present):
+        case details.Participants(named=named, present=present):
             first = present & ~named  # that executes it though it is not named
             return {
                 "mask": named,
@@ -79,19 +65,18 @@ def _detail_places(detail: Detail | None) -> dict[str, int | str | Message]:
                 "missing": _lanes(named & ~present),
                 "lane": (first & -first).bit_length() - 1,
             }
-        case StuckPhase(arrived=arrived, expected=expected):
-            return {"arrived": arrived, "expected": expected}
-        case Residency(fitting=fitting, launched=launched):
-            return {"arrived": fitting, "expected": launched}
-        case FullStack(calls=calls, bytes=size):
-            return {"arrived": calls, "expected": size}
-        case TableJump(index=index, labels=labels):
-            return {"arrived": index, "expected": labels}
-        case Dimensions(found=found, wanted=wanted):
-            return {"arrived": found, "expected": wanted}
-        case TileStart(coordinate=coordinate, element=element):
+        case (
+            details.Turnout(arrived=one, expected=other)
+            | details.StuckPhase(arrived=one, expected=other)
+            | details.Residency(fitting=one, launched=other)
+            | details.FullStack(calls=one, bytes=other)
+            | details.TableJump(index=one, labels=other)
+            | details.Dimensions(found=one, wanted=other)
+        ):
+            return {"arrived": one, "expected": other}
+        case details.TileStart(coordinate=coordinate, element=element):
             return {"coordinate": coordinate, "reach": byte_count(coordinate * element)}
-        case TileCorner(coordinate=coordinate, axis=axis):
+        case details.TileCorner(coordinate=coordinate, axis=axis):
             return {"coordinate": coordinate, "expected": axis}
     return {}
 

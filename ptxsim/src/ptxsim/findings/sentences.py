@@ -3,8 +3,9 @@ made here."""
 
 from collections.abc import Callable
 
+from ptxsim.findings.details import Dimensions, StuckPhase
 from ptxsim.findings.event_table import SENTENCES, Event
-from ptxsim.findings.finding import Crossing, Dimensions, Finding, FindingKind, Severity, StuckPhase
+from ptxsim.findings.finding import Crossing, Finding, FindingKind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.scene import EventScene, byte_count, line_of
 from ptxsim.plan import records

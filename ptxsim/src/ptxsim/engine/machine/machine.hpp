@@ -125,7 +125,7 @@ struct Machine {
 };
 
 Event event_at(const Warp& w, EventKind kind, int lane);  // of what the warp does now
-// What else is said of an event of this kind, in the order of its record in findings/finding.py.
+// What else is said of an event of this kind, in the order of its record in findings/details.py.
 void set_details(Event& e, std::initializer_list<i64> details);
 // The calls that lead to what the event is about.
 void note_calls(Event& e, const std::vector<u32>& stack);
