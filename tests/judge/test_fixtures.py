@@ -239,7 +239,7 @@ NO_PACKED = ("hgemm.cu", "      if (p == 0) cudaGridDependencySynchronize();\n",
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("waits", [pytest.param(True, marks=pytest.mark.nightly), False])
 @pytest.mark.parametrize(
     ("program", "order", "mistake", "size", "verdicts", "says"),
     [

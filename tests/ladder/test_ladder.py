@@ -48,13 +48,15 @@ PACKED = ("28_packed_bulk", "29_reuse_order", "30_shared_tail", "32_dispatch")
 # So large that rung 32 takes its other kernels, and that rung 31 sums in turns.
 PACKING_PAYS = ((1100, 550, 66), (1100, 1000, 70), (256, 128, 2048), (65, 70, 4099))
 MOST_BANK_WAITS = 0.25  # cycles for each FFMA, on sm_75 and sm_80
+# Simulated for ten seconds and more, and what they teach is in the last rung, too.
+LONG = ("26_cute", "29_reuse_order", "30_shared_tail")
 HEADER = ("Changed", "Why", "Tile", "Bound", "Command")
 
 
-def listed(rung: Path) -> ParameterSet:
+def listed(rung: Path, *, long: bool = False) -> ParameterSet:
     """CuTe's headers may be missing; the compiler takes half a minute to read them."""
     marks = [benches.needs_cutlass] if "_cute" in rung.name else []
-    return pytest.param(rung, id=rung.name, marks=marks)
+    return pytest.param(rung, id=rung.name, marks=[*marks, *[pytest.mark.nightly] * long])
 
 
 def named(*names: str) -> list[ParameterSet]:
@@ -182,7 +184,7 @@ def graded_on(arch: str, rung: Path, cases: Iterable[Case] = ()) -> Result:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("rung", [*map(listed, RUNGS)])
+@pytest.mark.parametrize("rung", [listed(rung, long=rung.name in LONG) for rung in RUNGS])
 def test_rung(rung: Path) -> None:
     graded_on(bench().lab.architectures[0], rung)
 
@@ -191,8 +193,8 @@ def test_rung(rung: Path) -> None:
 @pytest.mark.parametrize(
     "rung",
     [
-        *named("23_multistage", "24_rasterised", "25_split_k", "30_shared_tail", "31_one_kernel"),
-        *nightly("27_cute_pipelined", "32_dispatch"),
+        *named("23_multistage", "24_rasterised", "25_split_k", "31_one_kernel"),
+        *nightly("27_cute_pipelined", "30_shared_tail", "32_dispatch"),
     ],
 )
 def test_without_asynchronous_copies(rung: Path) -> None:
@@ -201,7 +203,7 @@ def test_without_asynchronous_copies(rung: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("rung", [*named(*PACKED[:3], "31_one_kernel"), *nightly("32_dispatch")])
+@pytest.mark.parametrize("rung", [*named(*PACKED[:3]), *nightly("31_one_kernel", "32_dispatch")])
 def test_with_bulk_copies(rung: Path) -> None:
     more = (Case(id=f"{m}-{n}-{k}", size=Size.of(m=m, n=n, k=k)) for m, n, k in PACKING_PAYS)
     graded_on("sm_90", rung, more if rung.name == "32_dispatch" else ())
@@ -219,7 +221,7 @@ def machine_code(rung: Path, arch: str) -> list[KernelSass]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
-@pytest.mark.parametrize("rung", named(*WIDE))
+@pytest.mark.parametrize("rung", [listed(REFERENCE / name, long="_cute" in name) for name in WIDE])
 def test_machine_code_of_wide_loads(rung: Path, arch: str) -> None:
     """On cards that nobody here could time: wide shared loads, no spills, mostly FFMA."""
     loops = [kernel.loop for kernel in machine_code(rung, arch) if kernel.loop is not None]
@@ -259,7 +261,9 @@ def test_machine_code(rung: Path, arch: str) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("name", [*PACKED, "31_one_kernel"])
+@pytest.mark.parametrize(
+    "name", [*PACKED[:3], "31_one_kernel", pytest.param(PACKED[3], marks=pytest.mark.nightly)]
+)
 def test_machine_code_of_packed_operands(name: str, arch: str) -> None:
     """No spills anywhere; in the loops of 16 x 8 six LDS.128 for 128 FFMA, and little else."""
     loops = [kernel.loop for kernel in machine_code(REFERENCE / name, arch)]

@@ -155,7 +155,7 @@ def test_a_wheel_brings_its_machine_code(built: Path, name: str, most: int) -> N
     assert len(compiled) == (1 if name == "ptxsim" and platform.machine() == "aarch64" else most)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # it compiles the engine once more
 def test_the_simulator_from_source_without_cmake(built: Path, tmp_path: Path) -> None:
     (archive,) = built.glob("ptxsim-*.tar.gz")
     here = Installed(tmp_path, archive)
