@@ -186,7 +186,9 @@ def untimed(bench: GpuSession, built: Build, plans: Sequence[Plan]) -> None:
     for plan in plans:
         module = load_module(built.cubin.read_bytes())
         with bench.arena.memory(plan) as memory:
-            case = MeasuredCase(bench, module, PlannedCase(id=str(plan.size), plan=plan), memory)
+            size, amount = plan.size, bench.problem.amount(plan.size)
+            begun = CaseOutcome(id=str(size), size=size.dims, amount=amount)
+            case = MeasuredCase(bench, module, PlannedCase(case=begun, plan=plan), memory)
             if plan.size["m"] == 8192:
                 job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.2)
                 outcomes.append(time_case(bench, case, job, lambda: None).outcome)

@@ -34,7 +34,7 @@ from grader.run.gpu.measure import close_to_the_fastest, time_case, turns
 from grader.run.gpu.messages import GpuJob
 from grader.run.gpu.plan_replay import load_module
 from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
-from grader.run.protocol import PlannedCase, quietly
+from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from ptxsim.plan import Size
 
 SIZES = (512, 1024, 2048, 3072, 4096, 8192)
@@ -65,7 +65,9 @@ class Kernel:
     def case(self, bench: GpuSession, n: int) -> MeasuredCase:
         """The first case of the process lies at the recorder's addresses, others in the pool."""
         module = load_module(self.built.cubin.read_bytes())
-        planned = PlannedCase(id="case", plan=self.plans[n])
+        plan = self.plans[n]
+        begun = CaseOutcome(id="case", size=plan.size.dims, amount=bench.problem.amount(plan.size))
+        planned = PlannedCase(case=begun, plan=plan)
         memory = self._memory.enter_context(bench.arena.memory(planned.plan))
         case = MeasuredCase(bench, module, planned, memory)
         _, wrong = case.set_up()

@@ -61,6 +61,12 @@ def test_rooms_import_upwards_through_doors(path: Path) -> None:
             assert ORDER.index(other) < ORDER.index(own), f"{own} imports {other}"
 
 
+def test_no_command_imports_another() -> None:
+    commands = {f"grader.cli.{path.stem}" for path in (PACKAGE / "cli").glob("*_command.py")}
+    for name in commands:
+        assert not {*imported(PACKAGE / "cli" / f"{name[11:]}.py")} & commands, name
+
+
 def test_the_judge_neither_explains_nor_shows() -> None:
     for path in (PACKAGE / "judge").rglob("*.py"):
         assert not {*imported(path)} & {"grader.model", "grader.report", "grader.study"}, path

@@ -30,7 +30,7 @@ from grader.base.result import Build
 from grader.build.entry import INCLUDE
 from grader.judge.program import GradingContext
 from grader.run.probe import first_gpu_arch
-from grader.run.protocol import PlannedCase
+from grader.run.protocol import CaseOutcome, PlannedCase
 from ptxsim.plan import Plan
 
 if TYPE_CHECKING:  # it needs a GPU
@@ -135,7 +135,8 @@ def one(bench: GpuSession, each: Made, native: subprocess.Popen[str], n: int) ->
     waited = False
     with bench.arena.memory(plan) as memory:
         module = load_module(each.build.cubin.read_bytes())
-        planned = PlannedCase(id="case", plan=plan)
+        begun = CaseOutcome(id="case", size=plan.size.dims, amount=bench.problem.amount(plan.size))
+        planned = PlannedCase(case=begun, plan=plan)
         case = MeasuredCase(bench, module, planned, memory)
         _, wrong = case.set_up()
         if wrong is not None:

@@ -93,8 +93,9 @@ from .result import CaseResult as CaseResult
 from .result import Environment as Environment
 from .result import ErrorStats as ErrorStats
 from .result import GpuInfo as GpuInfo
-from .result import KernelLaunch as KernelLaunch
+from .result import Judgement as Judgement
 from .result import LabRef as LabRef
+from .result import LaunchKind as LaunchKind
 from .result import Mismatch as Mismatch
 from .result import Mode as Mode
 from .result import Modes as Modes

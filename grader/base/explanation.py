@@ -201,7 +201,7 @@ class Advice(Record):
     file: str | None
     line: int | None
     gain: float | None  # how many times faster the model's bound becomes; null: it cannot say
-    rule: str = ""  # that found it: "bank-conflicts"; several lead to one rung; "" in old documents
+    rule: str = ""  # that found it: "bank-conflicts"; several lead to one rung
     banks: BankMap | None = None  # of the access that it is about
 
 

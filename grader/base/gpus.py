@@ -8,7 +8,7 @@ import msgspec
 
 from grader.base.explanation import KernelCounts, Occupancy
 from grader.base.records import KernelInfo, decode
-from grader.base.result import GpuInfo, KernelLaunch, TensorPeak, split_arithmetic
+from grader.base.result import GpuInfo, LaunchKind, TensorPeak, split_arithmetic
 from ptxsim.plan import MAX_REGISTERS, REGISTER_UNIT, Launch, Record
 
 _WARP = 32
@@ -214,7 +214,7 @@ def _at_hand(info: GpuInfo, model: Gpu | None, multiprocessors: int, dram_gb_s: 
 
 
 def occupancy(
-    sm: Multiprocessor, kernel: KernelInfo, launch: Launch | KernelLaunch | KernelCounts
+    sm: Multiprocessor, kernel: KernelInfo, launch: Launch | LaunchKind | KernelCounts
 ) -> Occupancy | None:
     """How many blocks one multiprocessor holds at a time, and which limit stops the next one. None
     when not even one block fits."""

@@ -52,9 +52,10 @@ def decode(content: bytes | str, kind: type[_T]) -> _T:
 
 
 def convert(document: Any, kind: type[_T]) -> _T:
-    """A record of what a file or a record holds. Raises msgspec.ValidationError."""
+    """A record of what a file holds, or of a record that has more fields. Raises
+    msgspec.ValidationError."""
     decoder(kind)
-    return msgspec.convert(document, kind)
+    return msgspec.convert(document, kind, from_attributes=True)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from grader.base.finding import Finding
 from grader.base.records import Dims, KernelInfo, SourceFile, Verdict
 from ptxsim.findings import LineCount
 from ptxsim.plan import Dim3, Record
-from ptxsim.text import Message
+from ptxsim.text import NOTHING, Message
 
 SCHEMA = "sgemm-grader/result"
 SCHEMA_VERSION = 10
@@ -46,8 +46,7 @@ class Run(Record):
 
     speed: float
     baseline_speed: float
-    # () today; a document of before may have the milliseconds of submission and baseline.
-    repetitions: tuple[tuple[float, float], ...] = ()
+    repetitions: tuple[tuple[float, float], ...] = ()  # always (): to go with the next version
 
 
 class Watched(Record):
@@ -104,8 +103,7 @@ class Timing(Record):
     device_ms: float | None = None
     host_ms: float | None = None
     parts: tuple[PartTime, ...] = ()  # of a call of several operations
-    # Null: no other variant came near the baseline when they were compared; or before version 8.
-    runner_up: RunnerUp | None = None
+    runner_up: RunnerUp | None = None  # null: no other variant came near the baseline
 
     @property
     def scored_speed(self) -> float:
@@ -147,16 +145,16 @@ class CaseResult(Record):
     id: str  # e.g. "correctness-3", "performance-0", "cpu-2"
     size: Dims
     amount: int  # operations or bytes of the problem: what its unit counts
-    verdict: Verdict | None  # null: not run, message says why
-    message: Message
-    seconds: float | None
-    error: ErrorStats | None
-    timing: Timing | None
+    verdict: Verdict | None = None  # null: not run, message says why
+    message: Message = NOTHING
+    seconds: float | None = None  # wall
+    error: ErrorStats | None = None  # null when refused or stopped
+    timing: Timing | None = None  # of the cases that are timed
     kernels: int | None = None  # launches of one call; null: refused
     tile: ThreadTile | None = None  # of the last size that the simulator ran
 
 
-class KernelLaunch(Record):
+class LaunchKind(Record):
     """One way in which a kernel was launched at one size."""
 
     kernel: str  # mangled
@@ -245,8 +243,8 @@ class Environment(Record):
     host: str
     slurm: SlurmInfo | None
     sandbox: str  # "bubblewrap", "landlock" or "rlimits"
-    exposed: tuple[str, ...] = ()  # what the sandbox leaves open
-    engine: str = ""  # digest of the simulator's C++; before version 9 not said
+    exposed: tuple[str, ...]  # what the sandbox leaves open
+    engine: str  # digest of the simulator's C++
 
 
 class TensorPeak(Record):
@@ -308,7 +306,23 @@ class Standing(Record):
     measured: str  # when the ladder was, ISO 8601, UTC
 
 
-class Result(Record):
+class Judgement(Record, kw_only=True):
+    """A grading's part of a result: the judge's, but for the explanation."""
+
+    build: BuildInfo | None = None
+    cases: tuple[CaseResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    lines: tuple[LineCount, ...] = ()  # of the largest simulated case; () when none was
+    verdict: Verdict
+    score: Score | None = None
+    error: Message | None = None  # why, when the verdict is not the cases' own
+    standing: Standing | None = None  # null without a ladder of this GPU model, or without times
+    launches: tuple[LaunchKind, ...] = ()  # at the largest size that was run
+    explanation: Explanation | None = None  # of what is right; null where not wanted
+    groups: tuple[SizeGroup, ...] = ()  # public and hidden sizes, of a lab that has both
+
+
+class Result(Judgement):
     """The result document: written once, never changed."""
 
     schema: str
@@ -318,14 +332,3 @@ class Result(Record):
     problem: ProblemInfo
     submission: SubmissionRef
     environment: Environment
-    build: BuildInfo | None
-    cases: tuple[CaseResult, ...]
-    findings: tuple[Finding, ...]
-    lines: tuple[LineCount, ...]  # of the largest simulated case; () when nothing was simulated
-    verdict: Verdict
-    score: Score | None
-    error: Message | None  # why, when the verdict is not the cases' own
-    standing: Standing | None = None  # null without a ladder of this GPU model, or without times
-    launches: tuple[KernelLaunch, ...] = ()  # at the largest size that was run
-    explanation: Explanation | None = None  # of what is right; null where not wanted
-    groups: tuple[SizeGroup, ...] = ()  # public and hidden sizes, of a lab that has both

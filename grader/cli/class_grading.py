@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -18,12 +17,12 @@ from rich.text import Text
 
 from grader import course
 from grader.base import Rejected, StoreError, SubmissionError, UsageError, Verdict, one_line
+from grader.cli.bench import ready
+from grader.cli.boards import known_ladders, reference_names
+from grader.cli.chosen_lab import known_hidden, lab_file
+from grader.cli.class_command import Options
 from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped, warn
-from grader.cli.defaults import lab_file
 from grader.cli.devices import choose_device, choose_gpus
-from grader.cli.grading import ready
-from grader.cli.hidden_command import known_hidden
-from grader.cli.leaderboard_command import known_ladders, reference_names
 from grader.course import board_rendering as render
 from grader.labs import Lab, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
@@ -33,68 +32,69 @@ from grader.study import course_cards
 from ptxsim.text import phrase
 
 
-def grade_class(chosen: argparse.Namespace, console: Console) -> int:
+def grade_class(chosen: Options, console: Console) -> int:
+    batch, system = chosen.batch, chosen.system
     file, vouched = lab_file(chosen.lab)
     main = load_lab(file, vouched=vouched).problem.interface.main
     roll, complaints = course.find_submissions(chosen.folder, main)
     skipped(complaints, console)
-    entrants = chosen_entrants(roll, chosen.only)
-    if chosen.manifest:
-        students = course.read_manifest(chosen.manifest)
-        index, count = course.read_part(chosen.part)
+    entrants = chosen_entrants(roll, batch.only)
+    if system.manifest:
+        students = course.read_manifest(system.manifest)
+        index, count = course.read_part(system.part)
         names = set(students[index::count])  # parts differ by one at most
         entrants = [entrant for entrant in entrants if entrant.student in names]
     gpus = _gpus(chosen, console)
     setup = course.Setup(
         lab=file,
         vouched=vouched,
-        sandbox=chosen.sandbox,
+        sandbox=batch.sandbox,
         gpu_arch=gpus[0].arch if gpus else _architecture(chosen, console),
-        out=chosen.out,
-        report=not chosen.no_report,
-        ladders=known_ladders(chosen.out, console),
+        out=batch.out,
+        report=not batch.no_report,
+        ladders=known_ladders(batch.out, console),
     )
     context = setup.context()  # reports a fault of the lab or the machine, once
     lab = context.lab
     known_hidden(lab)
-    if not chosen.plan and not chosen.compile:
-        store.check_folder(chosen.out)
+    if not system.plan and not system.compile:
+        store.check_folder(batch.out)
         course_cards()  # a wrong file is said now, not for each submission
-        ready(context, chosen.sandbox)
+        ready(context, batch.sandbox)
     tasks = left_over(
-        list(map(course.Task.grading, entrants)), lab, setup, console, force=chosen.force
+        list(map(course.Task.grading, entrants)), lab, setup, console, force=batch.force
     )
-    if chosen.plan:
-        course.write_manifest(chosen.plan, [task.student for task in tasks])
+    if system.plan:
+        course.write_manifest(system.plan, [task.student for task in tasks])
         print(len(tasks))
         return DONE
-    if chosen.compile:  # into the build cache, for the GPUs that will grade
+    if system.compile:  # into the build cache, for the GPUs that will grade
         tasks = [msgspec.structs.replace(task, kind="compile") for task in tasks]
-        grade_tasks(tasks, course.lanes("cpu", chosen.jobs), setup, console)
+        grade_tasks(tasks, course.lanes("cpu", batch.jobs), setup, console)
         return DONE
-    reports = grade_tasks(tasks, course.lanes(setup.device, chosen.jobs, gpus), setup, console)
-    if chosen.manifest is None:
+    reports = grade_tasks(tasks, course.lanes(setup.device, batch.jobs, gpus), setup, console)
+    if system.manifest is None:
         _show_board(lab, setup, console)
     _summarise(reports, console)
     if any(report.verdict is Verdict.IE for report in reports):
         return FAULT
-    return WRONG_USAGE if complaints and chosen.manifest is None else DONE
+    return WRONG_USAGE if complaints and system.manifest is None else DONE
 
 
-def _architecture(chosen: argparse.Namespace, console: Console) -> str | None:
+def _architecture(chosen: Options, console: Console) -> str | None:
     """The architecture that kernels run on. Planning and compiling need no GPU."""
-    if chosen.compile or (chosen.plan and chosen.device == "gpu"):
-        return chosen.compile or "sm_80"
-    return choose_device(chosen.device, console)
+    if chosen.system.compile or (chosen.system.plan and chosen.batch.device == "gpu"):
+        return chosen.system.compile or "sm_80"
+    return choose_device(chosen.batch.device, console)
 
 
-def _gpus(chosen: argparse.Namespace, console: Console) -> tuple[VisibleGpu, ...]:
+def _gpus(chosen: Options, console: Console) -> tuple[VisibleGpu, ...]:
     """Return the GPUs that --gpus names; () without it."""
     if chosen.gpus is None:
         return ()
-    if chosen.device == "cpu":
+    if chosen.batch.device == "cpu":
         raise UsageError("--gpus: with --device cpu there is nothing to measure on; leave one out")
-    if chosen.plan or chosen.compile:
+    if chosen.system.plan or chosen.system.compile:
         raise UsageError("--gpus: --plan and --compile use no GPU; leave it out")
     return choose_gpus(chosen.gpus, console)
 
@@ -132,10 +132,10 @@ def _summarise(reports: Sequence[course.TaskReport], console: Console) -> None:
 
 
 def chosen_entrants(
-    entrants: Sequence[course.Entrant], patterns: Sequence[str] | None
+    entrants: Sequence[course.Entrant], patterns: Sequence[str]
 ) -> list[course.Entrant]:
     """The entrants that match. Raises UsageError if one of the patterns matches nobody."""
-    if patterns is None:
+    if not patterns:
         return list(entrants)
     for pattern in patterns:
         if not any(fnmatchcase(entrant.student, pattern) for entrant in entrants):

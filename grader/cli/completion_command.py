@@ -13,12 +13,19 @@ from rich.console import Console
 
 from grader.cli.console import DONE, to_stdout
 from grader.cli.entry import every_parser
+from grader.cli.options import OptionGroup, argument
 
 _FIRST_WORD = {"bash": "_shtab_grade_pos_0_COMPGEN=_shtab_compgen_dirs"}  # or a command
 _FOLDERS = ("SUBMISSION", "DIR", "FOLDER")
 
 
-def run(chosen: argparse.Namespace, _console: Console) -> int:
+class Options(OptionGroup):
+    """Print a script that completes this command line: eval "$(grade completion bash)" """
+
+    shell: str = argument("", choices=shtab.SUPPORTED_SHELLS)
+
+
+def run(chosen: Options, _console: Console) -> int:
     parser = every_parser()
     _complete_paths(parser)
     to_stdout(shtab.complete(parser, chosen.shell, preamble=_FIRST_WORD) + "\n")  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
@@ -107,6 +108,28 @@ def warn(caution: Message, console: Console) -> None:
     """Print one line of caution; nothing for NOTHING."""
     if caution:
         aside(console).print(Text(spoken(console)(caution), style="yellow"), soft_wrap=True)
+
+
+# --- where an answer goes ----------------------------------------------------------------------
+
+
+def beside(console: Console, *targets: Path | None) -> Console:
+    """Return where the answer for people goes: not to stdout where a target takes that."""
+    return aside(console) if any(str(target) == "-" for target in targets) else console
+
+
+def write(text: str, target: Path, console: Console, *, sheet: bool = False) -> None:
+    """Write to a file, or to stdout for ``-``; a sheet with UTF-8's mark. Raises StoreError."""
+    if str(target) == "-":
+        to_stdout(text)
+        return
+    try:
+        with target.open("w", encoding="utf-8-sig" if sheet else "utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        words = phrase("{target}: cannot be written: {why}")
+        raise base.StoreError(words.given(target=str(target), why=str(error.strerror))) from None
+    say(console, f"written: {target}")
 
 
 # --- progress ----------------------------------------------------------------------------------

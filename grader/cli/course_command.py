@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +15,9 @@ from rich.console import Console
 
 from grader import course, labs
 from grader.base import Language, UsageError, one_line
-from grader.cli import leaderboard_command as boards
-from grader.cli.console import DONE, answer, say, skipped, spoken, warn
+from grader.cli import boards
+from grader.cli.console import DONE, answer, beside, say, skipped, spoken, warn, write
+from grader.cli.options import Command, EnglishOptions, option
 from grader.course import rubric as marking
 from grader.report import titles
 from grader.results import ResultEntry, entry_or_complaint, read_entries, read_index, store
@@ -26,11 +26,29 @@ _PRIVATE = 0o600  # names and marks: only the instructor may read them
 _POINTS = 10.0  # of each question, where no rubric says more
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
-    return (_run_rubric if chosen.course == "rubric" else _run_regrade)(chosen, console)
+class Options(EnglishOptions):
+    """For the instructor: the lab reports' marks, and what a regrade changed."""
 
 
 # --- rubric ------------------------------------------------------------------------------------
+
+
+class RubricOptions(EnglishOptions):
+    """Write a sheet (CSV) with the measured points and room for a human's, and a page per student.
+    With --marks, read the sheet back and combine both into grades."""
+
+    selection: boards.Selection
+    rubric: Path | None = option("questions and weights, instead of the lab's", "FILE")
+    weights: labs.Weights | None = option(
+        "such as measured=60,report=40", "W", type=labs.read_weights
+    )
+    to: Path | None = option("where sheet and pages go (default: OUT/rubric/LAB)", "DIR")
+    marks: Path | None = option("the sheet with a human's points and comments", "FILE")
+    csv: Path | None = option("with --marks: the grades; - is stdout", "FILE")
+    canvas: Path | None = option("with --marks: a gradebook for Canvas", "FILE")
+    assignment: str | None = option("with --canvas: the column's title in the gradebook", "TITLE")
+    gradescope: Path | None = option("with --marks: a results.json per student", "DIR")
+    points: float = option("points possible (default: 100)", "N", 100.0)
 
 
 class _Work(NamedTuple):
@@ -43,19 +61,20 @@ class _Work(NamedTuple):
     grades: Mapping[str, marking.RubricGrade]  # {} without marks
 
 
-def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
+def _run_rubric(chosen: RubricOptions, console: Console) -> int:
     exports = [chosen.csv, chosen.canvas, chosen.gradescope]
     if chosen.marks is None and any(exports):
         raise UsageError("--csv, --canvas and --gradescope need --marks, the sheet filled in")
-    if chosen.canvas and not (chosen.assignment and chosen.roster):
-        raise UsageError("--canvas needs --roster, Canvas's gradebook, and --assignment")
+    column = ""
+    if chosen.canvas:
+        if not (chosen.assignment and chosen.selection.roster):
+            raise UsageError("--canvas needs --roster, Canvas's gradebook, and --assignment")
+        column = course.assignment_column(chosen.selection.roster, chosen.assignment)
     if not 0 < chosen.points < 1e6:
         raise UsageError(f"--points: expected a number > 0, got {chosen.points:g}")
-    if chosen.canvas:
-        chosen.assignment = course.assignment_column(chosen.roster, chosen.assignment)
-    console = boards.beside(console, chosen.csv)
+    console = beside(console, chosen.csv)
     work = _work(chosen, console)
-    folder = chosen.to or chosen.out / "rubric" / store.folder_name(work.board.lab)
+    folder = chosen.to or chosen.selection.out / "rubric" / store.folder_name(work.board.lab)
     _write_pages(work, folder, spoken(console))
     if chosen.marks is None:
         _write_sheet(folder / "marks.csv", work, console)
@@ -66,12 +85,12 @@ def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
     lacking = sum(grade.total is None for grade in work.grades.values())
     answer(console, f"graded: {len(work.grades) - lacking}, not graded: {lacking}")
     answer(console, f"pages: {folder} ({len(work.rows)})")
-    _export(work, chosen, console)
+    _export(work, chosen, column, console)
     return DONE
 
 
-def _work(chosen: argparse.Namespace, console: Console) -> _Work:
-    selected = boards.select(chosen, console)
+def _work(chosen: RubricOptions, console: Console) -> _Work:
+    selected = boards.select(chosen.selection, console)
     board = boards.only(selected.boards)
     parties = selected.parties or course.Parties({})
     rubric = _rubric(chosen, board, console)
@@ -90,11 +109,11 @@ def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     return _Work(board, rows, parties, rubric, grades)
 
 
-def _rubric(chosen: argparse.Namespace, board: course.Board, console: Console) -> labs.Rubric:
+def _rubric(chosen: RubricOptions, board: course.Board, console: Console) -> labs.Rubric:
     """The rubric of --rubric or of the lab, else the questions that the grader answers itself."""
     if chosen.rubric:
         return labs.read_rubric(chosen.rubric)
-    lab = _lab(chosen.lab, board.lab)
+    lab = _lab(chosen.selection.lab, board.lab)
     if lab and lab.rubric:
         return lab.rubric
     if lab is None:
@@ -138,25 +157,25 @@ def _write_sheet(path: Path, work: _Work, console: Console) -> None:
     answer(console, f"sheet: {path}")
 
 
-def _export(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
+def _export(work: _Work, chosen: RubricOptions, column: str, console: Console) -> None:
     grades = work.grades.values()
     if chosen.csv:
         text = marking.grades_csv(list(grades), work.parties, chosen.points)
-        boards.write(text, chosen.csv, console, sheet=True)
+        write(text, chosen.csv, console, sheet=True)
     if chosen.canvas:
         shares = {each.student: each.total / 100 for each in grades if each.total is not None}
         render = course.board_rendering.canvas
-        text, left_out = render(shares, work.parties, chosen.assignment, chosen.points)
+        text, left_out = render(shares, work.parties, column, chosen.points)
         skipped(left_out, console)
-        boards.write(text, chosen.canvas, console)
+        write(text, chosen.canvas, console)
     if chosen.gradescope:
-        _write_gradescope(work, chosen, console)
+        _write_gradescope(work, chosen, chosen.gradescope, console)
 
 
-def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
+def _write_gradescope(work: _Work, chosen: RubricOptions, to: Path, console: Console) -> None:
     documents = {
         (each.entry.submission.sha256, each.entry.created): each.path
-        for each in read_index(chosen.out).documents
+        for each in read_index(chosen.selection.out).documents
         if (each.entry.lab.id, each.entry.environment.device) == (work.board.lab, work.board.device)
     }
     written = 0
@@ -167,18 +186,36 @@ def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console)
         result = store.load(documents[(row.sha256, row.created)])
         text = marking.marked_gradescope(result, grade, work.rubric, chosen.points, spoken(console))
         name = f"{store.folder_name(row.student)}.json"
-        store.write(chosen.gradescope / name, text.encode(), mode=_PRIVATE, lasting=False)
+        store.write(to / name, text.encode(), mode=_PRIVATE, lasting=False)
         written += 1
-    say(console, f"written: {one_line(chosen.gradescope)} ({written} files)")
+    say(console, f"written: {one_line(to)} ({written} files)")
 
 
 # --- regrade -----------------------------------------------------------------------------------
 
 
-def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
-    lab, rules = boards.lab_and_rules(chosen)
+class RegradeOptions(EnglishOptions):
+    """List whose points differ between two versions of a lab file, and why. Grading again with a
+    changed lab file keeps the results that it replaces."""
+
+    selection: boards.Selection
+    before: str | None = option(
+        "a lab file, or how its hash begins (default: the one before --after)", "LAB"
+    )
+    after: str | None = option(
+        "a lab file, or how its hash begins (default: that of the newest result)", "LAB"
+    )
+    csv: Path | None = option("write a table; - is stdout", "FILE")
+
+
+def _run_regrade(chosen: RegradeOptions, console: Console) -> int:
+    lab, rules = boards.lab_and_rules(chosen.selection)
     entries = _entries(chosen, lab, console)
-    parties = course.Parties(course.read_roster(*chosen.roster)) if chosen.roster else None
+    parties = (
+        course.Parties(course.read_roster(*chosen.selection.roster))
+        if chosen.selection.roster
+        else None
+    )
     if parties:
         entries, doubled = parties.merged(entries)
         skipped(doubled, console)
@@ -188,9 +225,9 @@ def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     before = _side(chosen.before, rest if chosen.before is None else known, rules, chosen)
     found = course.regrade.compare(before, after, parties.roster if parties else None)
     warn(found.caution, console)
-    console = boards.beside(console, chosen.csv)
+    console = beside(console, chosen.csv)
     if chosen.csv:
-        boards.write(course.regrade.table_csv(found), chosen.csv, console, sheet=True)
+        write(course.regrade.table_csv(found), chosen.csv, console, sheet=True)
     for side in (before, after):
         words = f"lab file {side.sha256[:12]}: {len(side.entries)} graded, the last {side.newest}"
         answer(console, words)
@@ -200,28 +237,30 @@ def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
     return DONE
 
 
-def _entries(chosen: argparse.Namespace, lab: str | None, console: Console) -> list[ResultEntry]:
+def _entries(chosen: RegradeOptions, lab: str | None, console: Console) -> list[ResultEntry]:
     """All of one lab, also those that a regrade replaced. Raises UsageError for several labs."""
-    current, complaints = read_entries(chosen.out)
+    current, complaints = read_entries(chosen.selection.out)
     ids = sorted({entry.lab.id for entry in current if lab in (None, entry.lab.id)})
     if len(ids) != 1:
         what = f"several labs ({', '.join(ids)}); choose one: --lab" if ids else "no such results"
-        raise UsageError(f"{one_line(chosen.out)}: {what}")
+        raise UsageError(f"{one_line(chosen.selection.out)}: {what}")
     found = [entry for entry in current if entry.lab.id == ids[0]]
-    for replaced in map(entry_or_complaint, store.former(chosen.out, ids[0])):
+    for replaced in map(entry_or_complaint, store.former(chosen.selection.out, ids[0])):
         if isinstance(replaced, str):
             complaints.append(replaced)
         else:
             found.append(replaced)
     skipped(complaints, console)
-    return [each for each in found if boards.is_wanted(each.environment.device, each.gpu, chosen)]
+    return [
+        each for each in found if chosen.selection.only.wants(each.environment.device, each.gpu)
+    ]
 
 
 def _side(
     named: str | None,
     known: Mapping[str, Sequence[ResultEntry]],
     rules: labs.TimeRules | None,
-    chosen: argparse.Namespace,
+    chosen: RegradeOptions,
 ) -> course.regrade.LabVersion:
     """One version of the lab file; a file that is named brings its own rules of time."""
     if not known:
@@ -231,14 +270,26 @@ def _side(
     sha256 = list(known)[-1]
     if named is not None and Path(named).is_file():
         lab = labs.load_lab(Path(named))
-        sha256, rules = lab.sha256, chosen.due or lab.time
+        sha256, rules = lab.sha256, chosen.selection.due or lab.time
     elif named is not None:
         matching = [sha for sha in known if sha.startswith(named.lower())]
         sha256 = matching[0] if len(matching) == 1 else ""
     if sha256 not in known:
         have = ", ".join(sha[:12] for sha in known)
         raise UsageError(f"{named}: no results by this lab file; there are some by {have}")
-    choice = chosen.choose or (rules.attempts if rules else "best")
+    choice = chosen.selection.choose or (rules.attempts if rules else "best")
     return course.regrade.LabVersion(
         sha256=sha256, entries=tuple(known[sha256]), rules=rules, choice=choice
     )
+
+
+_RUBRIC = "a sheet for marks and a page per student; grades of both"
+_REGRADE = "whose points a change of the lab changed, and why"
+COMMAND = Command(
+    Options,
+    metavar="COMMAND",
+    commands={
+        "rubric": Command(RubricOptions, _run_rubric, _RUBRIC),
+        "regrade": Command(RegradeOptions, _run_regrade, _REGRADE),
+    },
+)

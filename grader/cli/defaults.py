@@ -3,7 +3,6 @@ nearest ``grade.toml``, here or in a folder above."""
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from grader.base import UsageError, one_line
-from grader.labs import Lab, did_you_mean, find_lab, load_lab, read
+from grader.labs import did_you_mean, read
 from ptxsim.plan import Record
 from ptxsim.text import Message, clauses, phrase
 
@@ -44,36 +43,23 @@ def default_of(name: str) -> Default | None:
     return read_defaults(os.environ, Path.cwd()).get(name)
 
 
-def describe_choices_of_file(chosen: argparse.Namespace, language: str | None) -> Message | None:
+def describe_choices_of_file(chosen: Mapping[str, object], language: str | None) -> Message | None:
     """Describe the options that a file chose for a command line, if one did: whoever runs the
     command may not have written it. ``language`` is the command line's own."""
     choices = [
         default
         for default in read_defaults(os.environ, Path.cwd()).values()
         if default.origin not in VARIABLES.values()
-        if (not language if default.name == "language" else _is_taken(default, chosen))
+        if (
+            not language
+            if default.name == "language"
+            else str(chosen.get(default.name)) == default.value
+        )
     ]
     if not choices:
         return None
     options = ", ".join(f"--{default.name} {default.value}" for default in choices)
     return phrase("{file} chooses {options}", file=choices[0].origin, options=options)
-
-
-def _is_taken(default: Default, chosen: argparse.Namespace) -> bool:
-    return str(getattr(chosen, default.name, None)) == default.value
-
-
-def lab_file(named: str | Default | None) -> tuple[Path, bool]:
-    """Return the file of the lab that --lab or a default names, and whether the user vouches for
-    it: anybody may have written the nearest grade.toml, such as the author of a submission."""
-    vouched = not isinstance(named, Default) or named.origin == VARIABLES["lab"]
-    return find_lab(named if named is None else str(named)), vouched
-
-
-def chosen_lab(chosen: argparse.Namespace) -> Lab:
-    """Load the lab of a command line. Raises LabError."""
-    path, vouched = lab_file(chosen.lab)
-    return load_lab(path, vouched=vouched)
 
 
 def _of_file(here: Path) -> dict[str, Default]:

@@ -5,7 +5,6 @@ The checks fill the caches: they compile the grader's own C++ if needed.
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import importlib.util
 import os
@@ -20,10 +19,11 @@ from rich.text import Text
 
 from grader import base
 from grader.build import find_toolchain
+from grader.cli.chosen_lab import find_starter
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
-from grader.cli.new_command import find_starter
+from grader.cli.options import OptionGroup, option
 from grader.judge import GradingContext, grade
 from grader.labs import Case, load_lab
 from grader.model import model_library
@@ -66,7 +66,17 @@ class MachineCheck(Record):
     remedy: Message = NOTHING  # a command; empty when ok
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+class Options(OptionGroup):
+    """What works on this machine, and the command that fixes what does not."""
+
+    prepare: Path | None = option(
+        "compile the grader's own C++ into DIR, for other users and machines; jobs of slurm/ "
+        "find it by GRADE_PREPARED, other commands by SGEMM_GRADER_PREPARED",
+        "DIR",
+    )
+
+
+def run(chosen: Options, console: Console) -> int:
     say(console, phrase("the first time on a machine, this compiles for about a minute"))
     if chosen.prepare is not None:
         _prepare(chosen.prepare)

@@ -1,8 +1,8 @@
 """Choose and run a command: streams, signals, errors, the exit status.
 
-A command is a table in commands.toml and the function ``run`` of a module ``<name>_command``, which
-is imported only when it is used: imports take time. The answer goes to stdout, everything else to
-stderr.
+A command is the record ``Options`` and the function ``run`` of a module ``<name>_command``, or the
+``COMMAND`` of one that has subcommands. It is imported only when it is used: imports take time. The
+answer goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import platform
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import FrameType
 
@@ -24,17 +24,40 @@ from rich.console import Console
 
 from grader.base import ENGLISH, GraderError, Language, MachineError, OutOfTime, UsageError
 from grader.cli import console as terminal
-from grader.cli import options
 from grader.cli.defaults import default_of, describe_choices_of_file
+from grader.cli.options import Command, record
+from grader.cli.parser import Parser, language_of
+from grader.cli.shared_options import find_submission
 from ptxsim.text import Message, phrase
 
-_DEFAULT = "grade"  # what is meant where no command is named
+DEFAULT = "grade"  # what is meant where no command is named
 _ALIASES = {"result": ["report", "--no-report"], "version": ["--version"]}  # of the first words
 _BEGIN = phrase(
     "grade SUBMISSION…            compile it, run it, verify it, and point at bugs\n"
     "grade COMMAND [...]          see below; grade help COMMAND says more\n"
 )
 
+LINES: Mapping[str, Message] = {  # in the order of the list: for students, then for instructors
+    "new": phrase("copy a lab's starter to submissions/NAME"),
+    "watch": phrase("grade a folder again whenever a file in it is saved"),
+    "report": phrase("show a stored result again, and write its page"),
+    "history": phrase("a student's graded versions: what changed, and the climb"),
+    "labs": phrase("the labs that ship with the grader"),
+    "doctor": phrase("what works on this machine, and how to fix what does not"),
+    "completion": phrase("a script by which your shell completes commands and options"),
+    "sass": phrase("what the compiler made of a kernel's main loop"),
+    "sweep": phrase("one kernel over many sizes and values of its macros"),
+    "profile": phrase("Nsight Compute's counters beside the model's"),
+    "rung": phrase("print a kernel of the reference ladder, which explains itself"),
+    "ladder": phrase("grade the reference rungs; table and picture beside the baseline"),
+    "class": phrase("grade every submission in DIR; resumes where it stopped"),
+    "leaderboard": phrase("rank the stored results"),
+    "similar": phrase("pairs in DIR that share too much code, for the instructor"),
+    "course": phrase("marks for lab reports, grades, and what a regrade changed"),
+    "export": phrase("results for Gradescope, Canvas, spreadsheets and scripts"),
+    "kit": phrase("an autograder for Gradescope, GitHub or CSOJ"),
+    "hidden": phrase("a lab's hidden sizes; requires the seed file"),
+}
 _MACHINES = ("x86_64", "aarch64")
 
 _EPILOG = phrase(
@@ -55,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     atexit.register(gc.freeze)  # nobody waits for a last search for cycles
     _open_standard_streams()
-    option, arguments = options.language_of(arguments)
+    option, arguments = language_of(arguments)
     try:
         console = terminal.Terminal(option or str(default_of("language") or "") or None)
     except UsageError as error:
@@ -118,22 +141,23 @@ def _run(arguments: list[str], console: Console, language_option: str | None) ->
         parser = parsers[name]
     else:
         # Not a subparser: a folder may have any name that is not a command.
-        name = _DEFAULT
+        name = DEFAULT
         if not arguments[0].startswith("-"):
-            options.find_submission(arguments[0], parsers)
+            find_submission(arguments[0], parsers)
         known = root.format_help()
-        parser = options.Parser(prog="grade", epilog=known, language=language, raw=True)
+        parser = Parser(prog="grade", epilog=known, language=language, raw=True)
     _describe(parser, name)
-    chosen = parser.parse_args(arguments)
-    if note := describe_choices_of_file(chosen, language_option):
+    values = parser.read(arguments)
+    if note := describe_choices_of_file(values, language_option):
         terminal.say(console, note)
-    status: int = import_module(f"grader.cli.{name}_command").run(chosen, console)
-    return status
+    command: Command = values["command"]
+    assert command.run is not None
+    return command.run(record(command.options, values), console)
 
 
-def _root(language: Language) -> tuple[options.Parser, dict[str, options.Parser]]:
+def _root(language: Language) -> tuple[Parser, dict[str, Parser]]:
     """The parser that lists the commands, and theirs, which have no options yet."""
-    root = options.Parser(
+    root = Parser(
         prog="grade",
         usage=argparse.SUPPRESS,
         epilog=language(_EPILOG),
@@ -144,24 +168,29 @@ def _root(language: Language) -> tuple[options.Parser, dict[str, options.Parser]
     title = language(phrase("other commands"))
     subparsers = root.add_subparsers(prog="grade", title=title, metavar="COMMAND [...]")
     parsers = {}
-    for name, command in options.commands().items():
-        if name != _DEFAULT:
-            line = language(Message(text=command.line))
-            parsers[name] = subparsers.add_parser(name, help=line, language=language)
+    for name, line in LINES.items():
+        parsers[name] = subparsers.add_parser(name, help=language(line), language=language)
     return root, parsers
 
 
-def _describe(parser: options.Parser, name: str) -> None:
-    options.describe(parser, options.commands()[name])
-    options.language(parser)
+def load(name: str) -> Command:
+    """Import a command."""
+    module = import_module(f"grader.cli.{name}_command")
+    below: Command | None = getattr(module, "COMMAND", None)
+    return below or Command(module.Options, module.run)
 
 
-def every_parser() -> options.Parser:
+def _describe(parser: Parser, name: str) -> None:
+    parser.describe(load(name))
+    parser.add_language()
+
+
+def every_parser() -> Parser:
     """The parser of all commands with their options, for the completion of shells."""
     root, parsers = _root(ENGLISH)
     for name, parser in parsers.items():
         _describe(parser, name)
-    _describe(root, _DEFAULT)
+    _describe(root, DEFAULT)
     return root
 
 

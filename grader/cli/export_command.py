@@ -2,129 +2,125 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import secrets
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 
-from grader.base import Language, MachineError, Result, UsageError, one_line
-from grader.cli import leaderboard_command as boards
-from grader.cli.console import DONE, skipped, spoken, to_stdout
+from grader.base import UsageError
+from grader.cli import boards
+from grader.cli.console import DONE, skipped, spoken, write
+from grader.cli.formats import RENDERERS, in_workspace
+from grader.cli.options import Command, EnglishOptions, argument, option
+from grader.cli.shared_options import stored_document
 from grader.course import GRADEBOOK_NEEDED, assignment_column
 from grader.course import board_rendering as render
-from grader.report import Shown, csoj, github, gradescope, prairielearn, sarif
+from grader.report import Shown, Visibility, gradescope
 from grader.results import store
-from ptxsim.text import phrase
+
+TO: Path = option("default: stdout", "FILE", Path("-"))
 
 
-def shown(chosen: argparse.Namespace) -> Shown:
-    return Shown(
-        visibility=chosen.visibility,
-        hidden=chosen.hidden_visibility,
-        stdout=chosen.stdout_visibility,
+class Options(EnglishOptions):
+    """Export results to other systems; FILE - is stdout."""
+
+
+# --- of one result document --------------------------------------------------------------------
+
+
+class OneResult(EnglishOptions):
+    result: Path = argument("a stored result document", "RESULT", type=stored_document)
+    folder: Path = option("of its sources (default: .)", "DIR", Path())
+
+
+class ResultOptions(OneResult):
+    to: Path = TO
+
+
+class GradescopeOptions(OneResult):
+    visibility: Visibility = option("when students see it (default: {default})", default="visible")
+    hidden_visibility: Visibility = option(
+        "when students see the hidden sizes (default: {default})", default="hidden"
     )
+    stdout_visibility: Visibility = option(
+        "when students see what the autograder printed (default: {default})", default="hidden"
+    )
+    to: Path = TO
+
+    @property
+    def shown(self) -> Shown:
+        return Shown(
+            visibility=self.visibility, hidden=self.hidden_visibility, stdout=self.stdout_visibility
+        )
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
-    text = _OF_BOARDS.get(chosen.format, _one)(chosen, console)
-    boards.write(text, chosen.to, console, sheet=chosen.format == "csv")
+def _one(name: str, chosen: ResultOptions | GradescopeOptions, console: Console) -> int:
+    """Raises UsageError for what has no grade."""
+    result, language = store.load(chosen.result), spoken(console)
+    if isinstance(chosen, GradescopeOptions):
+        text = gradescope(result, chosen.shown, language)
+    else:
+        text = RENDERERS[name](result, in_workspace(chosen.folder), language)
+    if not text:
+        raise UsageError("verdict IE is the grader's own fault and no grade; grade again")
+    write(text, chosen.to, console)
     return DONE
 
 
-def _one(chosen: argparse.Namespace, console: Console) -> str:
-    """Raises UsageError for what has no grade."""
-    result, language = store.load(chosen.result), spoken(console)
-    if chosen.format == "gradescope":
-        text = gradescope(result, shown(chosen), language)
-    else:
-        text = RENDERERS[chosen.format](result, in_workspace(chosen.folder), language)
-    if not text:
-        raise UsageError("verdict IE is the grader's own fault and no grade; grade again")
-    return text
+# --- of boards ---------------------------------------------------------------------------------
 
 
-def _canvas(chosen: argparse.Namespace, console: Console) -> str:
-    found, parties = boards.select(chosen, console)
+class CanvasOptions(EnglishOptions):
+    assignment: str = option(
+        "a column of the exported gradebook, e.g. 'SGEMM (12345)'; its number may be left out",
+        "TITLE",
+    )
+    points: float = option("points possible (default: 100)", default=100.0)
+    selection: boards.Selection
+    to: Path = TO
+
+
+class BoardOptions(EnglishOptions):
+    selection: boards.Selection
+    to: Path = TO
+
+
+def _canvas(chosen: CanvasOptions, console: Console) -> int:
+    found, parties = boards.select(chosen.selection, console)
     if parties is None:
         raise UsageError(f"canvas: {GRADEBOOK_NEEDED}")
-    column = assignment_column(chosen.roster, chosen.assignment)
+    column = assignment_column(chosen.selection.roster, chosen.assignment)
     shares = render.board_shares(boards.only(found))
     text, left_out = render.canvas(shares, parties, column, chosen.points)
     skipped(left_out, console)
-    return text
+    write(text, chosen.to, console)
+    return DONE
 
 
-def _csv(chosen: argparse.Namespace, console: Console) -> str:
-    selected = boards.select(chosen, console)
-    return render.table_csv(selected.boards, selected.roster)
+def _csv(chosen: BoardOptions, console: Console) -> int:
+    selected = boards.select(chosen.selection, console)
+    text = render.table_csv(selected.boards, selected.roster)
+    write(text, chosen.to, console, sheet=True)
+    return DONE
 
 
-_OF_BOARDS: dict[str, Callable[[argparse.Namespace, Console], str]] = {
-    "canvas": _canvas,
-    "csv": _csv,
-    "json": lambda chosen, console: render.board_json(boards.select(chosen, console).boards),
-}
+def _json(chosen: BoardOptions, console: Console) -> int:
+    write(render.board_json(boards.select(chosen.selection, console).boards), chosen.to, console)
+    return DONE
 
 
-# --- formats -----------------------------------------------------------------------------------
-
-_SUMMARY, _OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"
-
-# Each takes the result and the submission's folder, from the root of the workspace. "" means that
-# the format has no place for a failure of the grader.
-RENDERERS: dict[str, Callable[[Result, str, Language], str]] = {
-    "json": lambda result, _folder, _language: store.encode(result).decode() + "\n",
-    "github": github.workflow_commands,
-    "sarif": sarif,
-    "gradescope": lambda result, _folder, language: gradescope(result, language=language),
-    "prairielearn": lambda result, _folder, language: prairielearn(result, language),
-    "csoj": lambda result, _folder, language: csoj(result, language),
-}
+def _of_result(name: str) -> Command:
+    options = GradescopeOptions if name == "gradescope" else ResultOptions
+    return Command(options, partial(_one, name), "of one result document")
 
 
-def write(name: str, result: Result, path: Path, language: Language) -> None:
-    """Print the result of the submission in ``path``. Raises MachineError."""
-    to_stdout(RENDERERS[name](result, in_workspace(path), language))
-    if name == "github":
-        _append(_SUMMARY, github.job_summary(result, language))
-        _append(_OUTPUT, github.outputs(result))
-
-
-def in_workspace(folder: Path) -> str:
-    """The folder from the root of the repository; "" for the root itself."""
-    path = os.path.relpath(folder, os.environ.get("GITHUB_WORKSPACE") or None)
-    return "" if path == "." else path
-
-
-def show(name: str | None, report: RenderableType, console: Console) -> None:
-    """Print the report for people.
-
-    GitHub's runner looks for commands in everything that is printed, and students write a part of
-    it. There it goes to stdout, in front of the annotations, and commands are off meanwhile.
-    """
-    if name != "github":
-        console.print(report)
-        return
-    sys.stdout.flush()
-    token = secrets.token_hex(16)
-    sys.stdout.write(f"::stop-commands::{token}\n")
-    Console(file=sys.stdout, highlight=False, width=console.width).print(report)
-    sys.stdout.write(f"::{token}::\n")
-    sys.stdout.flush()
-
-
-def _append(variable: str, words: str) -> None:
-    """To the file that GitHub's runner names; elsewhere there is none."""
-    if not (named := os.environ.get(variable)):
-        return
-    try:
-        with Path(named).open("a", encoding="utf-8") as file:
-            file.write(words)
-    except OSError as error:
-        why, value = str(error.strerror), one_line(named)
-        failed = phrase("{variable}={value}: {why}; unset it", variable=variable, value=value)
-        raise MachineError(failed.given(why=why)) from None
+COMMAND = Command(
+    Options,
+    metavar="FORMAT",
+    commands={
+        **{name: _of_result(name) for name in RENDERERS if name != "json"},
+        "canvas": Command(CanvasOptions, _canvas, "gradebook CSV to import into Canvas"),
+        "csv": Command(BoardOptions, _csv, "one row for each student and board"),
+        "json": Command(BoardOptions, _json, "the same, with all fields of a board"),
+    },
+)

@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
 from threading import Thread
+from typing import Literal
 
 import msgspec
 from rich.console import Console
 
+import grader
 from grader.base import UsageError
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab, known_hidden
 from grader.cli.console import aside, speak_as
-from grader.cli.defaults import chosen_lab
-from grader.cli.hidden_command import known_hidden
+from grader.cli.options import OptionGroup, flag, option
+from grader.cli.shared_options import DEVICE, NO_REPORT, OUT, SANDBOX, SUBMISSION, Device, Verbosity
 from grader.labs import Lab, revealed
 from grader.run import gpu_names
+from grader.sandbox import Mode
+
+_VERSION = f"grade {grader.__version__}"
+
+Format = Literal["json", "github", "sarif", "gradescope", "prairielearn", "csoj"]
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+class Options(OptionGroup):
+    """Grade CUDA submissions: compile, run, verify, and point at bugs."""
+
+    submissions: tuple[Path, ...] = SUBMISSION
+    lab: LabName = LAB
+    reveal: bool = flag(
+        "show hidden sizes like the others, and store nothing; requires the seed file"
+    )
+    device: Device = DEVICE
+    out: Path = OUT
+    json: bool = flag("print each result document on stdout, as one line")
+    format: Format | None = option(
+        "what a CI reads on stdout in the same call; else use grade export",
+        "json|github|csoj|prairielearn",
+    )
+    memory_mb: int | None = option(
+        "no process may have more memory than this (default: limits.memory_mb of the lab)", "N"
+    )
+    no_report: bool = NO_REPORT
+    verbosity: Verbosity
+    sandbox: Mode = SANDBOX
+    version: bool = flag("show the version and exit", "-V", action="version", version=_VERSION)
+
+    @property
+    def written_as(self) -> Format | None:
+        return self.format or ("json" if self.json else None)
+
+
+def run(chosen: Options, console: Console) -> int:
     if chosen.device != "cpu":
         Thread(target=gpu_names).start()  # the driver starts while modules are imported
-    chosen.format = chosen.format or ("json" if chosen.json else None)
-    if chosen.format not in (None, "json") and len(chosen.submissions) > 1:
-        raise UsageError.saying("--format {name}: name one submission", name=chosen.format)
+    if chosen.written_as not in (None, "json") and len(chosen.submissions) > 1:
+        raise UsageError.saying("--format {name}: name one submission", name=chosen.written_as)
     lab = _lab(chosen)
     speak_as(lab, console)
-    if chosen.format:  # stdout is that other program's; but see formats.show
+    if chosen.written_as:  # stdout is that other program's; but see formats.show
         console = aside(console)
     from grader.cli.devices import standby  # what --help does not need
 
@@ -35,8 +70,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         return grade_each(chosen, lab, console, gpu)
 
 
-def _lab(chosen: argparse.Namespace) -> Lab:
-    lab = chosen_lab(chosen)
+def _lab(chosen: Options) -> Lab:
+    lab = chosen_lab(chosen.lab)
     if chosen.reveal:
         known_hidden(lab)
         lab = revealed(lab)

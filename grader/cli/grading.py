@@ -1,9 +1,7 @@
-"""Open what a grading needs, and grade the submissions of a command line."""
+"""Grade the submissions of a command line, one after the other."""
 
 from __future__ import annotations
 
-import argparse
-import os
 import time
 from importlib import import_module
 from pathlib import Path
@@ -11,86 +9,28 @@ from threading import Thread
 
 from rich.console import Console
 
-from grader.base import SubmissionError, UsageError, one_line
-from grader.build import Toolchain
+from grader.base import SubmissionError
 from grader.cli import console as progress
+from grader.cli.bench import check_place, open_bench
+from grader.cli.boards import known_ladders
 from grader.cli.console import complain
-from grader.cli.devices import choose_device, choose_toolchain
-from grader.cli.leaderboard_command import known_ladders
-from grader.judge import GradingContext, measures
-from grader.labs import Lab, student_of, submissions_in
-from grader.results import Ladder, store
-from grader.run import GpuDevice, gpu_names
-from grader.sandbox import SYSTEM, Mode, Sandbox
+from grader.cli.grade_command import Options
+from grader.judge import GradingContext
+from grader.labs import Lab, student_of
+from grader.results import store
+from grader.run import GpuDevice
 from grader.study import course_cards, grade_and_explain
-from ptxsim.text import listed, phrase, verbatim
 
 _FOLLOWING = "model.explanation", "run.gpu.host_check", "cli.presenting", "report.environments"
 
 
-def open_bench(
-    chosen: argparse.Namespace,
-    lab: Lab,
-    console: Console,
-    *,
-    ladders: tuple[Ladder, ...] = (),
-) -> GradingContext:
-    """Raises what ``ready`` raises, ToolchainError, SandboxError, MachineError."""
-    arch = choose_device(chosen.device, console)
-    context = GradingContext(
-        lab=lab,
-        gpu_arch=arch,
-        toolchain=choose_toolchain(lab, arch, console),
-        sandbox=Sandbox.open(chosen.sandbox),
-        ladders=ladders,
-    )
-    ready(context, chosen.sandbox)
-    return context
-
-
-def ready(context: GradingContext, sandbox: Mode) -> None:
-    """sandbox: as asked for. Raises LabError if the lab's scoring says nothing of the GPU at hand,
-    and UsageError where a submission could read the secret of hidden sizes, or pass them on."""
-    hidden = context.lab.hidden
-    if hidden is not None and hidden.known:
-        _out_of_sight(hidden.seed_file, context.toolchain)
-        if context.sandbox.kind == "rlimits" and sandbox != "off":
-            raise UsageError.saying(
-                "hidden sizes need a sandbox: without one a submission can read their secret; "
-                "see grade doctor, or accept that with --sandbox off"
-            )
-        if not context.sandbox.filtered and sandbox != "off":
-            raise UsageError.saying(
-                "hidden sizes need a kernel that filters system calls (CONFIG_SECCOMP_FILTER): "
-                "without it a submission can leave them where its next one finds them; grade "
-                "elsewhere, or accept that with --sandbox off"
-            )
-    if context.gpu_arch is not None:
-        measures(context.lab, gpu_names()[0], context.ladders)
-
-
-def _out_of_sight(seed: Path, toolchain: Toolchain) -> None:
-    """Raises UsageError for a secret that lies in a folder which every sandbox shows."""
-    for place in (Path("/usr"), *map(Path, SYSTEM), *toolchain.roots):
-        if seed.resolve().is_relative_to(place.resolve()):
-            seen = phrase(
-                "{seed}: submissions can read files in {folder}; keep the lab file and its seed "
-                "elsewhere"
-            )
-            raise UsageError(seen.given(seed=str(seed), folder=str(place)))
-
-
-# --- one submission after the other ------------------------------------------------------------
-
-
-def grade_each(
-    chosen: argparse.Namespace, lab: Lab, console: Console, gpu: GpuDevice | None
-) -> int:
+def grade_each(chosen: Options, lab: Lab, console: Console, gpu: GpuDevice | None) -> int:
     """The exit status. gpu: one that stands by, for the first."""
     if not chosen.reveal:
         store.check_folder(chosen.out)
     course_cards()  # a wrong file is said now, not behind the grade
-    context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
+    ladders = known_ladders(chosen.out, console)
+    context = open_bench(lab, chosen.device, chosen.sandbox, console, ladders=ladders)
     Thread(target=_load_what_follows, daemon=True).start()
     first, *others = chosen.submissions
     status = _grade_one(first, context, chosen, console, gpu)
@@ -107,7 +47,7 @@ def _load_what_follows() -> None:
 def _grade_one(
     path: Path,
     context: GradingContext,
-    chosen: argparse.Namespace,
+    chosen: Options,
     console: Console,
     gpu: GpuDevice | None = None,
 ) -> int:
@@ -121,26 +61,3 @@ def _grade_one(
     from grader.cli.presenting import present  # loaded already, beside the compiler
 
     return present(graded, path, chosen, console)
-
-
-def check_place(path: Path, lab: Lab, out: Path | None) -> None:
-    """Raises SubmissionError for a folder of submissions, and for results inside a submission.
-    out: where they are written, if anywhere."""
-    others = submissions_in(path, lab.problem.interface.main)
-    if others:
-        several = phrase(
-            "{folder}: a folder of submissions ({names}), not one itself; grade one of them, or "
-            "all with: grade class {folder}"
-        )
-        names = [*map(one_line, others[:3]), *(["…"] if others[3:] else [])]
-        several = several.given(names=listed(map(verbatim, names)))
-        raise SubmissionError(several.given(folder=one_line(path)))
-    folder = Path(os.path.realpath(path))
-    if out and (target := Path(os.path.realpath(out))).is_relative_to(folder):
-        inside = target.relative_to(folder).parts
-        if not any(part.startswith(".") for part in inside):  # hidden files are no part of it
-            within = phrase(
-                "{folder}: results would be written into the submission, to {out}; grade it from "
-                "another folder, or name one with --out"
-            )
-            raise SubmissionError(within.given(folder=one_line(path), out=one_line(out)))

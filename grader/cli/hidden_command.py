@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import secrets
 from pathlib import Path
@@ -10,21 +9,30 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.base import StoreError, UsageError
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab, known_hidden
 from grader.cli.console import DONE, answer
-from grader.cli.defaults import chosen_lab
-from grader.labs import KINDS, Hidden, Lab
+from grader.cli.options import EnglishOptions, option
+from grader.labs import KINDS
 from grader.report import table
 from ptxsim.text import phrase
 
 _SEED_BYTES = 32
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+class Options(EnglishOptions):
+    """List the hidden sizes that a lab's seed file draws: for the instructor. Students have no such
+    file."""
+
+    lab: LabName = LAB
+    new_seed: Path | None = option("write a new secret, and list nothing", "FILE")
+
+
+def run(chosen: Options, console: Console) -> int:
     if chosen.new_seed:
         _write_seed(chosen.new_seed)
         answer(console, f"seed: {chosen.new_seed}")
         return DONE
-    lab = chosen_lab(chosen)
+    lab = chosen_lab(chosen.lab)
     hidden = known_hidden(lab)
     if hidden is None:
         none = phrase("the lab {lab} has no hidden sizes; its field groups would name some")
@@ -36,18 +44,6 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     ]
     console.print(table(("size", "for", "weight"), rows, words=range(3), whole=range(3)))
     return DONE
-
-
-def known_hidden(lab: Lab) -> Hidden | None:
-    """The lab's hidden sizes, if it has some. Raises UsageError where their seed is missing."""
-    hidden = lab.hidden
-    if hidden is not None and not hidden.known:
-        missing = phrase(
-            "{file}: no seed file that can be read here, so nobody knows the hidden sizes of the "
-            "lab {lab}; put it there, or leave groups out of the lab file"
-        )
-        raise UsageError(missing.given(file=str(hidden.seed_file), lab=lab.id))
-    return hidden
 
 
 def _write_seed(path: Path) -> None:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
-from markupsafe import Markup
 from rich.console import Console
 
 from grader.base import UsageError
+from grader.cli.boards import known_ladders
 from grader.cli.console import DONE, say, skipped, spoken, to_stdout
-from grader.cli.leaderboard_command import known_ladders
+from grader.cli.options import OptionGroup, argument, flag, option
+from grader.cli.pictures import Pictures
+from grader.cli.shared_options import RESULTS, OneDevice
 from grader.labs import did_you_mean, student_of
-from grader.report import png_file, svg_file
 from grader.results import ResultEntry, Stored, read_index, store
 from grader.study import board_of, board_words, make_history, read_versions
 from grader.study import history_render as render
 from ptxsim.text import Message, clauses, phrase
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+class Options(OptionGroup):
+    """Show every graded version of a student's kernel in order: what changed, how fast it became,
+    and which advice was followed. Writes a page with the climb beside the ladder."""
+
+    name: Path = argument("the student, or the folder of the submission", "NAME")
+    out: Path = RESULTS
+    lab: str | None = option("only this lab's results", "ID")
+    only: OneDevice
+    markdown: bool = flag("print the table as Markdown on stdout")
+    pictures: Pictures
+
+
+def run(chosen: Options, console: Console) -> int:
     student = student_of(chosen.name)
     index = read_index(chosen.out)
     every = index.of(student)
@@ -27,13 +40,13 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     skipped([*index.complaints, *complaints], console)
     if not found:
         raise UsageError(_nothing(student, index.documents, chosen))
-    history = make_history(found, known_ladders(chosen.out, console), chosen.gpu)
+    history = make_history(found, known_ladders(chosen.out, console), chosen.only.gpu)
     picture = render.climb(history, spoken(console))
-    if picture is None and (chosen.svg or chosen.png):
+    if picture is None and chosen.pictures.shown:
         none = phrase("--svg, --png: no version has a speed yet; there is nothing to draw")
         raise UsageError(none)
     if chosen.markdown:
-        shown = chosen.svg or chosen.png
+        shown = chosen.pictures.shown
         to_stdout(render.markdown(history, shown.name if shown else None, spoken(console)))
     else:
         console.print(render.terminal(history, spoken(console)))
@@ -42,27 +55,17 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     store.write(target, render.html(history, spoken(console)).encode())
     say(console, phrase("page: {file}", file=str(target)))
     if picture is not None:
-        write_pictures(chosen, picture, console)
+        chosen.pictures.write(picture, console)
     return DONE
 
 
-def write_pictures(chosen: argparse.Namespace, picture: Markup, console: Console) -> None:
-    """Where the options ask for it. Raises StoreError, and MachineError if no PNG can be made."""
-    if chosen.svg is not None:
-        store.write(chosen.svg, svg_file(picture).encode())
-        say(console, phrase("picture: {file}", file=str(chosen.svg)))
-    if chosen.png is not None:
-        store.write(chosen.png, png_file(picture))
-        say(console, phrase("picture: {file}", file=str(chosen.png)))
-
-
-def _wanted(entry: ResultEntry, chosen: argparse.Namespace) -> bool:
+def _wanted(entry: ResultEntry, chosen: Options) -> bool:
     lab, device, gpu = board_of(entry)
-    same_gpu = device != "gpu" or (chosen.gpu or "").lower() in (gpu or "").lower()
-    return same_gpu and chosen.lab in (None, lab) and chosen.device in (None, device)
+    same_gpu = device != "gpu" or (chosen.only.gpu or "").lower() in (gpu or "").lower()
+    return same_gpu and chosen.lab in (None, lab) and chosen.only.device in (None, device)
 
 
-def _nothing(student: str, stored: Sequence[Stored], chosen: argparse.Namespace) -> Message:
+def _nothing(student: str, stored: Sequence[Stored], chosen: Options) -> Message:
     every = [each for each in stored if each.entry.submission.student == student]
     if not every:
         none = phrase("{student}: no results in {folder}; {remedy}", student=student)

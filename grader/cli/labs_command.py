@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-
 from rich.console import Console
 
 from grader.base import arch_of_type
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab
 from grader.cli.console import DONE, spoken, to_stdout
-from grader.cli.defaults import chosen_lab
+from grader.cli.options import OptionGroup, option
 from grader.labs import DEFAULT_LAB, load_lab, shipped_labs
 from grader.report import table
 from grader.results import find_ladder
@@ -17,10 +16,21 @@ from ptxsim.text import Message, phrase, verbatim
 _BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's own processes
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+class Options(OptionGroup):
+    """List the labs that ship with the grader. --lab takes their names as well as files."""
+
+    lab: LabName = LAB
+    job: str | None = option(
+        "print what a job needs that grades --lab on a GPU of this type, such as 2080ti or "
+        "any: MiB of memory, and the architecture to compile for",
+        "TYPE",
+    )
+
+
+def run(chosen: Options, console: Console) -> int:
     if chosen.job is not None:
         arch = arch_of_type(chosen.job) or ("sm_80" if chosen.job == "any" else "-")
-        memory = chosen_lab(chosen).limits.memory_mb + _BESIDE_MB
+        memory = chosen_lab(chosen.lab).limits.memory_mb + _BESIDE_MB
         to_stdout(f"{memory} {arch}\n")
         return DONE
     language = spoken(console)

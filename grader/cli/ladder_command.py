@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -14,38 +13,66 @@ from grader.base import LabRef, Result, Verdict
 from grader.cli import class_grading as many
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.devices import choose_device
+from grader.cli.options import OptionGroup, argument, flag, option
+from grader.cli.shared_options import Batch
 from grader.course import Entrant, Setup, Task, lanes
 from grader.judge import GradingContext
 from grader.labs import LADDER_LAB, Lab, find_lab, load_lab, load_listed, load_submission
 from grader.ladder import ceilings, html, run_host, terminal
 from grader.run import gpu_names
 from grader.study import course_cards
+from ptxsim.text import phrase
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+class Options(OptionGroup):
+    """Grade the reference rungs; write a table, a page and a document for this GPU model. Rungs
+    that already have a result are not graded again."""
+
+    epilog = (
+        "exit status: 0 all graded; 2 wrong usage; 3 the grader or the machine failed for a rung: "
+        "the same command tries it again"
+    )
+
+    folder: Path | None = argument(
+        "folder of rungs (default: reference/LAB here, else in the checkout)", "DIR"
+    )
+    bounds: bool = flag(
+        "say too what each rung can reach at most on an A100 and an RTX 2080 Ti; takes some "
+        "seconds for each rung, once for each source"
+    )
+    lab: str | None = option(
+        "a lab file, or one of the labs that grade labs lists (default: {default})",
+        "LAB",
+        unset=phrase("the ladder's own"),
+    )
+    batch: Batch
+
+
+def run(chosen: Options, console: Console) -> int:
+    batch = chosen.batch
     lab_file = find_lab(chosen.lab) if chosen.lab else LADDER_LAB
     lab = load_lab(lab_file)
     reference = results.find_reference(chosen.folder, lab.id, *results.alike(lab))
     rungs = results.find_rungs(reference)
     entrants = [Entrant(student=rung.name, source=reference / rung.name) for rung in rungs]
-    wanted = {each.student for each in many.chosen_entrants(entrants, chosen.only)}
-    arch = choose_device(chosen.device, console)
+    wanted = {each.student for each in many.chosen_entrants(entrants, batch.only)}
+    arch = choose_device(batch.device, console)
     gpu = gpu_names()[0] if arch else None
     setup = Setup(
         lab=lab_file,
-        sandbox=chosen.sandbox,
+        sandbox=batch.sandbox,
         gpu_arch=arch,
-        out=results.folder(chosen.out, gpu),
-        report=not chosen.no_report,
+        out=results.folder(batch.out, gpu),
+        report=not batch.no_report,
     )
     context = setup.context()
     course_cards()  # raises for a wrong one, before anything is compiled
     host = run_host(reference)
     tasks = [Task.grading(each) for each in entrants if each.student in wanted]
-    waiting = many.left_over(tasks, lab, setup, console, force=chosen.force)
-    reports = many.grade_tasks(waiting, lanes(setup.device, chosen.jobs), setup, console)
+    waiting = many.left_over(tasks, lab, setup, console, force=batch.force)
+    reports = many.grade_tasks(waiting, lanes(setup.device, batch.jobs), setup, console)
     default = lab.problem.info().like(load_lab(LADDER_LAB).problem.info())
-    path = results.document_path(chosen.out, gpu, "" if default else lab.id)
+    path = results.document_path(batch.out, gpu, "" if default else lab.id)
     ladder = results.make_ladder(
         rungs,
         {result.submission.student: result for result in _stored(entrants, lab, setup)},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import tempfile
 import unicodedata
@@ -12,14 +11,23 @@ from rich.console import Console
 
 from grader.base import ENGLISH, Language, ToolchainError, UsageError, translated
 from grader.build import FILE, editor_flags, find_toolchain
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab, find_starter
 from grader.cli.console import DONE, answer, say, speak_as, spoken
-from grader.cli.defaults import chosen_lab, default_of
-from grader.labs import Lab, provided
+from grader.cli.defaults import default_of
+from grader.cli.options import OptionGroup, argument
+from grader.labs import Lab
 from ptxsim.text import phrase
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = chosen_lab(chosen)
+class Options(OptionGroup):
+    """Copy a lab's starter to submissions/NAME, with compile_flags.txt for clangd."""
+
+    name: str = argument("of the new folder", "NAME")
+    lab: LabName = LAB
+
+
+def run(chosen: Options, console: Console) -> int:
+    lab = chosen_lab(chosen.lab)
     speak_as(lab, console)
     flags: str | None = None
     try:
@@ -38,8 +46,6 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     answer(console, ready)
     return DONE
 
-
-STARTER, STARTERS = "starter", "starters"
 
 _LONGEST = 64  # characters of a name
 
@@ -114,24 +120,3 @@ def _speak(folder: Path, language: Language) -> None:
             document.replace(folder / f"{name}.md")
         else:
             document.unlink()
-
-
-def find_starter(base: Path, lab: Lab) -> Path:
-    """The folder starters/ID of the lab, else starter/ if its interface is the lab's: in ``base``,
-    beside the lab's own file, then in the grader's package. Raises UsageError."""
-    main, header = lab.problem.interface.main, lab.problem.interface.header
-    beside = [file.parent / STARTERS] if (file := lab.problem_ref.file) else []
-    for place in (base / STARTERS, *beside, *provided(STARTERS)):
-        folder = place / lab.id
-        if (folder / main).is_file():
-            return folder
-    for folder in (base / STARTER, *provided(STARTER)):
-        there = (folder / main).is_file() and (folder / header).is_file()
-        if there and (folder / header).read_text(errors="replace") == lab.problem.interface.text:
-            return folder
-    missing = phrase(
-        "no starter of the lab {lab} in {folder} or in the grader's package: put {main} into "
-        "{starters}/"
-    )
-    starters = f"{STARTERS}/{lab.id}"
-    raise UsageError(missing.given(lab=lab.id, folder=str(base), main=main, starters=starters))

@@ -1,313 +1,159 @@
-"""The command line in the language of the terminal: argparse's own words, and those of commands."""
+"""Options as typed records: the fields of a command's ``Options`` are what it takes.
+
+A field's type says how: bool is a flag, a Literal one of its words, an int a number from 1, a tuple
+may be repeated, ``… | None`` may be left out, and another ``OptionGroup`` stands for its options.
+``parser`` makes the help and the record of a command line from them.
+"""
 
 from __future__ import annotations
 
-import argparse
-import os
-import re
-import sys
+import dataclasses
+import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
-from importlib import import_module
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
-import msgspec
-from rich.cells import cell_len
+from rich.console import Console
 
-import grader
-from grader import labs, report
-from grader.base import ENGLISH, Language, UsageError, convert, known_languages, one_line
-from grader.cli.defaults import default_of
-from grader.labs import did_you_mean
-from grader.sandbox import Mode
-from ptxsim.plan import Record
-from ptxsim.text import Message, clauses, phrase, recognised
+from ptxsim.text import NOTHING, Message, phrase
 
-NOT_POSITIVE = phrase("expected a number ≥ 1, got {value}")
-_COMPLAINTS = (  # of argparse and of types of arguments; in English as they raise them
-    phrase("the following arguments are required: {names}"),
-    phrase("unrecognized arguments: {words}"),
-    phrase("argument {name}: {what}"),
-    phrase("expected one argument"),
-    phrase("expected at least one argument"),
-    phrase("invalid choice: {value} (choose from {choices})"),
-    phrase("ignored explicit argument {value}"),
-    NOT_POSITIVE,
-)
-# What stays together on a line: a word, or one Chinese sign; with the punctuation around it.
-_PIECE = re.compile(r"[（“]*(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[，。；：、）”]*|\s+")
+_T = TypeVar("_T")
+_NO_DEFAULT: Any = None
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse's, which speaks a language."""
+class OptionGroup:
+    """Base of what a command takes, and of options that stay together: frozen dataclasses. A
+    command's docstring is the beginning of its help."""
 
-    def __init__(
-        self,
-        *,
-        language: Language = ENGLISH,
-        raw: bool = False,
-        add_help: bool = True,
-        **settings: Any,
-    ) -> None:
-        """raw: description and epilog have their line breaks already."""
-        self.language = language
-        layout = partial(_Layout, language=language, raw=raw)
-        super().__init__(add_help=False, formatter_class=layout, **settings)
-        self._positionals.title = language(phrase("positional arguments"))
-        self._optionals.title = language(phrase("options"))
-        if add_help:
-            shown = language(phrase("show this help message and exit"))
-            self.add_argument("-h", "--help", action="help", help=shown)
+    about: ClassVar[str]
+    epilog: ClassVar[str] = ""
+    english: ClassVar[bool] = False  # its own texts, whatever the reader's language
+    title: ClassVar[str] = ""  # of a part of the help that is the group's own
+    exclusive: ClassVar[bool] = False  # at most one of its flags may be given
 
-    def error(self, message: str) -> NoReturn:
-        said = recognised(message, _COMPLAINTS)
-        if isinstance(what := said.args.get("what"), str):
-            said = said.given(what=recognised(what, _COMPLAINTS))
-        unknown = str(said.args.get("words", "")).partition(" ")[0]
-        if meant := did_you_mean(unknown, self._known_options()):
-            said = clauses([said, meant])
-        self.print_usage(sys.stderr)
-        words = phrase("{program}: error: {complaint}", program=self.prog, complaint=said)
-        self.exit(2, f"{self.language(words)}\n")
-
-    def _known_options(self) -> list[str]:
-        """Return its options, and those of its subcommands."""
-        found = list(self._option_string_actions)
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                found += [
-                    name for each in action.choices.values() for name in each._known_options()
-                ]
-        return found
+    def __init_subclass__(cls) -> None:
+        cls.about = " ".join((cls.__doc__ or "").split())
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
 
-class _Layout(argparse.HelpFormatter):
-    """Lines broken where the language allows it; a Chinese sign is as wide as two others."""
+class EnglishOptions(OptionGroup):
+    """Base of what commands for instructors take."""
 
-    def __init__(self, prog: str, *, language: Language, raw: bool) -> None:
-        super().__init__(prog)
-        self._words = language
-        self._raw = raw
-
-    def add_usage(
-        self,
-        usage: str | None,
-        actions: Iterable[argparse.Action],
-        groups: Iterable[argparse._MutuallyExclusiveGroup],
-        prefix: str | None = None,
-    ) -> None:
-        head = self._words(phrase("usage: ")) if prefix is None else prefix
-        super().add_usage(usage, actions, groups, head)
-
-    def _split_lines(self, text: str, width: int) -> list[str]:
-        return _broken(text, width)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        lines = text.splitlines() if self._raw else _broken(text, width)
-        return "\n".join(indent + line for line in lines)
+    english = True
 
 
-def _broken(text: str, width: int) -> list[str]:
-    lines = [""]
-    for piece in _PIECE.findall(" ".join(text.split())):
-        if cell_len((lines[-1] + piece).rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece if lines[-1] else piece.lstrip()
-    return [line.rstrip() for line in lines]
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """Help for a field, and what its name and type leave open."""
+
+    help: str | Message  # {default} stands for the default; a message speaks every language
+    default: Any = None
+    factory: Callable[[], Any] | None = None  # of a default that the course or the machine sets
+    unset: Message = NOTHING  # shown where there is no default
+    letter: str = ""  # "-v"
+    positional: bool = False
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # for argparse
+
+    def names(self, field: str) -> tuple[str, ...]:
+        """Return what a command line calls it: ``--memory-mb``."""
+        if self.positional:
+            return (field,)
+        return *filter(None, [self.letter]), "--" + field.replace("_", "-")
 
 
-# --- commands ----------------------------------------------------------------------------------
+def option(
+    help: str | Message,
+    metavar: str | None = None,
+    default: _T = _NO_DEFAULT,
+    *,
+    factory: Callable[[], _T] | None = None,
+    unset: Message = NOTHING,
+    **settings: Any,
+) -> _T:
+    """Declare ``--name METAVAR``. A ``type`` raises ValueError for what it does not take."""
+    return cast(
+        _T, Option(help, default, factory, unset, settings={"metavar": metavar, **settings})
+    )
 
 
-class Command(Record):
-    """A command as commands.toml describes it, whose first lines say how."""
+def argument(help: str | Message, metavar: str | None = None, **settings: Any) -> Any:
+    """Declare a value that is known by its place."""
+    return Option(help, positional=True, settings={"metavar": metavar, **settings})
 
-    line: str = ""  # in the list of commands
-    english: bool = False  # its own texts, whatever the reader's language
-    about: str = ""
-    epilog: str = ""
-    options: tuple[Any, ...] = ()
-    subcommands: str = ""  # "course COMMAND": where the chosen one's name goes, and its metavar
+
+def flag(help: str | Message, letter: str = "", **settings: Any) -> bool:
+    """Declare ``--name``, and a letter for it."""
+    settings = {"action": "store_true", **settings}
+    return cast(bool, Option(help, default=False, letter=letter, settings=settings))
+
+
+class Command(NamedTuple):
+    """A command or subcommand: what it takes, and what runs it; or its subcommands."""
+
+    options: type[OptionGroup]
+    run: Callable[[Any, Console], int] | None = None
+    line: str = ""  # in the list of subcommands
+    metavar: str = ""  # of the subcommands
     commands: Mapping[str, Command] = {}
 
 
-@cache
-def _table() -> dict[str, Any]:
-    file = Path(__file__).with_name("commands.toml")
-    table: dict[str, Any] = msgspec.toml.decode(file.read_bytes())
-    return table
+# --- what argparse is told of them ---------------------------------------------------------------
 
 
-@cache
-def commands() -> Mapping[str, Command]:
-    """Return the commands in the order of the list; the first is ``grade SUBMISSION…``."""
-    known = {name: table for name, table in _table().items() if not name.startswith("shared")}
-    return convert(known, dict[str, Command])
+def members(options: Any) -> Iterator[tuple[str, Any, Option | None]]:
+    """Yield the name, type and option of each field of a record; None for a group of options."""
+    kinds = typing.get_type_hints(options)
+    for field in dataclasses.fields(options):
+        option = field.default if isinstance(field.default, Option) else None
+        yield field.name, kinds[field.name], option
 
 
-def describe(parser: Parser, command: Command, *, english: bool = False) -> None:
-    """Give a parser the texts, options and subcommands of its command."""
-    english = english or command.english
-
-    def said(text: str) -> str:
-        return text if english else parser.language(Message(text=text))
-
-    parser.description = said(command.about) if command.about else None
-    if command.epilog:
-        parser.epilog = said(command.epilog)
-    target: argparse._ActionsContainer = parser
-    for each in command.options:
-        if each[0] == "group":
-            target = parser.add_argument_group(each[1])
-        else:
-            _add(parser, target, each, english)
-    if command.subcommands:
-        place, metavar = command.subcommands.split()
-        parsers = parser.add_subparsers(dest=place, metavar=metavar, required=True)
-        for name, one in command.commands.items():
-            below = parsers.add_parser(name, help=said(one.line), language=parser.language)
-            describe(below, one, english=english)
-
-
-def _add(parser: Parser, target: argparse._ActionsContainer, entry: Any, english: bool) -> None:
-    """Add an option, or the options that a word stands for."""
-    if isinstance(entry, str):
-        target = parser.add_mutually_exclusive_group() if entry == "detail" else target
-        shared = entry in _table()["shared"]
-        for each in _table()["shared" if shared else "shared-english"][entry]:
-            _add(parser, target, each, english=not shared)
-        return
-    words, text, settings = entry[0], entry[1], dict(*entry[2:])
-    default, shown = settings.get("default"), settings.pop("shown", None)
-    if isinstance(default, str) and default in _DEFAULTS:
-        default = settings["default"] = _DEFAULTS[default]()
-    help = Message(text=text)
-    if shown is not None:
-        known = str(default) if default else Message(text=shown)
-        help = help if "{default}" in text else _DEFAULTING.given(meaning=help)
-        help = help.given(default=known)
-    if "type" in settings:
-        settings["type"] = _TYPES[settings["type"]]
-    if isinstance(choices := settings.get("choices"), str):
-        settings["choices"] = _CHOICES[choices]()
-    if settings.get("action") == "version":
-        settings["version"] = f"grade {grader.__version__}"
-    _option(target, words, str(help) if english else parser.language(help), **settings)
-
-
-def _option(target: argparse._ActionsContainer, words: str, help: str, **settings: Any) -> None:
-    """Add ``--jobs N``; without a name for its value, and settings, it is a flag."""
-    *names, last = words.split(" ")
-    if names and not last.startswith("-"):
-        settings["metavar"] = last
+def settings(kind: Any, option: Option) -> Mapping[str, Any]:
+    """Return the settings of an option whose field is of this type."""
+    if kind is bool:
+        return option.settings
+    optional = type(None) in typing.get_args(kind)
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        kind = typing.get_args(kind)[0]
+    if many := typing.get_origin(kind) is tuple:
+        kind = typing.get_args(kind)[0]
+    found: dict[str, Any] = {"type": _READ.get(kind)}
+    if typing.get_origin(kind) is typing.Literal:
+        found["choices"] = typing.get_args(kind)
+    if option.positional:
+        found["nargs"] = "+" if many else "?" if optional else None
+    elif many:
+        found["action"] = "append"
     else:
-        names.append(last)
-        if last.startswith("-") and not settings:
-            settings["action"] = "store_true"
-    # argparse fills in after a per cent sign
-    target.add_argument(*names, help=help.replace("%", "%%"), **settings)
+        preset = option.default is not None or option.factory is not None
+        found["required"] = not (optional or preset)
+    return {**found, **option.settings}
 
 
-def language(parser: Parser) -> None:
-    """For the help alone: ``language_of`` takes it out before commands are parsed."""
-    help = phrase("one of {languages}; else that of $LANG, else the lab's")
-    languages = ", ".join(known_languages())
-    _option(parser, "--language LANG", parser.language(help.given(languages=languages)))
-
-
-def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The value of ``--language``, which may stand anywhere, and the other arguments."""
-    chosen, others = None, list(arguments)
-    end = others.index("--") if "--" in others else len(others)
-    for place in reversed(range(end)):
-        name, given, value = others[place].partition("=")
-        if name == "--language" and (given or place + 1 < end):
-            chosen = chosen or (value if given else others[place + 1])
-            del others[place : place + (1 if given else 2)]
-    return chosen, others
-
-
-# --- values of options ---------------------------------------------------------------------------
-
-
-def find_submission(named: str, commands: Iterable[str] = ()) -> Path:
-    """Return the folder ``named``, else the one of this name in submissions/.
-
-    Raises UsageError where neither is there, but something is that was probably meant.
-    """
-    path, among = Path(named), Path("submissions")
-    if os.path.lexists(path) or path.name != named or named == "..":
-        return path
-    if os.path.isdir(among / named):  # noqa: PTH112 - False where a name is too long
-        return among / named
-    there = [each.name for each in among.iterdir() if each.is_dir()] if among.is_dir() else []
-    if meant := did_you_mean(named, [*commands, *there]):
-        nothing = phrase("{name}: no such folder or command; {meant}", name=one_line(named))
-        raise UsageError(nothing.given(meant=meant))
-    return path
-
-
-def _stored_document(named: str) -> Path:
-    """Return the path of a file that is there. Raises UsageError."""
-    if not os.path.lexists(named):
-        none = phrase("{place}: {what}", place=one_line(named), what=phrase("no such file"))
-        raise UsageError(none)
-    return Path(named)
+def record(options: type[_T], values: Mapping[str, Any]) -> _T:
+    """Return the record of a command line's values."""
+    found = {}
+    for name, kind, option in members(options):
+        if option is None:
+            found[name] = record(kind, values)
+        else:
+            many = typing.get_origin(kind) is tuple
+            found[name] = tuple(values[name] or ()) if many else values[name]
+    return options(**found)
 
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(str(NOT_POSITIVE.given(value=repr(text))))
+        raise ValueError(phrase("expected a number ≥ 1, got {value}", value=repr(text)))
     return int(text)
 
 
-def _percent(text: str) -> float:
-    if not re.fullmatch(r"\d{1,3}(\.\d+)?", text) or not 0 < float(text) <= 100:
-        raise argparse.ArgumentTypeError(f"expected a number over 0 and up to 100, got {text!r}")
-    return float(text)
-
-
-def _architecture(pattern: str, example: str, text: str) -> str:
-    if not re.fullmatch(pattern, text):
-        wanted = f"expected an architecture such as {example}, got {text!r}"
-        raise argparse.ArgumentTypeError(wanted)
-    return text
-
-
-def _explained(read: Callable[[str], Any], text: str) -> Any:
-    """Let argparse show what ``read`` says in a ValueError."""
+def _number(text: str) -> float:
     try:
-        return read(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        return float(text)
+    except ValueError:
+        raise ValueError(phrase("expected a number, got {value}", value=repr(text))) from None
 
 
-_TYPES: Mapping[str, Callable[[str], Any]] = {
-    "path": Path,
-    "submission": find_submission,
-    "document": _stored_document,
-    "result": lambda named: (_stored_document if named.endswith(".json") else find_submission)(
-        named
-    ),
-    "number": float,
-    "positive": _positive,
-    "percent": _percent,
-    "architecture": partial(_architecture, r"sm_\d{2,3}[af]?", "sm_90"),
-    "plain-architecture": partial(_architecture, r"sm_\d{2,3}", "sm_80"),
-    "due": partial(_explained, labs.due_rule),
-    "weights": partial(_explained, labs.read_weights),
-}
-_DEFAULTING = phrase("{meaning} (default: {default})")
-_DEFAULTS: Mapping[str, Callable[[], Any]] = {  # of the course and the machine
-    "the course's lab": lambda: default_of("lab"),
-    "the course's folder": lambda: f"{Path(str(default_of('out') or 'results'))}/",
-    "cores": lambda: len(os.sched_getaffinity(0)),
-}
-_CHOICES: Mapping[str, Callable[[], Sequence[str]]] = {
-    "sandboxes": lambda: typing.get_args(Mode),
-    "attempts": lambda: typing.get_args(labs.Attempts),
-    "visibility": lambda: typing.get_args(report.Visibility),
-    "shells": lambda: import_module("shtab").SUPPORTED_SHELLS,  # which no other command needs
-}
+_READ: Mapping[Any, Callable[[str], Any]] = {Path: Path, int: _positive, float: _number}

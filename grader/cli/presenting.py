@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
 from pathlib import Path
 
@@ -10,20 +9,20 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from grader.base import GraderError, StoreError, Verdict
-from grader.cli import export_command as formats
+from grader.cli import formats
 from grader.cli.console import answer, complain, spoken, status_of
-from grader.cli.report_command import write_page
+from grader.cli.grade_command import Options
 from grader.judge import Graded
 from grader.report import clean, terminal
 from grader.results import keep_sources, store
 from ptxsim.text import Message, phrase
 
 
-def present(graded: Graded, path: Path, chosen: argparse.Namespace, console: Console) -> int:
+def present(graded: Graded, path: Path, chosen: Options, console: Console) -> int:
     """Present the result of the submission at ``path``; return the exit status."""
     result, language = graded.result, spoken(console)
-    shown = [terminal.render(result, graded.sources, language, chosen.detail)]
-    if graded.printed and chosen.detail != "verdict":
+    shown = [terminal.render(result, graded.sources, language, chosen.verbosity.detail)]
+    if graded.printed and chosen.verbosity.detail != "verdict":
         # Indented, so that no line looks like one of the grader's.
         words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
         shown.append(Text(f"\n{language(phrase('printed by the kernels:'))}\n{words}"))
@@ -36,15 +35,15 @@ def present(graded: Graded, path: Path, chosen: argparse.Namespace, console: Con
             written = store.save(chosen.out, result)
             files.append(phrase("result: {file}", file=str(written)))
             if not chosen.no_report:
-                files.append(write_page(written, result, graded.sources, language))
+                files.append(formats.write_page(written, result, graded.sources, language))
     except StoreError as error:
         failures.append(error)
-    formats.show(chosen.format, Group(*shown), console)
-    for file in files if chosen.detail != "verdict" else ():
+    formats.show(chosen.written_as, Group(*shown), console)
+    for file in files if chosen.verbosity.detail != "verdict" else ():
         answer(console, file)
     try:
-        if chosen.format:
-            formats.write(chosen.format, result, path, language)
+        if chosen.written_as:
+            formats.write(chosen.written_as, result, path, language)
     except GraderError as error:
         failures.append(error)
     for failure in failures:

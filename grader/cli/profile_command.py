@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
@@ -17,10 +17,11 @@ from grader.base import (
     size_text,
 )
 from grader.build import find_toolchain
+from grader.cli.bench import check_place, ready
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab, make_size
 from grader.cli.console import DONE, say, spoken
-from grader.cli.defaults import chosen_lab
-from grader.cli.grading import check_place, ready
-from grader.cli.sweep_command import make_size
+from grader.cli.options import OptionGroup, option
+from grader.cli.shared_options import SUBMISSION, results_folder
 from grader.judge import GradingContext, prepare
 from grader.labs import Lab, load_submission
 from grader.model import compare, total
@@ -45,8 +46,25 @@ from ptxsim.text import NOTHING, counted, phrase, verbatim
 _SECONDS = 900.0
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = chosen_lab(chosen)
+class Options(OptionGroup):
+    """Profile a submission, the baseline on the same inputs, and the ladder's first rung with
+    Nsight Compute; keep the report for its window; say whether the traffic is redundant, and where
+    the model's counts differ. Needs a GPU, ncu and the right to read the counters."""
+
+    submission: Path = SUBMISSION
+    size: tuple[int, ...] = option(
+        "each dimension; may be repeated (default: the lab's two sizes, such as 1024 and "
+        "8192); the profiler runs each kernel some forty times",
+        "N",
+    )
+    lab: LabName = LAB
+    out: Path = results_folder(
+        phrase("where the results are; the report is kept there (default: {default}/)")
+    )
+
+
+def run(chosen: Options, console: Console) -> int:
+    lab = chosen_lab(chosen.lab)
     check_place(chosen.submission, lab, chosen.out)
     here = first_gpu_arch()
     if here is None:

@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from rich.console import Console
 
-from grader.base import Language, Rejected, Result, StoreError, SubmissionError
+from grader.base import Rejected, Result, StoreError, SubmissionError
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab
 from grader.cli.console import DONE, answer, say, speak_as, spoken, status_of
-from grader.cli.defaults import chosen_lab
+from grader.cli.formats import write_page
+from grader.cli.options import OptionGroup, argument, option
+from grader.cli.shared_options import (
+    NO_REPORT,
+    Device,
+    Verbosity,
+    find_submission,
+    results_folder,
+    stored_document,
+)
 from grader.labs import load_submission, source_texts
-from grader.report import html, terminal
-from grader.results import kept_sources, store, stored_profile
-from ptxsim.text import Message, phrase
+from grader.report import terminal
+from grader.results import kept_sources, store
+from ptxsim.text import phrase
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+def _result(named: str) -> Path:
+    return stored_document(named) if named.endswith(".json") else find_submission(named)
+
+
+class Options(OptionGroup):
+    """Show a stored result again and write its page: that of a document, or that of a submission's
+    current files."""
+
+    epilog = (
+        "exit status: of a document 0; of a submission that of grade, 3 if there is no such result"
+    )
+
+    result: Path = argument(
+        "a stored result document, or the folder of a submission", "FILE|SUBMISSION", type=_result
+    )
+    lab: LabName = LAB
+    device: Device = option(
+        "where it was graded; auto prefers the GPU's result (default: {default})", default="auto"
+    )
+    out: Path = results_folder(phrase("where results are (default: {default}/)"))
+    job: str | None = option("only the result of this Slurm job", "ID")
+    no_report: bool = NO_REPORT
+    verbosity: Verbosity
+
+
+def run(chosen: Options, console: Console) -> int:
     named = chosen.result.suffix == ".json" or chosen.result.is_file()
     document = chosen.result if named else _find_document(chosen, console)
     result = store.load(document)
@@ -25,16 +59,16 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         other = phrase("{submission}: the stored result is not of job {job}")
         raise StoreError(other.given(submission=str(chosen.result), job=chosen.job))
     sources = sources_of(document, result)
-    console.print(terminal.render(result, sources, spoken(console), chosen.detail))
+    console.print(terminal.render(result, sources, spoken(console), chosen.verbosity.detail))
     if not chosen.no_report:
         page = write_page(document, result, sources, spoken(console))
-        (say if chosen.detail == "verdict" else answer)(console, page)
+        (say if chosen.verbosity.detail == "verdict" else answer)(console, page)
     return DONE if named else status_of(result)
 
 
-def _find_document(chosen: argparse.Namespace, console: Console) -> Path:
+def _find_document(chosen: Options, console: Console) -> Path:
     """Raises StoreError where the submission's current files have no result."""
-    lab = chosen_lab(chosen)
+    lab = chosen_lab(chosen.lab)
     speak_as(lab, console)
     try:
         submission = load_submission(chosen.result, lab.problem.interface.main)
@@ -49,15 +83,6 @@ def _find_document(chosen: argparse.Namespace, console: Console) -> Path:
             return path
     none = phrase("{submission}: no result of these files in {folder}")
     raise StoreError(none.given(submission=str(chosen.result), folder=str(chosen.out)))
-
-
-def write_page(
-    document: Path, result: Result, sources: dict[str, str], language: Language
-) -> Message:
-    """Write the student's page beside the result document; return where. Raises StoreError."""
-    page = document.with_suffix(".html")
-    store.write(page, html.render(result, sources, language, stored_profile(document)).encode())
-    return phrase("report: {file}", file=str(page))
 
 
 def sources_of(document: Path, result: Result) -> dict[str, str]:

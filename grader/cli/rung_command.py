@@ -3,20 +3,29 @@ name, or with a lab's, the rungs that are its lesson."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from rich.console import Console
 
 from grader.base import translated
 from grader.cli.console import DONE, say, spoken, to_stdout
+from grader.cli.options import OptionGroup, argument
 from grader.labs import DEFAULT_LAB
 from grader.report import table
 from grader.results import Rung, find_ladder, find_rung, find_rungs
 from ptxsim.text import counted, phrase
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+class Options(OptionGroup):
+    """Print a kernel of the reference ladder. Its first lines say what changed, and why. Without a
+    name, or with a lab's, list the rungs that are the lesson."""
+
+    rung: str | None = argument(
+        "such as 06_tile32 or 6; with its lab: hgemm/04_swizzled; or a lab: hgemm", "RUNG"
+    )
+
+
+def run(chosen: Options, console: Console) -> int:
     named = chosen.rung or DEFAULT_LAB.stem
     if rungs := find_ladder(named):
         _list(rungs, named, console)

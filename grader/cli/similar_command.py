@@ -3,8 +3,8 @@ instructor."""
 
 from __future__ import annotations
 
-import argparse
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -23,10 +23,12 @@ from grader.base import (
 )
 from grader.build import SourceLine, Toolchain, expand_macros, find_toolchain, has_macros
 from grader.cli.console import DONE, say, skipped, warn
+from grader.cli.options import EnglishOptions, argument, option
+from grader.cli.shared_options import results_folder
 from grader.course import Entrant, find_submissions, similar, similar_rendering
 from grader.results import find_rungs, store
 from grader.sandbox import Sandbox
-from ptxsim.text import verbatim
+from ptxsim.text import phrase, verbatim
 
 _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
 _STARTERS = ("starter", "starters")
@@ -34,7 +36,35 @@ _STARTERS = ("starter", "starters")
 Work = similar.ComparedWork
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+def _percent(text: str) -> float:
+    if not re.fullmatch(r"\d{1,3}(\.\d+)?", text) or not 0 < float(text) <= 100:
+        raise ValueError(f"expected a number over 0 and up to 100, got {text!r}")
+    return float(text)
+
+
+class Options(EnglishOptions):
+    """List suspiciously similar pairs among the submissions in DIR, and copies of reference
+    kernels, for the instructor only. Names, comments, white space, macros and order do not hide a
+    copy; between two submissions, code from starter/ and reference/ does not count."""
+
+    folder: Path = argument("as for grade class", "DIR")
+    threshold: float = option(
+        "share of one submission's own code found in the other (default: 60)",
+        "PERCENT",
+        60.0,
+        type=_percent,
+    )
+    known: tuple[Path, ...] = option(
+        "more code that all students were given; may be repeated", "DIR"
+    )
+    html: Path | None = option("the first page (default: OUT/similar.html)", "FILE")
+    lab: tuple[str, ...] = option(
+        "compare only what this lab asks for; may be repeated (default: each of grade labs)", "LAB"
+    )
+    out: Path = results_folder(phrase("where the page goes (default: {default}/)"))
+
+
+def run(chosen: Options, console: Console) -> int:
     by_main = _labs(chosen.lab)
     rolls = [find_submissions(chosen.folder, main) for main in by_main]  # the same, if not refused
     entrants, complaints = rolls[0]
@@ -70,9 +100,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     return DONE
 
 
-def _labs(named: Sequence[str] | None) -> dict[str, labs.Lab]:
+def _labs(named: Sequence[str]) -> dict[str, labs.Lab]:
     """The first lab that asks for a file, by that file; the default lab's first."""
-    files = [labs.find_lab(lab) for lab in named or ()]
+    files = [labs.find_lab(lab) for lab in named]
     files = files or [labs.find_lab(None), *labs.shipped_labs().values()]
     found: dict[str, labs.Lab] = {}
     for lab in map(labs.load_lab, files):

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 
 from grader.base import Submission, UsageError, one_line, standing_for
 from grader.cli import console as progress
+from grader.cli.bench import check_place, open_bench
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab, make_size
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
-from grader.cli.defaults import chosen_lab
-from grader.cli.grading import check_place, open_bench
-from grader.cli.history_command import write_pictures
+from grader.cli.options import OptionGroup, flag, option
+from grader.cli.pictures import Pictures
+from grader.cli.shared_options import DEVICE, OUT, SANDBOX, SUBMISSION, Device
 from grader.judge import GradingContext
 from grader.labs import Lab, load_submission
 from grader.report import size_name
 from grader.results import store
 from grader.run import first_gpu_uuid
+from grader.sandbox import Mode
 from grader.study import Point, Sweep, run_sweep, sweepable, variants_of
 from grader.study import sweep_render as render
 from ptxsim.plan import Size
@@ -30,8 +33,34 @@ _DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)
 _VALUE = re.compile(r"-?[A-Za-z0-9_.]{1,32}", re.ASCII)  # a number, a name, true
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = sweepable(chosen_lab(chosen))
+class Options(OptionGroup):
+    """Build, check and time one kernel at many sizes, and for every combination of values of its
+    macros. Without a GPU it shows bounds, registers, occupancy and spills in place of times. A
+    sweep that was interrupted resumes."""
+
+    submission: Path = SUBMISSION
+    sizes: str | None = option(
+        "each dimension: 512,1000 or FIRST:LAST:STEP, such as 1024:8192:1024; or MxNxK "
+        "(default: the lab's largest timed size)",
+        "LIST",
+    )
+    define: tuple[str, ...] = option(
+        "values of a macro that the source lets -D set (#ifndef NAME); may be repeated: every "
+        "combination is tried",
+        "NAME=V1,V2",
+    )
+    lab: LabName = LAB
+    device: Device = DEVICE
+    out: Path = OUT
+    sandbox: Mode = SANDBOX
+    force: bool = flag("measure again what is stored")
+    gpu: str | None = option("in the simulator: the GPU whose bounds are shown", "MODEL")
+    markdown: bool = flag("print the table as Markdown on stdout")
+    pictures: Pictures
+
+
+def run(chosen: Options, console: Console) -> int:
+    lab = sweepable(chosen_lab(chosen.lab))
     sizes = _sizes(chosen.sizes, lab)
     check_place(chosen.submission, lab, chosen.out)
     submission = load_submission(chosen.submission, lab.problem.interface.main)
@@ -43,7 +72,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if (points := len(sweep.variants) * len(sizes)) > _MOST_POINTS:
         many = phrase("{points} points; at most {most}: leave out values or sizes")
         raise UsageError(many.given(points=points, most=_MOST_POINTS))
-    context = open_bench(chosen, lab, console)
+    context = open_bench(lab, chosen.device, chosen.sandbox, console)
     uuid = first_gpu_uuid() if context.gpu_arch else None
     tell = partial(_tell, console=console)
     with progress.stages(submission.student, console) as told:
@@ -63,7 +92,7 @@ def _show(
     points: Sequence[Point],
     submission: Submission,
     context: GradingContext,
-    chosen: argparse.Namespace,
+    chosen: Options,
     console: Console,
 ) -> None:
     arch = context.gpu_arch or context.lab.architectures[0]
@@ -76,7 +105,7 @@ def _show(
     language = spoken(console)
     picture = render.picture(points, shown, language)
     if chosen.markdown:
-        file = (chosen.svg or chosen.png) if picture else None
+        file = chosen.pictures.shown if picture else None
         to_stdout(render.markdown(points, shown, file.name if file else None, language))
     else:
         console.print(render.terminal(points, shown, language))
@@ -86,8 +115,8 @@ def _show(
     store.write(target, render.html(points, shown, language).encode())
     say(console, phrase("page: {file}", file=str(target)))
     if picture is not None:
-        write_pictures(chosen, picture, console)
-    elif (chosen.svg or chosen.png) and not all(point.dropped for point in points):
+        chosen.pictures.write(picture, console)
+    elif chosen.pictures.shown and not all(point.dropped for point in points):
         say(console, phrase("no picture: it takes two sizes, or a macro"))
 
 
@@ -168,16 +197,3 @@ def _some_sizes(part: str, lab: Lab) -> list[Size]:
             raise UsageError(wrong.given(asked=part, most=_MOST_POINTS))
         found = [[n] * len(dims) for n in range(first, last + 1, by)]
     return [make_size(extents, f"--sizes {part}", lab) for extents in found]
-
-
-def make_size(extents: Sequence[int], option: str, lab: Lab) -> Size:
-    """Raises UsageError that begins with the option for a size that the lab does not admit."""
-    dims = lab.problem.dims
-    for dim, extent in zip(dims, extents, strict=True):
-        if not 1 <= extent <= dim.most:
-            outside = phrase("{option}: {extent} is not between 1 and {most}", option=option)
-            raise UsageError(outside.given(extent=extent, most=dim.most))
-        if extent % lab.multiple_of:
-            uneven = phrase("{option}: {extent} is no multiple of {step}, as the lab asks")
-            raise UsageError(uneven.given(option=option, extent=extent, step=lab.multiple_of))
-    return Size(dims={dim.name: n for dim, n in zip(dims, extents, strict=True)})

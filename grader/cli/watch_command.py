@@ -6,7 +6,6 @@ under WSL2, and looking at the few files of a submission takes microseconds.
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Iterator
@@ -15,13 +14,16 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.base import Rejected, Result, SubmissionError
+from grader.cli.bench import open_bench
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab
 from grader.cli.console import DONE, say, speak_as, spoken, status_of
-from grader.cli.defaults import chosen_lab
-from grader.cli.grading import open_bench
+from grader.cli.options import OptionGroup, flag
+from grader.cli.shared_options import DEVICE, SANDBOX, SUBMISSION, Device, Verbosity
 from grader.judge import grade
 from grader.labs import load_submission, student_of
 from grader.report import terminal
 from grader.run import quietly
+from grader.sandbox import Mode
 from ptxsim.text import phrase
 
 _PAUSE_S = 0.1
@@ -30,11 +32,23 @@ _ENTRIES = 4096  # as many as a submission may have
 _Seen = frozenset[tuple[str, int, int, int]]
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = chosen_lab(chosen)
+class Options(OptionGroup):
+    """Grade a submission, and again whenever a file in it is saved; Ctrl-C ends it. It stores
+    nothing and does not explain the speed: grade does."""
+
+    submission: Path = SUBMISSION
+    lab: LabName = LAB
+    device: Device = DEVICE
+    sandbox: Mode = SANDBOX
+    verbosity: Verbosity
+    once: bool = flag("end after the first result")
+
+
+def run(chosen: Options, console: Console) -> int:
+    lab = chosen_lab(chosen.lab)
     speak_as(lab, console)
-    context = open_bench(chosen, lab, console)
-    folder: Path = chosen.submission
+    context = open_bench(lab, chosen.device, chosen.sandbox, console)
+    folder = chosen.submission
     student = student_of(folder)
     graded: tuple[str, Result] | None = None  # the sources' hash, and what came of them
     for _ in _saves(folder):
@@ -45,7 +59,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
             continue
         started = time.monotonic()
         found = grade(folder, context, quietly)
-        shown = terminal.render(found.result, found.sources, spoken(console), chosen.detail)
+        shown = terminal.render(
+            found.result, found.sources, spoken(console), chosen.verbosity.detail
+        )
         console.print(shown)
         if chosen.once:
             return status_of(found.result)

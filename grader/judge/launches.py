@@ -2,7 +2,7 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -10,7 +10,7 @@ from grader.base import BuildInfo, Finding, GpuInfo, Kind, Rejected, Verdict, le
 from grader.labs import Rules
 from grader.problems import Problem
 from grader.record import refusal_sentence
-from grader.run import CaseOutcome, Clocked
+from grader.run import CaseOutcome, Clocked, PlannedCase
 from ptxsim import Declarations
 from ptxsim.findings import Severity, identifiers, kernel_name
 from ptxsim.plan import Launch, Plan, RefusedCall, Size
@@ -43,12 +43,12 @@ def too_many_kernels(plan: Plan, rules: Rules) -> Rejected | None:
 
 
 def with_refused_calls(
-    outcomes: Iterable[CaseOutcome], plans: Iterable[Plan], architectures: Sequence[str]
+    outcomes: Iterable[CaseOutcome], planned: Iterable[PlannedCase], architectures: Sequence[str]
 ) -> list[CaseOutcome]:
     """The outcomes with a warning for each call that CUDA refuses at their size."""
-    warned = {plan.size: refused_calls(plan, architectures) for plan in plans}
+    warned = {each.id: refused_calls(each.plan, architectures) for each in planned}
     return [
-        msgspec.structs.replace(each, findings=(*each.findings, *warned.get(each.size, ())))
+        msgspec.structs.replace(each, findings=(*each.findings, *warned.get(each.id, ())))
         for each in outcomes
     ]
 
@@ -120,7 +120,7 @@ def held_to_the_clock(
 def _without_impossible(outcome: CaseOutcome, problem: Problem, gpu: GpuInfo) -> CaseOutcome:
     """Drop a timing that is faster than the GPU can be, or than the host's clock says."""
     messages = []
-    least = least_ms(*problem.least(outcome.size), gpu, problem.arithmetic)
+    least = least_ms(*problem.least(Size(dims=outcome.size)), gpu, problem.arithmetic)
     if too_fast := [own.gpu_ms for own, _ in outcome.clocks if not (own.gpu_ms >= least)]:
         words = phrase(
             "a repetition took {took:.4g} ms; nothing of this size takes less than "
@@ -163,18 +163,20 @@ def _held_to_pace(outcomes: Sequence[CaseOutcome], problem: Problem) -> tuple[Ca
     for each in outcomes:
         if each.timing:
             speed = min(*(run.speed for run in each.timing.runs), each.timing.scored_speed)
-            seconds = problem.amount(each.size) / (speed * problem.unit.scale)
-            paces[each.size] = 1e3 * seconds / _whole(each.size, problem)
+            seconds = each.amount / (speed * problem.unit.scale)
+            paces[Size(dims=each.size)] = 1e3 * seconds / _whole(each.size, problem)
     if not paces:
         return tuple(outcomes)
     slowest = max(paces.values())
-    return tuple(_held(each, problem, paces.get(each.size, slowest)) for each in outcomes)
+    return tuple(
+        _held(each, problem, paces.get(Size(dims=each.size), slowest)) for each in outcomes
+    )
 
 
-def _whole(size: Size, problem: Problem) -> int:
+def _whole(size: Mapping[str, int], problem: Problem) -> int:
     """Count the work at this size in the problem's unit, rounded up to whole tiles."""
-    dims = {name: -(-extent // _TILE) * _TILE for name, extent in size.dims.items()}
-    return problem.amount(Size(dims=dims))
+    whole = {name: -(-extent // _TILE) * _TILE for name, extent in size.items()}
+    return problem.amount(Size(dims=whole))
 
 
 def _held(outcome: CaseOutcome, problem: Problem, pace: float) -> CaseOutcome:

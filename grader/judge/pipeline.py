@@ -6,18 +6,17 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
 import grader
 from grader import base
-from grader.build import find_tensor_cores
+from grader.build import SassFunction, find_tensor_cores
 from grader.judge import rulings
 from grader.judge.launches import held_to_the_clock
 from grader.judge.program import Code, GradingContext, Program, build_program
@@ -25,7 +24,7 @@ from grader.judge.scoring import measures
 from grader.judge.second_build import with_second_build
 from grader.judge.second_look import look_again
 from grader.judge.verdicts import DECIDING, broken_rule
-from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
+from grader.judge.walk import Group, Ran, grade_hidden, record_group, walk
 from grader.labs import load_listed, load_submission, source_texts, student_of
 from grader.results import standing
 from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
@@ -102,36 +101,38 @@ def grade(
     with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
-            main = context.lab.problem.interface.main
-            if isinstance(work, base.Submission):
-                submission = work
-            elif student is None:
-                submission = load_submission(work, main)
-            else:
-                submission = load_listed(work, student, main)
+            submission = _read(work, student, context.lab.problem.interface.main)
             contents = submission.contents
             reference = msgspec.structs.replace(
                 reference, sha256=submission.sha256, files=submission.files
             )
             if context.gpu_arch is None:
-                made = grade_in_simulator(submission, context, device, progress, watcher)
+                ruling = grade_in_simulator(submission, context, device, progress, watcher)
             else:
                 gpu = gpu or GpuDevice(context.lab.problem_ref)
-                made = grade_on_gpu(submission, context, device, gpu, progress, watcher)
+                ruling = grade_on_gpu(submission, context, device, gpu, progress, watcher)
         except rulings.FATAL as failure:
-            made = rulings.from_failure(failure)
-    result = _result(reference, context, made, slurm)
-    return Graded(result=result, contents=contents, printed=made.printed, explain=made.explain)
+            ruling = rulings.from_failure(failure)
+    result = _result(reference, context, ruling, slurm)
+    return Graded(result=result, contents=contents, printed=ruling.printed, explain=ruling.explain)
+
+
+def _read(work: Path | base.Submission, student: str | None, main: str) -> base.Submission:
+    if isinstance(work, base.Submission):
+        return work
+    return load_submission(work, main) if student is None else load_listed(work, student, main)
 
 
 def _result(
     reference: base.SubmissionRef,
     context: GradingContext,
-    made: rulings.Ruling,
+    ruling: rulings.Ruling,
     slurm: base.SlurmInfo | None,
 ) -> base.Result:
     problem = context.lab.problem.info()
     ladders = [ladder for ladder in context.ladders if ladder.problem.like(problem)]
+    stands = standing(ruling.cases, ruling.gpu, ladders)
+    judged = base.convert(msgspec.structs.replace(ruling, standing=stands), base.Judgement)
     return base.Result(
         schema=base.SCHEMA,
         version=base.SCHEMA_VERSION,
@@ -142,7 +143,7 @@ def _result(
         environment=base.Environment(
             grader=grader.__version__,
             device="cpu" if context.gpu_arch is None else "gpu",
-            gpu=made.gpu,
+            gpu=ruling.gpu,
             cuda=context.toolchain.cuda_version,
             host=base.one_line(platform.node()),
             slurm=slurm,
@@ -150,17 +151,7 @@ def _result(
             exposed=context.sandbox.exposed,
             engine=engine_digest(),
         ),
-        build=made.build,
-        cases=made.cases,
-        findings=made.findings,
-        lines=made.lines,
-        verdict=made.verdict,
-        score=made.score,
-        error=made.error,
-        explanation=None,
-        standing=standing(made.cases, made.gpu, ladders),
-        launches=made.launches,
-        groups=made.groups,
+        **msgspec.structs.asdict(judged),
     )
 
 
@@ -253,39 +244,22 @@ def grade_on_gpu(
         program = build_program(
             submission, context, lab.arch_on(context.gpu_arch), reader, progress
         )
-        # No code without nvdisasm; ``grade doctor`` says how to install it.
-        there = context.toolchain.nvdisasm is not None
-        code = pool.submit(lambda: program.disassemble() if there else ())
+        code = pool.submit(_machine_code, program).result
         group = record_group(program, (*lab.correctness, *lab.performance), progress)
-        plans = [case.plan for case in group.planned]
-
-        def ready(info: base.GpuInfo) -> None:
-            card = base.gpus.of(info)
-            watcher.planned(program, plans, reader, idle=True, card=card, code=code.result)
-
-        on_gpu = partial(_run, gpu=gpu, reader=reader, code=code.result)
-        public = walk(group, partial(on_gpu, ready=ready), reader, progress)
+        run = _GpuRun(gpu=gpu, reader=reader, code=code, watcher=watcher)
+        public = walk(group, run, reader, progress)
         progress(phrase("simulating"), phrase("simulating beside the GPU"))
         simulated = look_again(group, public, simulation.result(), device, progress)
         yardsticks = measures(lab, gpu.gpu.name, context.ladders) if gpu.gpu else {}
-
-        @contextmanager
-        def another_worker() -> Iterator[Run]:
-            with gpu.successor() as other:
-                words = phrase("running the hidden sizes on the GPU")
-                progress(phrase("running on the GPU"), words)
-                yield partial(on_gpu, gpu=other, pace=public.outcomes)
-
         # Two programs that run at the same time can signal to each other through the machine's
         # load, so the hidden sizes begin when all that is public has ended.
         secret = None
         if hidden is not None:
-            cases = (*hidden.correctness, *hidden.performance)
-            ended = any(each.stopped in ("time", "crash") for each in public.outcomes)
+            ended = any(each.stopped in ("time", "crash") for each in public.cases)
             secret = grade_hidden(
                 program,
-                cases,
-                another_worker(),
+                (*hidden.correctness, *hidden.performance),
+                run.by_another_worker(public.cases, progress),
                 reader,
                 yardsticks=yardsticks,
                 wanted=gpu.gpu is not None and not ended,
@@ -297,41 +271,60 @@ def grade_on_gpu(
     return msgspec.structs.replace(ruling, gpu=gpu.gpu)
 
 
-def _run(
-    group: Group,
-    progress: Progress,
-    *,
-    gpu: GpuDevice,
-    reader: CpuDevice,
-    code: Code,
-    ready: Callable[[base.GpuInfo], None] = lambda _: None,
-    pace: Sequence[CaseOutcome] = (),
-) -> Ran:
-    """Run the group on the GPU. Return the outcomes and the notes on tensor cores.
+def _machine_code(program: Program) -> tuple[SassFunction, ...]:
+    """Return none without nvdisasm; ``grade doctor`` says how to install it."""
+    return program.disassemble() if program.context.toolchain.nvdisasm else ()
 
-    pace: outcomes of other sizes, whose times say how long untimed launches may take. Raises
-    Rejected where the lab forbids the tensor cores that PTX or machine code show.
-    """
-    program, lab = group.program, group.program.context.lab
-    plans = [case.plan for case in group.planned]
 
-    def permitted(notes: tuple[base.Finding, ...]) -> tuple[base.Finding, ...]:
-        if broken := broken_rule(notes, lab.rules, lab.problem.arithmetic):
-            raise base.Rejected(base.Verdict.RF, broken, notes, program.built.info)
-        return notes
+class _GpuRun(Record):
+    """Runs a group on the GPU, and looks for tensor cores in what it launches."""
 
-    notes = permitted(reader.tensor_cores(plans))
-    outcomes: tuple[CaseOutcome, ...] = ()
-    if plans:
-        outcomes = gpu.run(program.built, program.root, group.planned, lab, progress, ready)
-    # PTX does not show calls through pointers. nvdisasm takes a while: the GPU does not wait.
-    operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
-    kernels = {o.kernel for o in operations if isinstance(o, Launch)}
-    # A function that is no entry may be called by any of them.
-    launched = (f for f in code() if f.name in kernels or not f.entry)
-    in_code = permitted(find_tensor_cores(tuple(launched)))
-    held = held_to_the_clock((*outcomes, *pace), lab.problem, gpu.gpu)
-    return held[: len(outcomes)], notes or in_code
+    gpu: GpuDevice
+    reader: CpuDevice  # of the PTX
+    code: Code
+    watcher: Watcher = Watcher()
+    pace: Sequence[CaseOutcome] = ()  # other sizes, which say how long untimed launches may take
+
+    @contextmanager
+    def by_another_worker(
+        self, pace: Sequence[CaseOutcome], progress: Progress
+    ) -> Iterator[_GpuRun]:
+        with self.gpu.successor() as gpu:
+            progress(phrase("running on the GPU"), phrase("running the hidden sizes on the GPU"))
+            yield _GpuRun(gpu=gpu, reader=self.reader, code=self.code, pace=pace)
+
+    def __call__(self, group: Group, progress: Progress) -> Ran:
+        """Return the outcomes, and the notes on tensor cores. Raises Rejected where the lab forbids
+        those that PTX or machine code show."""
+        program, lab = group.program, group.program.context.lab
+        plans = [planned.plan for planned in group.planned]
+
+        def ready(info: base.GpuInfo) -> None:
+            card = base.gpus.of(info)
+            self.watcher.planned(program, plans, self.reader, idle=True, card=card, code=self.code)
+
+        notes = _permitted(self.reader.tensor_cores(plans), program)
+        outcomes: tuple[CaseOutcome, ...] = ()
+        if plans:
+            outcomes = self.gpu.run(
+                program.built, program.root, group.planned, lab, progress, ready
+            )
+        # PTX does not show calls through pointers. nvdisasm takes a while: the GPU does not wait.
+        operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
+        kernels = {o.kernel for o in operations if isinstance(o, Launch)}
+        # A function that is no entry may be called by any of them.
+        launched = (f for f in self.code() if f.name in kernels or not f.entry)
+        in_code = _permitted(find_tensor_cores(tuple(launched)), program)
+        held = held_to_the_clock((*outcomes, *self.pace), lab.problem, self.gpu.gpu)
+        return held[: len(outcomes)], notes or in_code
+
+
+def _permitted(notes: tuple[base.Finding, ...], program: Program) -> tuple[base.Finding, ...]:
+    """Return the notes on tensor cores. Raises Rejected where they break a rule of the lab."""
+    lab = program.context.lab
+    if broken := broken_rule(notes, lab.rules, lab.problem.arithmetic):
+        raise base.Rejected(base.Verdict.RF, broken, notes, program.built.info)
+    return notes
 
 
 def _simulate(

@@ -13,29 +13,17 @@ import msgspec
 
 from grader import base
 from grader.judge import scoring, verdicts
-from grader.labs import Case, Lab, Rules
+from grader.labs import Lab, Rules
 from grader.run import CaseOutcome
-from ptxsim.findings import LineCount
-from ptxsim.plan import Record
-from ptxsim.text import Message
 
 _NOTHING_AGAINST = (base.Verdict.AC, base.Verdict.IE)  # IE: the simulator could not run it
 
 
-class Ruling(Record):
-    """The parts of a result that the stages make, as far as they ran."""
+class Ruling(base.Judgement):
+    """A judgement as far as the stages ran, and what no document has of it."""
 
-    verdict: base.Verdict
-    outcomes: tuple[CaseOutcome, ...] = ()  # what ``cases`` are made of
-    error: Message | None = None
-    build: base.BuildInfo | None = None
-    cases: tuple[base.CaseResult, ...] = ()
-    findings: tuple[base.Finding, ...] = ()
-    lines: tuple[LineCount, ...] = ()
-    launches: tuple[base.KernelLaunch, ...] = ()
+    cases: tuple[CaseOutcome, ...] = ()
     gpu: base.GpuInfo | None = None
-    score: base.Score | None = None
-    groups: tuple[base.SizeGroup, ...] = ()
     printed: str = ""  # by device printf in the smallest case that printed anything
     explain: bool = False  # whether to say why it is as fast as it is
 
@@ -60,19 +48,19 @@ def from_failure(failure: base.Rejected | base.OutOfTime | base.MachineError | O
 
 
 def rule(
-    cases: Sequence[Case],
+    cases: Sequence[CaseOutcome],
     outcomes: Sequence[CaseOutcome],
     lab: Lab,
     notes: Sequence[base.Finding] = (),
 ) -> Ruling:
-    """Rule on one group of sizes by itself. notes: on what its plans launch."""
-    results = verdicts.judge_cases(cases, outcomes, lab.problem, lab.rules)
+    """Rule on one group of sizes by itself. cases: as they began, all of them; outcomes: of those
+    that ran or were refused; notes: on what its plans launch."""
+    judged = verdicts.judge_cases(cases, outcomes, lab.rules, lab.problem.arithmetic)
     return Ruling(
-        verdict=verdicts.overall(results),
-        outcomes=tuple(outcomes),
-        cases=results,
+        verdict=verdicts.overall(judged),
+        cases=judged,
         findings=(*verdicts.merge_findings(outcomes), *notes),
-        lines=verdicts.line_counts(outcomes, lab.problem),
+        lines=verdicts.line_counts(outcomes),
         printed=next((each.printed for each in outcomes if each.printed), ""),
     )
 

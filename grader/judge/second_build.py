@@ -60,15 +60,14 @@ def _in_second_build(what: Message) -> Message:
 
 def _plans(group: Group, ruling: Ruling) -> Iterator[Plan]:
     """The sizes that take least; of a program that is wrong, those with wrong elements."""
-    outcomes = {outcome.id: outcome for outcome in ruling.outcomes}
-    verdicts = {case.id: case.verdict for case in ruling.cases}
-    sought = [case for case in group.planned if verdicts.get(case.id) is ruling.verdict]
+    plans = {planned.id: planned.plan for planned in group.planned}
+    sought = [case for case in ruling.cases if case.verdict is ruling.verdict]
     left = _MOST_INSTRUCTIONS
     for place, case in enumerate(sought):
-        takes = sum(line.instructions for line in outcomes[case.id].lines)
+        takes = sum(line.instructions for line in case.lines)
         if not place or takes <= left:
             left -= takes
-            yield case.plan
+            yield plans[case.id]
 
 
 def _seen(

@@ -60,14 +60,14 @@ def _smallest_wrong(
 
 
 def _told(outcome: CaseOutcome, arch: str) -> tuple[base.Finding, ...]:
-    words = _what_came_out(outcome).given(arch=arch, size=str(outcome.size))
+    words = _what_came_out(outcome).given(arch=arch, size=base.size_text(outcome.size))
     note = base.Finding(kind=base.Kind.HINT, severity=Severity.NOTE, message=words)
     findings = (each for each in outcome.findings if each.severity is not Severity.NOTE)
     return (note, *(each for each in findings if each.kind not in _OF_TIME))
 
 
 def _what_came_out(outcome: CaseOutcome) -> Message:
-    if outcome.refused or outcome.stopped:
+    if outcome.verdict or outcome.stopped:
         return phrase("at {size} the simulator comes to no result with the GPU's build for {arch}")
     if not outcome.message:
         return phrase(

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from grader.base import CaseResult, Finding, Kind, Verdict, kind_words
-from grader.labs import Case, Rules
-from grader.problems import Problem
+from grader.base import CaseResult, Finding, Kind, Verdict, kind_words, size_text
+from grader.labs import Rules
 from grader.run import CaseOutcome
 from ptxsim.findings import LineCount, Severity
 from ptxsim.text import NOTHING, Message, phrase
@@ -39,25 +38,26 @@ _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 
 
 def judge_cases(
-    cases: Sequence[Case], outcomes: Sequence[CaseOutcome], problem: Problem, rules: Rules
-) -> tuple[CaseResult, ...]:
-    """One result per case, in the order of the runs.
+    cases: Sequence[CaseOutcome], outcomes: Sequence[CaseOutcome], rules: Rules, arithmetic: str
+) -> tuple[CaseOutcome, ...]:
+    """The ``cases``, which have only begun, as they end: in this order, each with its verdict.
+    outcomes: of those that ran or were refused.
 
     A case that did not end in time is the last that counts: whether a later one ran, beside it,
     depends on the machine.
     """
     by_id = {outcome.id: outcome for outcome in outcomes}
-    results: list[CaseResult] = []
+    judged: list[CaseOutcome] = []
     late: Message | None = None  # why no later case counts
     crash: Message | None = None  # why no later case could run
     for case in cases:
-        outcome, size = by_id.get(case.id), str(case.size)
+        outcome, size = by_id.get(case.id), size_text(case.size)
         ruling: tuple[Verdict | None, Message]
         if late:
             ruling, outcome = (None, late), None
         elif outcome:
-            ruling = judge_case(outcome, rules, problem.arithmetic)
-            if outcome.stopped == "time" or outcome.refused is Verdict.TLE:
+            ruling = judge_case(outcome, rules, arithmetic)
+            if outcome.stopped == "time" or outcome.verdict is Verdict.TLE:
                 late = phrase("not run: {size} did not end in time", size=size)
             if outcome.stopped == "crash":
                 crash = phrase("not run: {size} ended with a runtime error", size=size)
@@ -66,20 +66,9 @@ def judge_cases(
         else:
             late = phrase("not run: at {size} the time for all sizes was used up", size=size)
             ruling = Verdict.TLE, phrase("the time for all sizes is used up")
-        results.append(
-            CaseResult(
-                id=case.id,
-                size=case.size.dims,
-                amount=problem.amount(case.size),
-                verdict=ruling[0],
-                message=ruling[1],
-                seconds=outcome.seconds if outcome else None,
-                error=outcome.error if outcome else None,
-                timing=outcome.timing if outcome else None,
-                tile=outcome.tile if outcome else None,
-            )
-        )
-    return tuple(results)
+        verdict, message = ruling
+        judged.append(msgspec.structs.replace(outcome or case, verdict=verdict, message=message))
+    return tuple(judged)
 
 
 def judge_case(
@@ -92,8 +81,8 @@ def judge_case(
     if rules.libraries == "forbid" and any(f.kind is Kind.LIBRARY for f in outcome.findings):
         found = outcome.message
         return Verdict.RF, phrase("{found}; this lab asks for a kernel of your own", found=found)
-    if outcome.refused:
-        return outcome.refused, outcome.message
+    if outcome.verdict:
+        return outcome.verdict, outcome.message
     errors = [f for f in outcome.findings if f.severity is Severity.ERROR]
     impossible, illegal, stuck = (
         next((f for f in errors if f.kind in kinds), None) for kinds in _WEIGHTIEST
@@ -125,7 +114,7 @@ def judge_case(
     return Verdict.AC, NOTHING
 
 
-def hidden_by_nvcc(case: CaseResult, finding: Finding) -> CaseResult:
+def hidden_by_nvcc(case: CaseOutcome, finding: Finding) -> CaseOutcome:
     """The result of a case at which an unoptimised build shows ``finding``."""
     if case.verdict is not Verdict.AC:
         words = phrase("{wrong} ({cause})", wrong=case.message, cause=_place(finding))
@@ -202,10 +191,10 @@ def merge_findings(outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
     return tuple(sorted(merged.values(), key=lambda finding: order.index(finding.severity)))
 
 
-def line_counts(outcomes: Sequence[CaseOutcome], problem: Problem) -> tuple[LineCount, ...]:
+def line_counts(outcomes: Sequence[CaseOutcome]) -> tuple[LineCount, ...]:
     """The counts of the largest case that finished."""
     complete = (outcome for outcome in outcomes if outcome.error)
-    largest = max(complete, key=lambda outcome: problem.amount(outcome.size), default=None)
+    largest = max(complete, key=lambda outcome: outcome.amount, default=None)
     return largest.lines if largest else ()
 
 

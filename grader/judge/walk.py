@@ -8,6 +8,7 @@ nothing else.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import zip_longest
 
 import msgspec
 
@@ -18,8 +19,9 @@ from grader.judge.program import Program
 from grader.judge.rulings import Ruling, from_failure, reduced, rule
 from grader.judge.scoring import Yardsticks
 from grader.labs import Case
-from grader.run import CaseOutcome, CpuDevice, PlannedCase, Progress, quietly, refused
-from ptxsim.plan import Launch, Plan, Record, Size
+from grader.problems import Problem
+from grader.run import CaseOutcome, CpuDevice, PlannedCase, Progress, quietly
+from ptxsim.plan import Launch, Plan, Record
 from ptxsim.text import counted, phrase
 
 
@@ -27,9 +29,10 @@ class Group(Record):
     """Sizes whose launches are recorded."""
 
     program: Program
-    cases: tuple[Case, ...]  # in increasing order: one that takes too long costs only larger ones
+    # In increasing order: one that takes too long costs only larger ones. Some are refused already,
+    # by the recorder or by the lab's rules.
+    cases: tuple[CaseOutcome, ...]
     planned: tuple[PlannedCase, ...]  # those that can run
-    refusals: tuple[CaseOutcome, ...]  # of those that the recorder or the lab's rules rejected
     larger: LargerSizes  # that only a GPU runs
     notes: tuple[base.Finding, ...]  # on library kernels
 
@@ -60,13 +63,14 @@ def record_group(
     )
     progress(phrase("recording the launches"), words)
     plans = program.record(sizes, located=located)
-    # There are fewer after an endless loop in host code.
-    own, count = list(zip(ordered, plans, strict=False)), len(ordered)
+    # There are fewer plans after an endless loop in host code.
+    count, problem = len(ordered), program.context.lab.problem
+    begun = tuple(_begin(c, problem, plan) for c, plan in zip_longest(ordered, plans[:count]))
+    own = zip(begun, plans, strict=False)
     return Group(
         program=program,
-        cases=ordered,
-        planned=tuple(PlannedCase(id=c.id, plan=p) for c, p in own if isinstance(p, Plan)),
-        refusals=tuple(refused(c.id, c.size, p) for c, p in own if isinstance(p, base.Rejected)),
+        cases=begun,
+        planned=tuple(PlannedCase(case=case, plan=p) for case, p in own if isinstance(p, Plan)),
         larger=LargerSizes(
             program=program,
             plans=tuple(zip(sizes[count:], plans[count:], strict=False)),
@@ -76,12 +80,22 @@ def record_group(
     )
 
 
+def _begin(case: Case, problem: Problem, plan: Plan | base.Rejected | None) -> CaseOutcome:
+    begun = CaseOutcome(id=case.id, size=case.size.dims, amount=problem.amount(case.size))
+    if isinstance(plan, base.Rejected):
+        return begun.refused(plan)
+    if plan is None:
+        return begun
+    kernels = sum(isinstance(each, Launch) for each in plan.operations)  # no copies, no memsets
+    return msgspec.structs.replace(begun, kernels=kernels)
+
+
 def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ruling:
     """Run a recorded group and rule on it; if it is right, look at its larger sizes."""
     lab = group.program.context.lab
-    outcomes, notes = run(group, progress)
-    plans = [case.plan for case in group.planned]
-    outcomes = with_refused_calls((*group.refusals, *outcomes), plans, lab.architectures)
+    ran, notes = run(group, progress)
+    refused = (case for case in group.cases if case.verdict)
+    outcomes = with_refused_calls((*refused, *ran), group.planned, lab.architectures)
     notes = (*notes, *group.notes, *group.larger.warnings(outcomes))
     ruling = rule(group.cases, outcomes, lab, notes)
     if ruling.verdict is base.Verdict.AC and (fault := group.larger.fault(simulator, progress)):
@@ -89,30 +103,21 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
         ruling = msgspec.structs.replace(
             ruling, verdict=verdict, error=fault.message, findings=findings
         )
-    kernels = {  # copies and memsets are none
-        each.size: sum(isinstance(operation, Launch) for operation in each.operations)
-        for each in plans
-    }
-    cases = tuple(
-        msgspec.structs.replace(case, kernels=kernels.get(Size(dims=case.size)))
-        for case in ruling.cases
-    )
     return msgspec.structs.replace(
-        ruling, build=group.program.built.info, cases=cases, launches=_launches(group)
+        ruling, build=group.program.built.info, launches=_launches(group)
     )
 
 
-def _launches(group: Group) -> tuple[base.KernelLaunch, ...]:
+def _launches(group: Group) -> tuple[base.LaunchKind, ...]:
     """The launches of the largest size that can run; equal ones are counted together."""
-    plans, problem = (case.plan for case in group.planned), group.program.context.lab.problem
-    largest = max(plans, key=lambda plan: problem.amount(plan.size), default=None)
+    largest = max(group.planned, key=lambda planned: planned.case.amount, default=None)
     shapes = Counter(
         (o.kernel, o.grid, o.block, o.shared_bytes)
-        for o in (largest.operations if largest else ())
+        for o in (largest.plan.operations if largest else ())
         if isinstance(o, Launch)
     )
     return tuple(
-        base.KernelLaunch(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)
+        base.LaunchKind(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)
         for (kernel, grid, block, shared), times in shapes.items()
     )
 

@@ -20,7 +20,7 @@ from .inputs import make_inputs as make_inputs
 from .inputs import values_of as values_of
 from .operands import EXPOSING as EXPOSING
 from .operands import Exposing as Exposing
-from .operands import Launch as Launch
+from .operands import Launcher as Launcher
 from .operands import OnGpu as OnGpu
 from .operands import Operand as Operand
 from .operands import Values as Values

@@ -10,7 +10,7 @@ import numpy as np
 
 from grader.base import ErrorStats
 from grader.problems.comparison import compare, worst
-from grader.problems.operands import Launch
+from grader.problems.operands import Launcher
 from grader.problems.problem import Expected, Problem
 from ptxsim.plan import Size
 
@@ -30,7 +30,7 @@ class ArraysOnGpu:
 
     def baselines(
         self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> Mapping[str, Launch]:
+    ) -> Mapping[str, Launcher]:
         return self._problem.baselines(cupy, size, inputs, outputs)
 
     def refer(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -14,7 +14,7 @@ from grader.base import ErrorStats
 from ptxsim.plan import Record, Size
 
 Order = Literal["row", "col"]
-Launch = Callable[[], None]  # starts work on the GPU's stream and returns
+Launcher = Callable[[], None]  # starts work on the GPU's stream and returns
 
 
 class Element(Record):
@@ -147,7 +147,7 @@ class OnGpu(Protocol):
 
     def baselines(
         self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> Mapping[str, Launch]:
+    ) -> Mapping[str, Launcher]:
         """Return the launches that the lab admits as baselines, by name. Raises MachineError if
         there is none."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import msgspec
 
 from grader.base import ProblemInfo
-from grader.problems.operands import FLOAT, Element, Launch, OnGpu, Operand, Tools
+from grader.problems.operands import FLOAT, Element, Launcher, OnGpu, Operand, Tools
 from grader.problems.questions import Question
 from ptxsim.plan import Record, Size
 from ptxsim.text import Message, phrase
@@ -302,7 +302,7 @@ class Problem(ABC):
 
     def baselines(
         self, xp: Any, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> Mapping[str, Launch]:
+    ) -> Mapping[str, Launcher]:
         """Return the baselines by name: each computes ``outputs`` on CuPy's current stream.
 
         The fastest is taken. The default copies as many bytes as the task must move.

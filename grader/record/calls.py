@@ -69,13 +69,6 @@ Operations = tuple[records.Operation, ...]
 Pointers = tuple[records.PointerSlot, ...]
 
 
-class Given(records.Record):
-    """Arguments of run_custom at one size: the inputs, then the outputs."""
-
-    size: records.Size
-    operands: tuple[Operand, ...]
-
-
 class Recorded(records.Record):
     """The recorder's output for one size: the operands and all other memory, and each call."""
 
@@ -85,7 +78,11 @@ class Recorded(records.Record):
 
 
 def assembled(
-    recorded: Recorded, given: Given, variables: Sequence[str], entries: Mapping[str, Entry]
+    recorded: Recorded,
+    size: records.Size,
+    operands: Sequence[Operand],
+    variables: Sequence[str],
+    entries: Mapping[str, Entry],
 ) -> records.Plan:
     """The plan of three calls; ``variables`` are the build's __device__ variables, ``entries`` its
     kernels. The recorder may have been deceived: nothing here relies on an index."""
@@ -102,12 +99,12 @@ def assembled(
     elif variables or made - freed or calls.difference(0):
         operations, setup, end = second, first, _first_made(third)
     return records.Plan(
-        size=given.size,
+        size=size,
         allocations=recorded.allocations[:end],
         operations=operations,
         setup=setup,
-        inputs=sum(each.role == "in" for each in given.operands),
-        outputs=sum(each.role == "out" for each in given.operands),
+        inputs=sum(each.role == "in" for each in operands),
+        outputs=sum(each.role == "out" for each in operands),
         refused=recorded.refused[:MAX_REFUSED],
         calls_differ=calls_differ,
         variables=tuple(variables),

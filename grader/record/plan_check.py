@@ -8,10 +8,11 @@ later.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from grader.base import Gpu, KernelInfo
+from grader.problems import Operand
 from grader.record import calls
 from grader.record.refusals import find_refusal
 from ptxsim import Declarations
@@ -39,14 +40,14 @@ class Known(records.Record):
         return tuple(name for name, symbol in symbols if symbol.space == "global")
 
 
-def flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | None:
-    """Describe the first thing in a plan for ``given`` that no honest plan contains, if any."""
+def flaw(plan: records.Plan, operands: Sequence[Operand], known: Known) -> str | None:
+    """Describe the first thing in a plan for ``operands`` that no honest plan contains, if any."""
     if not all(find_refusal(each.refused) for each in plan.refused):
         return "a refused call says nothing that the recorder says"
-    return _memory_flaw(plan, given, known) or _operations_flaw(plan, known)
+    return _memory_flaw(plan, operands, known) or _operations_flaw(plan, known)
 
 
-def _memory_flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | None:
+def _memory_flaw(plan: records.Plan, operands: Sequence[Operand], known: Known) -> str | None:
     memory = plan.allocations
     if len(memory) > calls.MAX_ALLOCATIONS:
         return "it has too many allocations"
@@ -58,9 +59,9 @@ def _memory_flaw(plan: records.Plan, given: calls.Given, known: Known) -> str | 
     if not all(a.size <= end - a.address for a in memory[-1:]):
         return "an allocation lies beyond the last address"
     # They are the operands, numbered workspaces and variables of the build.
-    first, others = memory[: len(given.operands)], memory[len(given.operands) :]
-    operands = [(each.name, each.bytes, None) for each in given.operands]
-    if [(a.name, a.size, a.symbol) for a in first] != operands:
+    first, others = memory[: len(operands)], memory[len(operands) :]
+    given = [(each.name, each.bytes, None) for each in operands]
+    if [(a.name, a.size, a.symbol) for a in first] != given:
         return "the operands are not as they were given"
     workspaces = [a for a in others if a.symbol is None]
     if [a.name for a in workspaces] != [f"workspace {i + 1}" for i in range(len(workspaces))]:

@@ -21,9 +21,9 @@ import msgspec
 from grader import base
 from grader.build import Toolchain
 from grader.labs import Limits, with_hint
-from grader.problems import Problem, vendor_library
+from grader.problems import Operand, Problem, vendor_library
 from grader.record import refusals
-from grader.record.calls import MAX_REPLY_BYTES, Given, Recorded, assembled, macros
+from grader.record.calls import MAX_REPLY_BYTES, Recorded, assembled, macros
 from grader.record.plan_check import Known, flaw
 from grader.record.refusals import find_refusal, refusal_sentence, refused
 from grader.sandbox import PATIENCE, ProcessLimits, Sandbox
@@ -81,15 +81,15 @@ def record_plans(
     } | {kernel.name: kernel for kernel in build.info.kernels}
     target = target or base.standing_for(build.arch)
     known = Known(declared=declared, figures=figures, target=target)
-    given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
-    request = _request(known, given, limits.record_s)
+    given = [(size, problem.operands(size)) for size in sizes]
+    request = _request(known, *given[0], limits.record_s)
     # Of each size the lengths of the vectors, and the other arguments.
-    numbers = [(*(each.count for each in one.operands), *one.size.extents) for one in given]
+    numbers = [(*(each.count for each in vectors), *size.extents) for size, vectors in given]
     lines = [" ".join(map(str, each)) for each in numbers]
     recorder, library = recorder_program(toolchain).compiled(), build.host_library
     ended = _run_recorder(recorder, library, request, lines, sandbox, limits)
     outcomes = [
-        _outcome(one, each, known, limits.record_s) for one, each in zip(ended, given, strict=False)
+        _outcome(one, *own, known, limits.record_s) for one, own in zip(ended, given, strict=False)
     ]
     traced = [
         (*one.setup, *one.operations, *one.refused) if isinstance(one, Plan) else (one,)
@@ -130,9 +130,9 @@ def _innermost(frames: Sequence[int], places: Mapping[int, Place]) -> Place | No
     return next((places[frame] for frame in frames if frame in places), None)
 
 
-def _request(known: Known, given: Sequence[Given], record_s: float) -> str:
-    """The recorder's input but for the sizes: one item a line, in the order that main.cpp reads
-    them."""
+def _request(known: Known, size: Size, operands: Sequence[Operand], record_s: float) -> str:
+    """The recorder's input but for the sizes, of which this is one: one item a line, in the order
+    that main.cpp reads them."""
     kernels = []
     for name, entry in known.declared.entries.items():
         figures = known.figures[name]
@@ -142,20 +142,21 @@ def _request(known: Known, given: Sequence[Given], record_s: float) -> str:
             f"{name} {figures.registers} {figures.shared_bytes} {entry.max_threads} "
             f"{cluster} {len(entry.params)} {params}"
         )
-    vectors = given[0].operands
     lines = [
         f"{record_s} {PATIENCE * record_s}",
         str(known.target.device),
         " ".join(map(str, known.target.host_figures())),
         str(len(kernels)),
         *kernels,
-        f"{len(vectors)} {len(given[0].size.dims)}",
-        *(f"{each.name} {each.element.bytes}" for each in vectors),
+        f"{len(operands)} {len(size.dims)}",
+        *(f"{each.name} {each.element.bytes}" for each in operands),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan | _Refusal:
+def _outcome(
+    ended: Ended, size: Size, operands: Sequence[Operand], known: Known, record_s: float
+) -> Plan | _Refusal:
     """The recorder's answer for one size, as far as it can be trusted."""
     if ended.timed_out:
         return _Refusal(refused=refused("LATE", seconds=f"{record_s:g}"))
@@ -174,8 +175,8 @@ def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan 
             return refusal
     wrong: str | None = "it holds no calls"
     if reply.recorded is not None:
-        plan = assembled(reply.recorded, given, known.variables, known.declared.entries)
-        wrong = flaw(plan, given, known)
+        plan = assembled(reply.recorded, size, operands, known.variables, known.declared.entries)
+        wrong = flaw(plan, operands, known)
         if wrong is None:
             return plan
     return _Refusal(refused=refused("CORRUPTED", how=str(wrong)))

@@ -26,7 +26,7 @@ class KernelRow(Record):
     """One kernel in one shape of launch."""
 
     kernel: base.KernelInfo
-    launch: base.KernelLaunch | None  # null: not launched at the largest size, or not known
+    launch: base.LaunchKind | None  # null: not launched at the largest size, or not known
     shared_bytes: int  # static and dynamic, per block
     occupancy: base.Occupancy | None  # null: unknown, or not even one block fits
 

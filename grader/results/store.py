@@ -30,7 +30,6 @@ from ptxsim.plan import Record
 from ptxsim.text import phrase
 
 _T = TypeVar("_T")
-_OLDEST = 10  # before, a document held one time at which its source was handed in
 FORMER = ".former"  # folder: <lab file's sha256, 12>/<name of the document>
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
 
@@ -203,21 +202,19 @@ def load(path: Path) -> Result:
 
 def load_as(path: Path, kind: type[_T]) -> _T:
     """``load`` into a record that names only some of the fields, for reading many documents."""
-    return load_document(path, kind, SCHEMA, SCHEMA_VERSION, _OLDEST)
+    return load_document(path, kind, SCHEMA, SCHEMA_VERSION)
 
 
-def load_document(
-    path: Path, kind: type[_T], schema: str, newest: int, oldest: int | None = None
-) -> _T:
-    """Read any document that begins with ``schema`` and a version that is read: ``newest`` alone,
-    or all from ``oldest`` on. Raises StoreError that names the file and what is wrong with it."""
-    name, versions = one_line(path), range(newest if oldest is None else oldest, newest + 1)
+def load_document(path: Path, kind: type[_T], schema: str, version: int) -> _T:
+    """Read any document that begins with this schema and version. Raises StoreError that names the
+    file and what is wrong with it."""
+    name = one_line(path)
     try:
         content = read(path)
     except OSError as error:
         why = error.why if isinstance(error, NotAFileError) else str(error.strerror)
         raise StoreError.saying("{place}: cannot be read: {why}", place=name, why=why) from None
-    _check_version(name, content, schema, versions)
+    _check_version(name, content, schema, version)
     try:
         return decode(content, kind)
     except (msgspec.MsgspecError, ValueError) as error:
@@ -225,7 +222,7 @@ def load_document(
         raise StoreError(damaged) from None
 
 
-def _check_version(name: str, content: bytes, schema: str, versions: range) -> None:
+def _check_version(name: str, content: bytes, schema: str, version: int) -> None:
     """Raise StoreError for a document that this grader cannot read, whatever is in it."""
     try:
         header = decode(content, _Header)
@@ -236,18 +233,18 @@ def _check_version(name: str, content: bytes, schema: str, versions: range) -> N
         other = phrase("{file}: schema {found}, expected {schema}", file=name)
         raise StoreError(other.given(found=repr(header.schema), schema=repr(schema)))
     known: dict[str, str | int] = {"file": name, "schema": schema, "version": header.version}
-    if header.version >= versions.stop:
+    if header.version > version:
         newer = phrase(
             "{file}: {schema} version {version} was written by a newer grader; this one reads up "
             "to version {newest}: upgrade it"
         )
-        raise StoreError(newer.given(**known, newest=versions.stop - 1))
-    if header.version not in versions:
+        raise StoreError(newer.given(**known, newest=version))
+    if header.version < version:
         older = phrase(
             "{file}: {schema} version {version} is older than this grader reads, which is from "
             "version {oldest} on: make it again"
         )
-        raise StoreError(older.given(**known, oldest=versions.start))
+        raise StoreError(older.given(**known, oldest=version))
 
 
 def _line(error: Exception) -> str:

@@ -17,7 +17,6 @@ from .protocol import CaseOutcome as CaseOutcome
 from .protocol import PlannedCase as PlannedCase
 from .protocol import Progress as Progress
 from .protocol import quietly as quietly
-from .protocol import refused as refused
 from .simulator.device import CpuDevice as CpuDevice
 from .simulator.device import engine_library as engine_library
 from .simulator.device import portable_engine as portable_engine

@@ -10,16 +10,17 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from queue import Queue
 from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from grader.base import ErrorStats, Finding, GraderError, Rejected, ThreadTile, Timing, Verdict
+from grader.base import CaseResult, Finding, GraderError, Rejected
 from grader.run.statistics import Clocked
 from ptxsim.findings import LineCount
-from ptxsim.plan import Plan, Record, Size
-from ptxsim.text import NOTHING, Message, verbatim
+from ptxsim.plan import Plan, Record
+from ptxsim.text import Message, verbatim
 
 Progress = Callable[[Message, Message], None]  # the stage, and a longer text or nothing
 
@@ -28,30 +29,44 @@ def quietly(_stage: Message, _words: Message) -> None:
     """Progress that nobody follows."""
 
 
-class PlannedCase(Record):
-    """A case of the lab with the launches that the submission makes for its size."""
-
-    id: str
-    plan: Plan
+_GIVEN = attrgetter("id", "size", "amount", "kernels")  # to a worker, which only adds to them
 
 
-class CaseOutcome(Record):
-    """Outcome of one case, or the reason why it did not run. The judge gives the verdict."""
+class CaseOutcome(CaseResult):
+    """One case, from its plan to its verdict: what the document tells of it, and what only the
+    judge needs.
 
-    id: str
-    size: Size
-    refused: Verdict | None = None  # an earlier stage ended this case; ``message`` says why
-    message: Message = NOTHING  # of the refusal, the stop or the verification; empty: all is well
+    It is begun when its size is recorded; a device adds what comes out there, and the judge its
+    ruling. Before that, ``verdict`` is that of a stage which refused the case, and ``message`` of
+    the refusal, the stop or the verification; empty: all is well.
+    """
+
     stopped: str | None = None  # "time", "deadlock" or "crash": the GPU's context broke
-    seconds: float | None = None  # wall
-    error: ErrorStats | None = None  # null when refused or stopped
     findings: tuple[Finding, ...] = ()
     lines: tuple[LineCount, ...] = ()
     printed: str = ""  # by device printf, cut to a readable length
-    tile: ThreadTile | None = None  # of the last size that the simulator ran
-    timing: Timing | None = None  # of the cases that are timed
     untimed_ms: float | None = None  # on a GPU: the launch that was verified, or warmed up, only
     clocks: tuple[tuple[Clocked, Clocked], ...] = ()  # of each repetition: submission, baseline
+
+    def continues(self, begun: CaseOutcome) -> bool:
+        """Whether a worker left as it was what it got of the case."""
+        return _GIVEN(self) == _GIVEN(begun)
+
+    def refused(self, refusal: Rejected) -> CaseOutcome:
+        """The case, if it never ran because a stage refused it."""
+        verdict, message, findings = refusal.verdict, refusal.message, refusal.findings
+        return msgspec.structs.replace(self, verdict=verdict, message=message, findings=findings)
+
+
+class PlannedCase(Record):
+    """A case that can run, with the launches that the submission makes for its size."""
+
+    case: CaseOutcome  # as it begins
+    plan: Plan
+
+    @property
+    def id(self) -> str:
+        return self.case.id
 
 
 class Finished(Record, tag="finished"):
@@ -71,12 +86,6 @@ class Failed(Record, tag="failed"):
 
 class Done(Record, tag="done"):
     """A worker's last reply to a job: every case has an answer, or was skipped on purpose."""
-
-
-def refused(case_id: str, size: Size, refusal: Rejected) -> CaseOutcome:
-    """The outcome of a case that never ran because a stage refused it."""
-    verdict, message, findings = refusal.verdict, refusal.message, refusal.findings
-    return CaseOutcome(id=case_id, size=size, refused=verdict, message=message, findings=findings)
 
 
 # --- serving -----------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from grader.base.language import (
 from grader.base.records import Verdict
 from grader.cli import entry as cli
 from grader.cli.new_command import new_submission
-from grader.cli.options import language_of
+from grader.cli.parser import language_of
 from grader.judge.pipeline import Graded
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.model.advice import advice_title

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from grader.base import KernelInfo, KernelLaunch, Occupancy, gpus
+from grader.base import KernelInfo, LaunchKind, Occupancy, gpus
 from grader.base.gpus import (
     MULTIPROCESSORS,
     arch_of_type,
@@ -228,7 +228,7 @@ def test_an_unknown_card_is_known_by_what_its_driver_says() -> None:
 
 def held(capability: int, block: Dim3, registers: int, shared: int) -> Occupancy | None:
     kernel = KernelInfo(name="k", registers=registers, shared_bytes=shared, spill_bytes=0)
-    launch = KernelLaunch(kernel="k", grid=(1, 1, 1), block=block, shared_bytes=0, times=1)
+    launch = LaunchKind(kernel="k", grid=(1, 1, 1), block=block, shared_bytes=0, times=1)
     return occupancy(MULTIPROCESSORS[capability], kernel, launch)
 
 

@@ -25,10 +25,10 @@ from grader.base.finding import Finding, Kind
 from grader.base.language import ENGLISH
 from grader.base.records import Verdict
 from grader.base.result import CaseResult, Result
+from grader.cli.bench import ready
 from grader.cli.console import WRONG_USAGE
 from grader.cli.entry import main
-from grader.cli.export_command import RENDERERS
-from grader.cli.grading import ready
+from grader.cli.formats import RENDERERS
 from grader.judge import pipeline, rulings, scoring, walk
 from grader.judge.rulings import Ruling, reduced
 from grader.labs.lab import Case, Hidden, Lab, load_lab
@@ -38,7 +38,7 @@ from grader.results import store
 from grader.results.entries import keep_sources
 from grader.run.gpu.device import GpuDevice
 from grader.run.gpu.messages import Ready
-from grader.run.protocol import CaseOutcome, Progress, quietly, refused
+from grader.run.protocol import CaseOutcome, Progress, quietly
 from grader.sandbox.running import Sandbox
 from grader.study.sweep import Sweep, run_sweep
 from ptxsim.findings import Severity
@@ -49,6 +49,7 @@ from tests.support.commands import STARTER, compile_our_own, grade, hand_in, one
 from tests.support.files import beside, table
 from tests.support.pages import H200, printed, timed
 from tests.support.product import MAIN
+from tests.support.results import begun
 from tests.support.results import outcome as outcome_of
 
 LAB = beside(__file__, "hidden.yaml")
@@ -306,8 +307,8 @@ def judged(public: tuple[float, int], secret: tuple[float, int], *findings: Find
     by = {each.id: scoring.beside_the_baseline(lab.scoring) for each in lab.timed}
     seen = [outcome(case, public[0], wrong=public[1])]
     hidden = [outcome(SECRET, secret[0], *findings, wrong=secret[1])]
-    group = reduced(rulings.rule([SECRET], hidden, lab), lab, 1, by)
-    public = rulings.rule([case], seen, lab)
+    group = reduced(rulings.rule([begun(SECRET)], hidden, lab), lab, 1, by)
+    public = rulings.rule([begun(case)], seen, lab)
     simulated = Ruling(verdict=Verdict.AC)
     ruling = rulings.conclude(public, lab, hidden=group, simulated=simulated, yardsticks=by)
     assert ruling.score is not None and ruling.findings == ()
@@ -343,7 +344,7 @@ def test_a_group_costs_its_own_points_and_a_broken_rule_all(
 
 
 def hidden_group(outcome: CaseOutcome) -> SizeGroup:
-    return reduced(rulings.rule([SECRET], [outcome], gpu_lab()), gpu_lab(), 1)
+    return reduced(rulings.rule([begun(SECRET)], [outcome], gpu_lab()), gpu_lab(), 1)
 
 
 def test_one_kind_is_all_that_is_kept() -> None:
@@ -407,7 +408,7 @@ def test_hidden_sizes_need_a_filter_of_system_calls() -> None:
 
 def test_a_refused_hidden_size_is_its_kind() -> None:
     refusal = Rejected(Verdict.RE, verbatim("ended with status 77"), (error(Kind.HOST_CRASH),))
-    group = hidden_group(refused(SECRET.id, SECRET_SIZE, refusal))
+    group = hidden_group(begun(SECRET).refused(refusal))
     assert (group.verdict, group.mistakes, group.right) == (Verdict.RE, (Kind.HOST_CRASH,), 0)
 
 

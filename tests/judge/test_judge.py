@@ -20,7 +20,7 @@ from grader.labs.shape import Rules
 from grader.model import refute
 from grader.problems.problem import Problem
 from grader.problems.reduction.reduction import Reduction
-from grader.run.protocol import CaseOutcome, refused
+from grader.run.protocol import CaseOutcome
 from ptxsim import Declarations
 from ptxsim.findings import Severity
 from ptxsim.plan import Launch, Plan, Size
@@ -28,7 +28,7 @@ from ptxsim.text import NOTHING, verbatim
 from tests.support.files import table, values
 from tests.support.pages import H200, LINES
 from tests.support.product import GEMM
-from tests.support.results import NOTHING_KNOWN, RIGHT
+from tests.support.results import NOTHING_KNOWN, RIGHT, begun
 from tests.support.results import outcome as outcome_of
 
 SIZE = Size.of(m=2, n=3, k=5)
@@ -63,7 +63,9 @@ RULINGS = {
         "a launch did not end within 10 s",
     ),
     "refused": (
-        refused("cpu-0", SIZE, Rejected(Verdict.FE, verbatim("calls cublasSgemm"))),
+        begun(Case(id="cpu-0", size=SIZE)).refused(
+            Rejected(Verdict.FE, verbatim("calls cublasSgemm"))
+        ),
         Verdict.FE,
         "calls cublasSgemm",
     ),
@@ -104,17 +106,23 @@ def test_tensor_cores_are_for_16_bits_and_the_labs_sums(instruction: str) -> Non
         assert judge.judge_case(outcome(note), rules, "f16.f16") == (Verdict.AC, NOTHING)
 
 
-def cases(count: int) -> list[Case]:
-    return [Case(id=f"cpu-{i}", size=SIZE) for i in range(count)]
+def case(name: str) -> CaseOutcome:
+    return begun(Case(id=name, size=SIZE))
 
 
-def verdicts(results: tuple[CaseResult, ...]) -> list[Verdict | None]:
+def judged(count: int, seen: list[CaseOutcome]) -> tuple[CaseOutcome, ...]:
+    """``count`` cases, of which these were seen."""
+    cases = [case(f"cpu-{i}") for i in range(count)]
+    return judge.judge_cases(cases, seen, RULES, GEMM.arithmetic)
+
+
+def verdicts(results: tuple[CaseOutcome, ...]) -> list[Verdict | None]:
     return [result.verdict for result in results]
 
 
 def test_nothing_after_a_time_limit_counts_even_if_it_ran() -> None:
     seen = [outcome(name="cpu-0"), outcome(name="cpu-2"), outcome(name="cpu-1", stopped="time")]
-    results = judge.judge_cases(cases(4), seen, GEMM, RULES)
+    results = judged(4, seen)
     assert verdicts(results) == [Verdict.AC, Verdict.TLE, None, None]
     assert [str(result.message) for result in results[2:]] == [
         "not run: 2×3×5 did not end in time"
@@ -123,7 +131,7 @@ def test_nothing_after_a_time_limit_counts_even_if_it_ran() -> None:
 
 
 def test_running_out_of_the_time_for_all_cases_is_a_time_limit() -> None:
-    results = judge.judge_cases(cases(3), [outcome(name="cpu-0")], GEMM, RULES)
+    results = judged(3, [outcome(name="cpu-0")])
     assert verdicts(results) == [Verdict.AC, Verdict.TLE, None]
     assert str(results[1].message) == "the time for all sizes is used up"
     assert str(results[2].message) == "not run: at 2×3×5 the time for all sizes was used up"
@@ -132,24 +140,24 @@ def test_running_out_of_the_time_for_all_cases_is_a_time_limit() -> None:
 def test_the_reason_for_not_running_is_the_real_one() -> None:
     """A simulator goes on after a runtime error or a deadlock; a GPU's context does not."""
     outside = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0")
-    results = judge.judge_cases(cases(3), [outside], GEMM, RULES)
+    results = judged(3, [outside])
     assert verdicts(results) == [Verdict.RE, Verdict.TLE, None]
     assert "time for all sizes" in str(results[1].message) and "time for all" in str(
         results[2].message
     )
 
     deadlock = outcome(finding(Kind.BARRIER_DIVERGENCE), name="cpu-0", stopped="deadlock")
-    results = judge.judge_cases(cases(2), [deadlock, outcome(name="cpu-1")], GEMM, RULES)
+    results = judged(2, [deadlock, outcome(name="cpu-1")])
     assert verdicts(results) == [Verdict.TLE, Verdict.AC]
 
     late = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0", stopped="time")
-    results = judge.judge_cases(cases(3), [late, outcome(name="cpu-1")], GEMM, RULES)
+    results = judged(3, [late, outcome(name="cpu-1")])
     assert verdicts(results) == [Verdict.RE, None, None]
     assert {str(result.message) for result in results[1:]} == {"not run: 2×3×5 did not end in time"}
 
     crash = outcome(name="cpu-0", stopped="crash", message=verbatim("cudaErrorIllegalAddress"))
-    refusal = refused("cpu-2", SIZE, Rejected(Verdict.FE, verbatim("calls cublasSgemm")))
-    results = judge.judge_cases(cases(3), [crash, refusal], GEMM, RULES)
+    refusal = case("cpu-2").refused(Rejected(Verdict.FE, verbatim("calls cublasSgemm")))
+    results = judged(3, [crash, refusal])
     assert verdicts(results) == [Verdict.RE, None, Verdict.FE]
     assert str(results[0].message) == "cudaErrorIllegalAddress"
     assert str(results[1].message).startswith("not run: 2×3×5 ended with a runtime error")
@@ -194,12 +202,12 @@ def test_findings_are_merged_by_kind_and_place_errors_first() -> None:
 def test_counts_come_from_the_largest_case_that_ran_to_its_end() -> None:
     def counted(extent: int, stopped: str | None = None) -> CaseOutcome:
         line = msgspec.structs.replace(LINES[0], line=extent)
-        case = Case(id=f"cpu-{extent}", size=Size.of(m=extent, n=1, k=1))
-        return outcome_of(case, stopped=stopped, lines=(line,))
+        counted_case = Case(id=f"cpu-{extent}", size=Size.of(m=extent, n=1, k=1))
+        return outcome_of(counted_case, stopped=stopped, lines=(line,))
 
     seen = [counted(1), counted(8), counted(9, "time"), counted(4)]
-    assert [line.line for line in judge.line_counts(seen, GEMM)] == [8]
-    assert judge.line_counts([counted(9, "time")], GEMM) == ()
+    assert [line.line for line in judge.line_counts(seen)] == [8]
+    assert judge.line_counts([counted(9, "time")]) == ()
 
 
 CUTLASS = "/usr/lib/include/cutlass"
@@ -280,7 +288,7 @@ def lab(**rules: str) -> Lab:
 
 
 def ruled(simulated: Verdict, *seen: Finding, findings: str = "fail") -> Ruling:
-    public = rulings.rule([CASE], [timed()], lab())
+    public = rulings.rule([begun(CASE)], [timed()], lab())
     beside = Ruling(verdict=simulated, findings=seen)
     return rulings.conclude(public, lab(findings=findings), simulated=beside, yardsticks={})
 
@@ -307,7 +315,7 @@ def test_the_simulator_never_makes_a_gpu_verdict_better(simulated: Verdict) -> N
 
 def test_what_is_only_slow_is_explained() -> None:
     small = msgspec.structs.replace(timed(), id="correctness-0", timing=None)
-    cases = [Case(id="correctness-0", size=SQUARE), CASE]
+    cases = [begun(Case(id="correctness-0", size=SQUARE)), begun(CASE)]
     late = [small, timed(stopped="time")]
     for simulated, seen, explain in (
         (Verdict.AC, (), True),

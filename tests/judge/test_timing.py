@@ -179,10 +179,8 @@ def outcome(name: str, size: Size, untimed_ms: float, timed_ms: float | None = N
 
 def verdicts(*outcomes: CaseOutcome) -> list[str]:
     held = held_to_the_clock(outcomes, GEMM, GPU)
-    cases = [Case(id=each.id, size=each.size) for each in outcomes]
-    return [
-        each.verdict.value for each in judge.judge_cases(cases, held, GEMM, Rules()) if each.verdict
-    ]
+    judged = judge.judge_cases(outcomes, held, Rules(), GEMM.arithmetic)
+    return [each.verdict.value for each in judged if each.verdict]
 
 
 def test_a_long_warm_up_is_a_time_limit() -> None:

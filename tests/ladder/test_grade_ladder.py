@@ -16,7 +16,7 @@ from grader.base.language import language
 from grader.base.records import Verdict
 from grader.base.result import LabRef, Result
 from grader.cli import entry as cli
-from grader.cli.leaderboard_command import known_ladders
+from grader.cli.boards import known_ladders
 from grader.ladder.host import run_host
 from grader.ladder.rendering import html, legend, terminal
 from grader.report import formatting as text

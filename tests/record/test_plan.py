@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from grader.base.gpus import standing_for
 from grader.base.records import KernelInfo
 from grader.record import calls as bounds
-from grader.record.calls import Given, Recorded, assembled
+from grader.record.calls import Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.refusals import REFUSALS, refused
 from ptxsim import Declarations, Entry, Symbol
@@ -25,7 +25,7 @@ SIZES = (40, 60, 24, 1 << 33, 64, 100)
 AT = tuple(bounds.addresses(SIZES))
 TARGET = standing_for("sm_80")
 ENTRY = Entry(params=(records.KernelParam(offset=0, size=24),), max_threads=256)
-GIVEN = Given(size=SIZE, operands=GEMM.operands(SIZE))
+OPERANDS = GEMM.operands(SIZE)
 KNOWN = Known(
     declared=Declarations(
         entries={"k": ENTRY},
@@ -190,7 +190,7 @@ def changed(index: int, **fields: Any) -> records.Plan:
 
 
 def sound(plan: records.Plan, known: Known = KNOWN) -> bool:
-    return flaw(plan, GIVEN, known) is None
+    return flaw(plan, OPERANDS, known) is None
 
 
 def with_operations(
@@ -225,7 +225,7 @@ MANY = {
 @pytest.mark.parametrize("kind", MANY)
 def test_too_many_or_too_few_operations(kind: str) -> None:
     words = "no launch, memset or copy" if kind == "nothing" else "too many"
-    assert words in str(flaw(with_operations(*MANY[kind]), GIVEN, KNOWN))
+    assert words in str(flaw(with_operations(*MANY[kind]), OPERANDS, KNOWN))
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_allocations_that_only_look_right() -> None:
         ([("workspace 3", TARGET.memory_bytes, None)], "exceed"),
         ([(f"workspace {i}", 8, None) for i in range(3, 1100)], "too many allocations"),
     ):
-        assert words_ in (flaw(with_allocations(*added), GIVEN, KNOWN) or ""), added
+        assert words_ in (flaw(with_allocations(*added), OPERANDS, KNOWN) or ""), added
 
 
 def test_memory_is_allocated_once_in_order_and_freed_once() -> None:
@@ -351,7 +351,7 @@ def test_the_largest_plan_is_checked_at_once() -> None:
 
 def seconds_to_assemble(recorded: Recorded) -> float:
     started = time.process_time()
-    assembled(recorded, GIVEN, ("table",), KNOWN.declared.entries)
+    assembled(recorded, SIZE, OPERANDS, ("table",), KNOWN.declared.entries)
     return time.process_time() - started
 
 

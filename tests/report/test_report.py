@@ -11,7 +11,7 @@ from grader.base.explanation import Score, Share
 from grader.base.finding import wrong_elements
 from grader.base.language import ENGLISH
 from grader.base.records import Verdict
-from grader.base.result import BuildInfo, CaseResult, KernelLaunch, Result, Run
+from grader.base.result import BuildInfo, CaseResult, LaunchKind, Result, Run
 from grader.judge import scoring
 from grader.labs.lab import Case, find_lab, load_lab
 from grader.labs.scoring_rules import Scoring
@@ -205,7 +205,7 @@ def test_a_narrow_terminal_is_enough() -> None:
 
 
 def test_occupancy_by_block_registers_and_shared_memory() -> None:
-    launch = KernelLaunch(
+    launch = LaunchKind(
         kernel="_Z5sgemmILi8EEvPKfS1_Pfiii",
         grid=(4, 4, 1),
         block=(16, 16, 1),

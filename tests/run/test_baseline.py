@@ -144,7 +144,9 @@ def test_a_choice_is_kept_for_this_library_and_these_candidates(tmp_path: Path) 
 
 # --- which one counts ----------------------------------------------------------------------------
 
-OUTCOME = CaseOutcome(id="performance-0", size=SIZE, seconds=0.1, error=RIGHT.error)
+OUTCOME = CaseOutcome(
+    id="performance-0", size=SIZE.dims, amount=GEMM.amount(SIZE), seconds=0.1, error=RIGHT.error
+)
 
 
 class Case:

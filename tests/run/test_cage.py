@@ -266,5 +266,5 @@ def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build
     chosen = lab(memory_mb=700, simulate_s=60)
     with CpuDevice(Sandbox.open(), chosen.limits, chosen.problem_ref) as device:
         (outcome,) = device.run(build, str(source.parent), [greedy], chosen, quietly)
-    assert outcome.refused is Verdict.RE
+    assert outcome.verdict is Verdict.RE
     assert "more memory than the lab's 700 MB" in str(outcome.message)

@@ -107,7 +107,7 @@ def test_the_time_for_all_cases_is_shared(build: Build) -> None:
 def test_a_refusal_is_the_cases_outcome(build: Build) -> None:
     body = "raise RefusedProgram(Reason.UNSOUND, 'no such kernel')"
     (outcome,) = run(misbehaving(body), build, [planned(0)])
-    assert (outcome.refused, str(outcome.message)) == (Verdict.RE, "no such kernel")
+    assert (outcome.verdict, str(outcome.message)) == (Verdict.RE, "no such kernel")
 
 
 FAILURES = {
@@ -131,7 +131,7 @@ FAILURES = {
 
 def test_a_program_that_takes_all_memory_is_at_fault_itself(build: Build) -> None:
     (outcome,) = run(misbehaving("np.ones(1 << 31)"), build, [planned(0)], memory_mb=2048)
-    assert (outcome.refused, outcome.error) == (Verdict.RE, None)
+    assert (outcome.verdict, outcome.error) == (Verdict.RE, None)
     assert "more memory than the lab's 2048 MB: allocate less" in str(outcome.message)
     with pytest.raises(MachineError, match=r"raise limits\.memory_mb in the lab file"):
         run(misbehaving("np.ones(1 << 31)"), build, [planned(0)], memory_mb=500)
@@ -169,7 +169,7 @@ def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
             build, "", [planned(0), planned(1)], lab(), lambda _, words: heard.append(str(words))
         )
     assert heard == ["running 5×7×3 on the GPU"]
-    assert (outcome.id, outcome.stopped, outcome.refused) == ("cpu-1", "crash", None)
+    assert (outcome.id, outcome.stopped, outcome.verdict) == ("cpu-1", "crash", None)
     assert str(outcome.message) == "cudaErrorIllegalAddress"
 
 

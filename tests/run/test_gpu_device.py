@@ -22,7 +22,7 @@ from grader.labs.lab import load_lab
 from grader.run.gpu import messages as checks
 from grader.run.gpu.device import GpuDevice, in_stages
 from grader.run.gpu.messages import Broken, GpuJob, Measured, Ready, checks_cubin
-from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, quietly, refused
+from grader.run.protocol import CaseOutcome, Done, Failed, PlannedCase, quietly
 from ptxsim.plan import Allocation, Record
 from ptxsim.text import verbatim
 from tests.support.bench import planned
@@ -60,7 +60,12 @@ def run(gpu: GpuDevice, build: Build, cases: Sequence[PlannedCase] = ()) -> GpuI
 
 def timed(m: int) -> PlannedCase:
     """The timed size of the default lab, but for its extents."""
-    return msgspec.structs.replace(planned(9, m=m), id="performance-0")
+    return named("performance-0", m)
+
+
+def named(name: str, m: int) -> PlannedCase:
+    made = planned(9, m=m)
+    return msgspec.structs.replace(made, case=msgspec.structs.replace(made.case, id=name))
 
 
 VERIFIED = (planned(0), planned(1), planned(2), planned(3))
@@ -152,9 +157,7 @@ def test_the_next_makes_its_context_while_the_last_sizes_are_verified_and_runs_n
         (Ready(gpu=INFO), Broken(case="cpu-0", message="out of memory")),
         (
             Ready(gpu=INFO),
-            Measured(
-                outcome=refused("cpu-0", VERIFIED[0].plan.size, Rejected(Verdict.RE, "no room"))
-            ),
+            Measured(outcome=planned(0).case.refused(Rejected(Verdict.RE, "no room"))),
             Done(),
         ),
     ],
@@ -298,7 +301,7 @@ def test_all_sizes_share_the_time(build: Build, monkeypatch: pytest.MonkeyPatch)
 
 def test_an_answer_about_another_case_is_the_workers_fault(tmp_path: Path, build: Build) -> None:
     for name, m in (("cpu-1", 5), ("cpu-0", 6)):
-        other = refused(name, planned(0, m=m).plan.size, Rejected(Verdict.RE, verbatim("no")))
+        other = named(name, m).case.refused(Rejected(Verdict.RE, verbatim("no")))
         answers = (Ready(gpu=INFO), Measured(outcome=other), Done())
         with (
             device(tmp_path / name, *answers) as gpu,
@@ -330,7 +333,7 @@ def test_the_checks_are_compiled_once_for_an_architecture(
 
 
 def cases(*extents: int) -> list[PlannedCase]:
-    return [msgspec.structs.replace(planned(0, m=m), id=str(at)) for at, m in enumerate(extents)]
+    return [named(str(at), m) for at, m in enumerate(extents)]
 
 
 def staged(extents: Sequence[int], timed: set[str]) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from grader.base.errors import MachineError
 from grader.base.finding import Finding, Kind
 from grader.base.records import Verdict
 from grader.judge.verdicts import judge_case
+from grader.labs.lab import Case
 from grader.labs.shape import Rules
 from grader.problems.comparison import check
 from grader.problems.inputs import KEY_BYTES, fresh_key, key_stream, make_inputs, values
@@ -24,6 +25,7 @@ from ptxsim.findings import Severity
 from ptxsim.plan import Size
 from ptxsim.text import NOTHING
 from tests.support.product import GEMM
+from tests.support.results import begun
 
 SIZE = Size.of(m=40, n=50, k=60)
 KEY = bytes(range(KEY_BYTES))
@@ -68,7 +70,8 @@ def outcome_and_outputs() -> tuple[CaseOutcome, list[bytes], Any]:
     (right,) = GEMM.reference(np, SIZE, inputs)
     memory = operands[2].flat(right.want).astype(np.float32)
     error = check(GEMM, SIZE, inputs, [memory]).error
-    outcome = CaseOutcome(id="performance-0", size=SIZE, seconds=1.0, error=error)
+    case = begun(Case(id="performance-0", size=SIZE))
+    outcome = msgspec.structs.replace(case, seconds=1.0, error=error)
     return outcome, keys, memory.view(OnDevice)
 
 

@@ -95,7 +95,8 @@ def planned(index: int, m: int = 5, n: int = 7, k: int = 3) -> PlannedCase:
     )
     size = Size.of(m=m, n=n, k=k)
     plan = Plan(size=size, allocations=allocations, operations=(), inputs=2, outputs=1)
-    return PlannedCase(id=f"cpu-{index}", plan=plan)
+    case = CaseOutcome(id=f"cpu-{index}", size=size.dims, amount=GEMM.amount(size))
+    return PlannedCase(case=case, plan=plan)
 
 
 def lab(**limits: float) -> Lab:

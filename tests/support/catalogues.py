@@ -16,6 +16,8 @@ from babel.messages.pofile import read_po, write_po
 
 from grader.base.finding import Kind
 from grader.base.language import Language, translated
+from grader.cli.entry import DEFAULT, LINES, load
+from grader.cli.options import Command, OptionGroup, members
 from grader.record.refusals import REFUSALS
 from grader.results.ladders import find_rungs
 from ptxsim.findings import SENTENCES, Severity
@@ -101,25 +103,31 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
     refusals = (each.sentence.text for each in REFUSALS)
     tabled = ([each] if isinstance(each, str) else each.values() for each in SENTENCES.values())
     events = filter(None, chain.from_iterable(tabled))
-    texts = (*refusals, *words, *events, *_of_commands(), *_of_tables())
+    shown = chain.from_iterable(_of_command(load(name)) for name in (DEFAULT, *LINES))
+    texts = (*refusals, *words, *events, *filter(None, shown), *_of_tables())
     yield from (("", 1, text, [], None) for text in texts)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
         texts = (rung.title, rung.changed, rung.why)
         yield from ((rung.name, 1, text, [], None) for text in texts if text)
 
 
-def _of_commands() -> Iterator[str]:
-    """The texts of the command line that are shown in the reader's language."""
-    table = msgspec.toml.decode((ROOT / "grader" / "cli" / "commands.toml").read_bytes())
-    shared = chain.from_iterable(table.pop("shared").values())
-    del table["shared-english"]
-    for command in (*table.values(), {"options": shared}):
-        english, rows = "english" in command, command.get("options", ())
-        own = ("line",) if english else ("line", "about", "epilog")
-        yield from (command[each] for each in own if each in command)
-        told = [row for row in rows if isinstance(row, list) and row[1]]
-        yield from (row[1] for row in told if not english)
-        yield from (row[2]["shown"] for row in told if row[2:] and row[2].get("shown"))
+def _of_command(command: Command) -> Iterator[str]:
+    """The texts of a command that are shown in the reader's language."""
+    options, below = command.options, command.commands.values()
+    if not options.english:
+        yield from (options.about, options.epilog, *(each.line for each in below))
+    yield from _of_options(options)
+    yield from chain.from_iterable(map(_of_command, below))
+
+
+def _of_options(group: type[OptionGroup]) -> Iterator[str]:
+    texts = [group.title]
+    for _name, kind, option in members(group):
+        if option is None:
+            yield from _of_options(kind)
+        elif isinstance(option.help, str):
+            texts.append(option.help)
+    yield from () if group.english else texts
 
 
 # By the name of a table; the rows of the other two hold sentences by name.

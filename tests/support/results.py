@@ -38,6 +38,11 @@ def make_result(student: str = "alice", **changes: object) -> Result:
     return msgspec.structs.replace(_DOCUMENT, **given)
 
 
+def begun(case: Case) -> CaseOutcome:
+    """It has not run."""
+    return CaseOutcome(id=case.id, size=case.size.dims, amount=GEMM.amount(case.size))
+
+
 def outcome(
     case: Case,
     *findings: Finding,
@@ -47,9 +52,8 @@ def outcome(
 ) -> CaseOutcome:
     """It ran to its end, unless ``stopped`` is among the changes. times: milliseconds of submission
     and baseline, in each of six repetitions."""
-    plain = CaseOutcome(
-        id=case.id,
-        size=case.size,
+    plain = msgspec.structs.replace(
+        begun(case),
         message=verbatim(f"{wrong} of 6 elements are wrong" if wrong else ""),
         seconds=1.0,
         findings=findings,

@@ -12,7 +12,7 @@ from benchmarks.measure import tools
 from benchmarks.verification import numbered_keys
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
 from grader.base.errors import MachineError
-from grader.cli.new_command import find_starter
+from grader.cli.chosen_lab import find_starter
 from grader.judge import verdicts as judge
 from grader.judge.launches import held_to_the_clock
 from grader.judge.program import prepare
@@ -51,7 +51,7 @@ def main() -> None:
     said: dict[str, object] = {}
     with bench.stream, bench.arena.memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())
-        case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
+        case = MeasuredCase(bench, module, PlannedCase(case=begun(plan.size), plan=plan), memory)
         a, b, c = (cupy.empty(count, cupy.float32) for count in (300 * 501, 501 * 700, 300 * 700))
         bench.kernels.fill(a, KEYS[0])
         bench.kernels.fill(b, KEYS[1])
@@ -175,11 +175,15 @@ def host_finds(problem: Problem, c: Any) -> int:
     return found.error.wrong
 
 
+def begun(size: Size) -> CaseOutcome:
+    return CaseOutcome(id="case", size=size.dims, amount=GEMM.amount(size))
+
+
 def outcome_of(problem: Problem) -> CaseOutcome:
     """What a comparison says that finds nothing wrong."""
     target = problem.operands(SIZE)[2]
     error = msgspec.structs.replace(RIGHT.error, operand=target.name, shape=target.shape)
-    return CaseOutcome(id="case", size=SIZE, error=error)
+    return msgspec.structs.replace(begun(SIZE), error=error)
 
 
 def forged(bench: GpuSession, case: MeasuredCase) -> dict[str, list[str]]:
@@ -216,7 +220,7 @@ def forged(bench: GpuSession, case: MeasuredCase) -> dict[str, list[str]]:
 
 
 def replayed(bench: GpuSession, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:
-    case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
+    case = MeasuredCase(bench, module, PlannedCase(case=begun(plan.size), plan=plan), memory)
     outcome = HostCheck(bench.problem).confirm(verify_case(bench, case))
     assert outcome.error
     return {"relocated": bool(memory.relocated), "wrong": outcome.error.wrong}

@@ -28,7 +28,7 @@ from grader.course.leaderboard import make_boards
 from grader.course.roster import read_roster
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.labs.submission import load_submission
-from grader.record.calls import Given, Recorded, addresses, assembled
+from grader.record.calls import Recorded, addresses, assembled
 from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
 from grader.results import store
@@ -310,10 +310,8 @@ MEMORY = tuple(
 )
 CALLS = ((records.Allocate(allocation=3), *OPERATIONS), OPERATIONS, OPERATIONS)
 RECORDED = msgspec.to_builtins(Recorded(allocations=MEMORY, calls=CALLS))
-GIVEN = Given(
-    size=records.Size.of(m=2, n=3, k=5),
-    operands=load_lab().problem.operands(records.Size.of(m=2, n=3, k=5)),
-)
+SIZE = records.Size.of(m=2, n=3, k=5)
+OPERANDS = load_lab().problem.operands(SIZE)
 KERNEL = interface(read_module(".entry k(.param .u64 k_0) {}", Path("/nowhere"))).entries
 KNOWN = Known(
     declared=Declarations(
@@ -327,11 +325,12 @@ KNOWN = Known(
 def test_the_plan_that_is_changed_is_sound() -> None:
     plan = assembled(
         msgspec.json.decode(json.dumps(RECORDED), type=Recorded),
-        GIVEN,
+        SIZE,
+        OPERANDS,
         KNOWN.variables,
         KNOWN.declared.entries,
     )
-    assert flaw(plan, GIVEN, KNOWN) is None
+    assert flaw(plan, OPERANDS, KNOWN) is None
     assert (len(plan.setup), len(plan.operations)) == (5, 4)
 
 
@@ -344,8 +343,8 @@ def test_plans_from_an_untrusted_process(document: Any) -> None:
         recorded = msgspec.json.decode(json.dumps(document), type=Recorded)
     except (msgspec.DecodeError, ValueError):
         return
-    plan = assembled(recorded, GIVEN, KNOWN.variables, KNOWN.declared.entries)
-    if flaw(plan, GIVEN, KNOWN) is not None:
+    plan = assembled(recorded, SIZE, OPERANDS, KNOWN.variables, KNOWN.declared.entries)
+    if flaw(plan, OPERANDS, KNOWN) is not None:
         return
     sizes = [allocation.size for allocation in plan.allocations]
     assert sizes[:3] == [40, 60, 24]

@@ -15,7 +15,7 @@ from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint16, 
 
 from grader.base import MachineError
 from grader.problems.gemm.layout import Format, Layout, Sum
-from grader.problems.operands import Launch
+from grader.problems.operands import Launcher
 from ptxsim.plan import Record, Size
 
 WORKSPACE_BYTES = 256 << 20
@@ -161,7 +161,7 @@ class Cublas:
         self._lt.cublasLtGetVersion.restype = c_size_t
         return str(self._lt.cublasLtGetVersion())
 
-    def sgemm(self, layout: Layout, size: Size, a: int, b: int, c: int) -> Launch:
+    def sgemm(self, layout: Layout, size: Size, a: int, b: int, c: int) -> Launcher:
         """cublasSgemm with these pointers."""
         call = call_for(layout, size)
         x, y = call.inputs(a, b)
@@ -173,7 +173,7 @@ class Cublas:
         )
         return lambda: self._call(self._blas.cublasSgemm_v2, *arguments)
 
-    def gemm_ex(self, layout: Layout, size: Size, types: Types, a: int, b: int, c: int) -> Launch:
+    def gemm_ex(self, layout: Layout, size: Size, types: Types, a: int, b: int, c: int) -> Launcher:
         """cublasGemmEx with these pointers."""
         call = call_for(layout, size)
         x, y = call.inputs(a, b)
@@ -188,7 +188,7 @@ class Cublas:
         )
         return lambda: self._call(self._blas.cublasGemmEx, *arguments)
 
-    def candidates(self, layout: Layout, size: Size, a: int, b: int, c: int) -> dict[str, Launch]:
+    def candidates(self, layout: Layout, size: Size, a: int, b: int, c: int) -> dict[str, Launcher]:
         """cublasLt's heuristic choices, best guess first, by the name the result gives them."""
         call, types = call_for(layout, size), self._types
         description = self._made(
@@ -226,7 +226,7 @@ class Cublas:
         if status:  # no candidate at this size: only cuBLAS's own choice is left
             return {}
 
-        def product(choice: _Heuristic) -> Launch:
+        def product(choice: _Heuristic) -> Launcher:
             x, y = call.inputs(a, b)
             arguments = (
                 *(self._lt_handle, description, byref(self._one), x, x_layout, y, y_layout),

@@ -21,7 +21,7 @@ from grader.problems.gemm.gemm import CHECKS, REFERENCE_MARGIN, Gemm
 from grader.problems.gemm.layout import tolerance
 from grader.problems.gemm.products import freivalds_bounds
 from grader.problems.inputs import fresh_key
-from grader.problems.operands import Launch, Operand, Steps, Tools
+from grader.problems.operands import Launcher, Operand, Steps, Tools
 from grader.problems.problem import Expected
 from ptxsim.plan import Size
 
@@ -65,10 +65,10 @@ class GemmOnGpu:
 
     def baselines(
         self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> dict[str, Launch]:
+    ) -> dict[str, Launcher]:
         pointers = _pointers(inputs, outputs)
         layout, admitted = self._problem.layout, self._problem.admitted
-        found: dict[str, Launch] = {}
+        found: dict[str, Launcher] = {}
         if admitted != "cublaslt" and self._types.single:
             found[_SGEMM] = self._cublas.sgemm(layout, size, *pointers)
         elif admitted != "cublaslt":

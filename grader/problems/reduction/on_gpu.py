@@ -11,7 +11,7 @@ import numpy as np
 
 from grader.base import ErrorStats, MachineError
 from grader.problems.comparison import compare
-from grader.problems.operands import Launch, Tools
+from grader.problems.operands import Launcher, Tools
 from grader.problems.problem import Expected
 from grader.problems.reduction.reduction import CUB, UNIT, Reduction
 from ptxsim.plan import Size
@@ -34,7 +34,7 @@ class ReductionOnGpu:
 
     def baselines(
         self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> dict[str, Launch]:
+    ) -> dict[str, Launcher]:
         return {"DeviceReduce::Sum": self._sum(size, inputs, outputs)}
 
     def refer(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -52,7 +52,7 @@ class ReductionOnGpu:
         expected = Expected(want=want[0].astype(np.float64), scale=UNIT)
         return compare(cupy, target, got[0], expected, self._problem.tolerance(size))
 
-    def _sum(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> Launch:
+    def _sum(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> Launcher:
         count, need = c_int(size["n"]), c_size_t()
         _check(self._cub.cub_workspace(count, byref(need)))
         if self._workspace.size < need.value:

@@ -204,7 +204,7 @@ class GpuDevice:
                         progress(phrase("running on the GPU"), words)
                     case messages.Measured(outcome=outcome):
                         asked = by_id.get(outcome.id)
-                        if asked is None or outcome.size != asked.plan.size:
+                        if asked is None or not outcome.continues(asked.case):
                             raise MachineError.saying("the GPU worker's answer is of no case")
                         host.confirm(reply)
                     case messages.Broken(case=name, message=message, findings=findings):
@@ -240,16 +240,20 @@ class _Host:
         self.lacked = False  # whether the GPU may have had too little of something
 
     def confirm(self, seen: messages.Measured) -> None:
-        self.lacked = self.lacked or seen.outcome.refused is not None
+        self.lacked = self.lacked or seen.outcome.verdict is not None
         self._found.append(self._pool.submit(self._check.confirm, seen).result)
 
     def end(
-        self, case: PlannedCase, stopped: str, message: Message, findings: tuple[Finding, ...] = ()
+        self,
+        planned: PlannedCase,
+        stopped: str,
+        message: Message,
+        findings: tuple[Finding, ...] = (),
     ) -> None:
         """Add the outcome of a case that ended the worker."""
         self.lacked = self.lacked or stopped == "crash"
-        outcome = CaseOutcome(
-            id=case.id, size=case.plan.size, message=message, stopped=stopped, findings=findings
+        outcome = msgspec.structs.replace(
+            planned.case, message=message, stopped=stopped, findings=findings
         )
         self._found.append(lambda: outcome)
 

@@ -26,7 +26,7 @@ from grader.run.gpu.memory import CHECKS
 from grader.run.gpu.plan_replay import load_module
 from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.probe import first_gpu_arch
-from grader.run.protocol import Done, Failed, PlannedCase, Replies, refused, replying, requests
+from grader.run.protocol import Done, Failed, PlannedCase, Replies, replying, requests
 from ptxsim.text import phrase
 
 _DECODER: msgspec.json.Decoder[messages.Prepare | messages.Warm | messages.GpuJob] = decoder(
@@ -92,14 +92,14 @@ def _one(
                 else verify_case(session, case, beat)
             )
     except Rejected as refusal:
-        ran = messages.Measured(outcome=refused(planned.id, planned.plan.size, refusal))
+        ran = messages.Measured(outcome=planned.case.refused(refusal))
     except MemoryError:
         asked = sum(each.size for each in planned.plan.allocations[planned.plan.given :])
         if not asked:
             raise
         words = phrase("the GPU has no room for the {asked} bytes that {function} allocates")
         no_room = Rejected(Verdict.RE, words.given(asked=asked, function=FUNCTION))
-        ran = messages.Measured(outcome=refused(planned.id, planned.plan.size, no_room))
+        ran = messages.Measured(outcome=planned.case.refused(no_room))
     except _ERRORS as error:
         return messages.Broken(case=planned.id, message=str(error), findings=notes)
     return msgspec.structs.replace(ran, notes=notes)

@@ -65,7 +65,8 @@ class HostCheck:
         outcome, found = seen.outcome, None
         # One that is wrong already stays so; changed inputs have another product.
         if outcome.error is not None and not outcome.error.wrong and not outcome.findings:
-            found = self._wrong(outcome.size, seen.first) or self._wrong(outcome.size, seen.later)
+            size = Size(dims=outcome.size)
+            found = self._wrong(size, seen.first) or self._wrong(size, seen.later)
         if found is not None:
             message, error, findings = found.message, found.error, (found.finding,)
             outcome = msgspec.structs.replace(

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from grader.base import Finding, GpuInfo, PartTime, decode, least_ms
-from grader.problems import Launch
+from grader.problems import Launcher
 from grader.run import statistics
 from grader.run.gpu.host_check import measured
 from grader.run.gpu.messages import GpuJob, Measured, Taken
 from grader.run.gpu.watch import DisturbanceLog
-from ptxsim.plan import Copy, Memset, Record, Size, SymbolWrite, Write
-from ptxsim.plan import Launch as KernelLaunch
+from ptxsim.plan import Copy, Launch, Memset, Record, Size, SymbolWrite, Write
 
 _TURNS = 3  # of all baselines; before the first counted one each is launched once
 # Launches of one baseline in a turn: so many, but no more after so many milliseconds. The time of
@@ -51,8 +50,8 @@ class Choices:
         self,
         problem: str,
         size: Size,
-        baselines: Mapping[str, Launch],
-        milliseconds: Callable[[Launch], float],
+        baselines: Mapping[str, Launcher],
+        milliseconds: Callable[[Launcher], float],
     ) -> tuple[str, ...]:
         """Names of the fastest of the ``baselines`` and of the next one, if it is close. problem:
         with its options."""
@@ -72,7 +71,7 @@ class Choices:
 
 
 def turns(
-    baselines: Mapping[str, Launch], milliseconds: Callable[[Launch], float]
+    baselines: Mapping[str, Launcher], milliseconds: Callable[[Launcher], float]
 ) -> dict[str, list[float]]:
     """The time of each baseline in each turn; every second turn runs backwards."""
     for launch in baselines.values():  # its code may have to be loaded
@@ -205,7 +204,11 @@ class _Turn(Record):
 
 
 def _take_turn(
-    session: GpuSession, case: MeasuredCase, rivals: Mapping[str, Launch], turn: int, charged: bool
+    session: GpuSession,
+    case: MeasuredCase,
+    rivals: Mapping[str, Launcher],
+    turn: int,
+    charged: bool,
 ) -> _Turn:
     """Time one turn. The first variant runs ahead of the submission in every second turn. Variants
     change places every two turns: each runs as often ahead of it, right after it, and last."""
@@ -247,7 +250,7 @@ PartStep = tuple[Part, Callable[[], None]]  # what it belongs to, and what launc
 
 def part_of(operation: object) -> Part:
     """The part that an operation belongs to: one for each kernel, and for what else takes time."""
-    if isinstance(operation, KernelLaunch):
+    if isinstance(operation, Launch):
         return operation.kernel, True
     if isinstance(operation, Memset):
         return "memset", False

@@ -26,8 +26,7 @@ from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
 
 from grader.base import MachineError, Rejected, Verdict, decode
-from grader.problems import ArraysOnGpu, fresh_key, load_problem
-from grader.problems import Launch as BaselineLaunch
+from grader.problems import ArraysOnGpu, Launcher, fresh_key, load_problem
 from grader.run.gpu.calling import HOST, Caller, DriverCall, StepError, steps_of
 from grader.run.gpu.memory import Arena, Kernels, PlanMemory, cuda_driver
 from grader.run.gpu.messages import Watching, chosen_by
@@ -299,7 +298,7 @@ def main() -> None:
         chosen_by(Path(sys.argv[1])).write_bytes(msgspec.json.encode(chosen))
 
 
-def _run_fastest(launches: Mapping[str, BaselineLaunch], stream: Any) -> str:
+def _run_fastest(launches: Mapping[str, Launcher], stream: Any) -> str:
     """Run the fastest baseline on the call's own inputs, and tell its name."""
 
     def trial(name: str) -> float:

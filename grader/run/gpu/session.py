@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import cupy
+import msgspec
 from cupy.cuda import runtime
 
 from grader import base
-from grader.problems import ArraysOnGpu, Launch, OnGpu, Problem, check, fresh_key
+from grader.problems import ArraysOnGpu, Launcher, OnGpu, Problem, check, fresh_key
 from grader.run.gpu.calling import Caller
 from grader.run.gpu.host_check import take
 from grader.run.gpu.measure import MOST_STEPS, Choices, part_of, time_parts
@@ -100,11 +101,11 @@ class GpuSession:
         self._events = (cupy.cuda.Event(), cupy.cuda.Event())
         self.watch.begin()
 
-    def time(self, launch: Launch) -> float:
+    def time(self, launch: Launcher) -> float:
         """Milliseconds of one launch with none of its data in the L2."""
         return self.clocked(launch).gpu_ms
 
-    def clocked(self, launch: Launch) -> Clocked:
+    def clocked(self, launch: Launcher) -> Clocked:
         """The same, by the GPU's events and by the host's clock. The GPU is kept busy until the
         host has handed over the first launches, as it is when a program makes call after call
         without waiting."""
@@ -187,7 +188,7 @@ class MeasuredCase:
         self._replay = Replay(
             module, planned.plan, memory, session.kernels, session.stream, session.caller
         )
-        self.launch: Launch = self._replay.launch
+        self.launch: Launcher = self._replay.launch
         self._charged = planned.plan.host_calls > 0
         self._first_is_right = False  # a call before this one was, on other inputs
         self.first: list[Taken] = []  # of that call
@@ -238,21 +239,21 @@ class MeasuredCase:
             times.append(self._bench.time(self._replay.launch))
         return statistics.median(times)
 
-    def baselines(self, target: Sequence[Any]) -> Mapping[str, Launch]:
+    def baselines(self, target: Sequence[Any]) -> Mapping[str, Launcher]:
         """The lab's ways to compute the result into ``target``, by name."""
         return self._bench.on_gpu.baselines(self.size, self.inputs, target)
 
     def reference(self) -> None:
         self._bench.on_gpu.refer(self.size, self.inputs, self._reference)
 
-    def rivals(self, beat: Callable[[], None] = lambda: None) -> Mapping[str, Launch]:
+    def rivals(self, beat: Callable[[], None] = lambda: None) -> Mapping[str, Launcher]:
         """The fastest of the baselines that the lab admits, first, and the next one if it is close.
         ``beat`` is called after each launch."""
         found = self.baselines(self._reference)
         self.fresh()
         session = self._bench
 
-        def milliseconds(launch: Launch) -> float:
+        def milliseconds(launch: Launcher) -> float:
             taken = session.time(launch)
             beat()
             return taken
@@ -260,7 +261,7 @@ class MeasuredCase:
         names = session.choices.best(session.problem.key, self.size, found, milliseconds)
         return {name: found[name] for name in names}
 
-    def refer_beside(self, baseline: Launch, *, launched: bool) -> None:
+    def refer_beside(self, baseline: Launcher, *, launched: bool) -> None:
         """The reference for the inputs of this repetition. launched: the baseline ran last on them,
         and may have left it."""
         if not self._bench.on_gpu.baselines_are_right:
@@ -271,7 +272,7 @@ class MeasuredCase:
     def parts(self, beat: Callable[[], None]) -> tuple[base.PartTime, ...]:
         """How long each part of the call takes; ``beat`` is called after each repetition."""
 
-        def repeat(launch: Launch) -> None:
+        def repeat(launch: Launcher) -> None:
             self.fresh()
             self._bench.time(launch)
             beat()
@@ -328,9 +329,8 @@ class MeasuredCase:
             message = check(problem, self.size, inputs, outputs).message or message
         if self._first_is_right:
             message = phrase("the first call is right, a later one is not: {how}", how=message)
-        return CaseOutcome(
-            id=self.planned.id,
-            size=self.size,
+        return msgspec.structs.replace(
+            self.planned.case,
             message=message if stats.wrong else NOTHING,
             seconds=seconds,
             error=stats,

@@ -21,7 +21,7 @@ from grader.labs import Lab, Limits
 from grader.problems import ProblemRef
 from grader.run.probe import CODE
 from grader.run.process import Cage, WorkerProcess, decoded
-from grader.run.protocol import CaseOutcome, Done, Finished, PlannedCase, Progress, quietly, refused
+from grader.run.protocol import CaseOutcome, Done, Finished, PlannedCase, Progress, quietly
 from grader.run.simulator import messages
 from grader.sandbox import FellAsleep, ProcessLimits, Sandbox, Starved, TookTooLong, started
 from ptxsim import FLAGS, Declarations, cpu_levels, engine_sources, ptx_text, shipped_engine
@@ -252,7 +252,7 @@ class CpuDevice:
             late = next(iter(left.values()), cases[-1])
             words = phrase("the simulator worked for more than {seconds:g} s of CPU time")
             refusal = base.Rejected(base.Verdict.TLE, words.given(seconds=seconds))
-            outcomes[late.id] = refused(late.id, late.plan.size, refusal)
+            outcomes[late.id] = late.case.refused(refusal)
         return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
 
     def _answer(

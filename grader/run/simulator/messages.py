@@ -113,12 +113,12 @@ def plausible(sample: LaunchSample) -> bool:
     return all(0 <= number < _ABSURD for number in numbers)
 
 
-def is_of(outcome: CaseOutcome, case: PlannedCase | None) -> bool:
-    """Whether this is a possible answer for ``case``, which has none yet."""
+def is_of(outcome: CaseOutcome, planned: PlannedCase | None) -> bool:
+    """Whether this is a possible answer for ``planned``, which has none yet."""
     return (
-        case is not None
-        and outcome.size == case.plan.size
-        and outcome.refused in (None, *_VERDICTS)
+        planned is not None
+        and outcome.continues(planned.case)
+        and outcome.verdict in (None, *_VERDICTS)
         and outcome.stopped in _STOPS
         and outcome.timing is None
     )

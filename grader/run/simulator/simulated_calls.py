@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -176,7 +177,7 @@ def seen_calls(
 
 
 def summary(
-    case: PlannedCase, seen: Sequence[SeenCall], arrays: Arrays, *, hints: bool, shown: bool
+    planned: PlannedCase, seen: Sequence[SeenCall], arrays: Arrays, *, hints: bool, shown: bool
 ) -> CaseOutcome:
     """Combine the calls: counts are the judged call's, the verdict that of the worst. hints: also
     if all elements are right; shown: with the tile that a block computes."""
@@ -188,14 +189,14 @@ def summary(
             known.add((each.subject, each.message))
             findings.append(each)
     message = last.check.message if last.check else NOTHING
-    if last.check and message and (ends := arrays.unreached(last.outcome.writers, case.plan)):
+    if last.check and message and (ends := arrays.unreached(last.outcome.writers, planned.plan)):
         error = last.check.error
         wrong = wrong_elements(error.wrong, math.prod(error.shape))
         message = phrase("{wrong}: {cause}", wrong=wrong, cause=ends)
     if message or hints:
         findings += worded(last.outcome.hints)
     by_order = message and last.outcome.early  # why a later call is wrong
-    if case.plan.setup and len(seen) > 1 and last.fails and not by_order:
+    if planned.plan.setup and len(seen) > 1 and last.fails and not by_order:
         what = phrase("it depends on the one before it")
         if changed := seen[-2].outcome.changed:
             names = listed(map(verbatim, changed[:3]))
@@ -204,16 +205,15 @@ def summary(
         if message:
             message = phrase("{cause}; {wrong}", cause=cause, wrong=message)
         findings.insert(0, Finding(kind=Kind.STATE_LEFT, severity=Severity.ERROR, message=cause))
-    if how := case.plan.calls_differ:
+    if how := planned.plan.calls_differ:
         words = phrase(
             "the calls of {function} differ, and the third one is judged: {how}",
             function=FUNCTION,
             how=how,
         )
         findings.append(Finding(kind=Kind.CALLS_DIFFER, severity=Severity.WARNING, message=words))
-    return CaseOutcome(
-        id=case.id,
-        size=case.plan.size,
+    return msgspec.structs.replace(
+        planned.case,
         message=message,
         stopped=last.outcome.stopped,
         seconds=sum(each.outcome.seconds for each in seen),

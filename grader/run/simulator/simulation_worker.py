@@ -166,26 +166,28 @@ def run_case(
 ) -> protocol.CaseOutcome:
     """Fresh inputs and poisoned outputs for each call of one case of the job, the simulator, then
     the verification."""
-    case, capacities, alone = job.cases[place], job.capacities[place], len(job.cases) == 1
-    size, turn = case.plan.size, len(job.cases) - place
+    planned, capacities, alone = job.cases[place], job.capacities[place], len(job.cases) == 1
+    size, turn = planned.plan.size, len(job.cases) - place
     arrays = Arrays(problem, size, turn)
     limits = SimLimits(seconds=seconds, resident=tuple(capacity.blocks for capacity in capacities))
     try:
         made = simulator.calls(
-            case.plan, arrays.buffers, limits, turn=turn, writers=arrays.matrices
+            planned.plan, arrays.buffers, limits, turn=turn, writers=arrays.matrices
         )
         with closing(made) as calls:
-            seen = seen_calls(calls, case.plan, arrays, seconds, capacities, turn=turn, alone=alone)
+            seen = seen_calls(
+                calls, planned.plan, arrays, seconds, capacities, turn=turn, alone=alone
+            )
     except RefusedProgram as refusal:
-        return protocol.refused(case.id, size, rejected(refusal))
+        return planned.case.refused(rejected(refusal))
     except MemoryError:
         if _PER_BYTE * arrays.bytes + _INTERPRETER > job.memory_mb << 20:
             raise
         words = phrase(
             "it needs more memory than the lab's {memory} MB: allocate less", memory=job.memory_mb
         )
-        return protocol.refused(case.id, size, Rejected(Verdict.RE, words))
-    return summary(case, seen, arrays, hints=job.hints, shown=place == len(job.cases) - 1)
+        return planned.case.refused(Rejected(Verdict.RE, words))
+    return summary(planned, seen, arrays, hints=job.hints, shown=place == len(job.cases) - 1)
 
 
 def run_second(

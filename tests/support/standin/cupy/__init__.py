@@ -34,9 +34,8 @@ def _log(*words: str) -> None:
 def _outcome(each: PlannedCase, timed: bool) -> CaseOutcome:
     size = each.plan.size
     runs = [[Pair(bench_ms=2.0, baseline_ms=1.0)] * 6] * 3
-    return CaseOutcome(
-        id=each.id,
-        size=size,
+    return msgspec.structs.replace(
+        each.case,
         seconds=0.1,
         error=RIGHT.error,
         timing=summarise(runs, speed(size), "cublasSgemm") if timed else None,
