@@ -48,7 +48,7 @@ class EventScene:
             **_detail_places(seen.detail),
         }
 
-    def told(self, sentence: Message) -> Message:
+    def fill(self, sentence: Message) -> Message:
         """The sentence with what it asks for."""
         missing = [name for name in sentence.places if name not in sentence.args]
         return sentence.given(**{name: self._places[name] for name in missing})

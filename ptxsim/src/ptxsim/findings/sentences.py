@@ -92,7 +92,7 @@ def _out_of_bounds(s: EventScene) -> str:
 
 def _misaligned(s: EventScene) -> Message:
     size, what = s.access.size, s.access.accessed
-    found = s.told(
+    found = s.fill(
         phrase(
             "{who} {does} {size} bytes at once at {element}, whose address is not a multiple of "
             "{size}",
@@ -157,7 +157,7 @@ def _proxy_fence_missing(s: EventScene) -> str:
 def _extern_arrays_meet(s: EventScene) -> Message:
     seen = s.seen.overlap
     assert seen
-    return s.told(
+    return s.fill(
         phrase(
             "{one} and {other} are both extern __shared__, so they begin at one address: what "
             "{this_thread} writes to {other} at {here} overwrites {one}, which {that_thread} reads "
@@ -182,7 +182,7 @@ def _mbarrier_never_completes(s: EventScene) -> Message:
     phase, why = s.seen.detail, []
     assert isinstance(phase, StuckPhase)
     if phase.arrived != phase.expected:
-        why.append(s.told(phrase("{arrived} of {expected} arrivals came")))
+        why.append(s.fill(phrase("{arrived} of {expected} arrivals came")))
     if phase.missing:
         too_few = phrase(
             "expect_tx announced {announced} and copies brought {brought}: it still expects "
@@ -200,7 +200,7 @@ def _mbarrier_never_completes(s: EventScene) -> Message:
                 brought=byte_count(phase.announced - phase.missing),
             )
         )
-    found = s.told(
+    found = s.fill(
         phrase(
             "{who} waits at {here} for ever for a phase of the mbarrier that was initialised at "
             "{there}"
@@ -251,7 +251,7 @@ def _event_sentence(event: Event, scene: EventScene) -> Message:
     if isinstance(words, dict) or not words:
         made = _MADE[event](scene)
         if isinstance(made, Message):
-            return scene.told(made)
+            return scene.fill(made)
         assert isinstance(words, dict)
         words = words[made]
-    return scene.told(Message(text=words))
+    return scene.fill(Message(text=words))
