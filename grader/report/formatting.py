@@ -93,12 +93,13 @@ def _without_amounts(message: Message) -> Message:
 
 
 def _without_numbers(message: Message) -> Message:
+    plain = _without_amounts(message)
     args = {
         name: _without_numbers(each) if isinstance(each, Message) else each
-        for name, each in _without_amounts(message).args.items()
+        for name, each in plain.args.items()
         if not isinstance(each, int | float)
     }
-    return msgspec.structs.replace(message, args=args)
+    return msgspec.structs.replace(plain, args=args)
 
 
 def wrong(case: base.CaseResult) -> Message:

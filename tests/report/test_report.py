@@ -23,7 +23,7 @@ from grader.report.tables import LongTable
 from grader.report.why import answers
 from ptxsim.findings import kernel_name, plain_name, readable
 from ptxsim.plan import Size
-from ptxsim.text import phrase, verbatim
+from ptxsim.text import Message, phrase, verbatim
 from tests.support.explained import explained, rung
 from tests.support.files import values
 from tests.support.pages import drawn, gpu_result, printed, timed
@@ -90,6 +90,23 @@ def test_sizes_that_differ_in_the_count_of_wrong_elements_share_a_message() -> N
     assert [(str(each.sizes), str(each.message)) for each in told] == [
         ("4×6×5, 8×6×5", "elements are wrong (race)"),
         ("4×6×5", "9 of 24 elements are wrong"),
+    ]
+
+
+def test_messages_that_differ_in_numbers_are_told_of_the_first_size() -> None:
+    def missing(k: int, wrong: int) -> CaseResult:
+        words = phrase("{amount}: {cause}", amount=wrong_elements(wrong, 24), cause=edge(k))
+        return msgspec.structs.replace(WRONG, size={"m": 4, "n": 6, "k": k}, message=words)
+
+    def edge(k: int) -> Message:
+        return phrase("no thread reaches rows {first} to {last}", first=k, last=2 * k)
+
+    told = text.told([missing(5, 24), missing(7, 20), missing(9, 24)])
+    assert [(str(each.sizes), str(each.message)) for each in told] == [
+        (
+            "4×6×5 (and alike, with other numbers, 4×6×7, 4×6×9)",
+            "24 of 24 elements are wrong: no thread reaches rows 5 to 10",
+        )
     ]
 
 
