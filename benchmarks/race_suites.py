@@ -25,11 +25,11 @@ import numpy as np
 
 from benchmarks.measure import machine, table
 from ptxsim import RefusedProgram, SimLimits, SimOutcome, Simulator, default_engine
-from ptxsim.findings import Finding, Kind, sentence
+from ptxsim.findings import Finding, FindingKind, sentence
 from ptxsim.plan import Allocation, Dim3, Launch, Plan, Size
 
-_RACES = frozenset({Kind.RACE, Kind.BARRIER_DIVERGENCE})
-_BOUNDS = _RACES | {Kind.OUT_OF_BOUNDS}
+_RACES = frozenset({FindingKind.RACE, FindingKind.BARRIER_DIVERGENCE})
+_BOUNDS = _RACES | {FindingKind.OUT_OF_BOUNDS}
 _LIMITS = SimLimits(seconds=60.0, steps=1 << 28)
 DYNAMIC = 1 << 14  # bytes of shared memory
 _NODES = 300  # of Indigo's graph
@@ -67,7 +67,7 @@ class Case:
     block: Dim3
     options: tuple[str, ...] = ("-lineinfo",)  # for nvcc
     numbers: tuple[int, ...] = (1,)  # what integers among the arguments are, run by run
-    looks_for: frozenset[Kind] = _RACES
+    looks_for: frozenset[FindingKind] = _RACES
     inputs: tuple[np.ndarray, ...] = ()  # behind the first pointers; others lead to small numbers
 
     @property

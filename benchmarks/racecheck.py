@@ -38,10 +38,10 @@ from benchmarks.race_suites import (
     write_ignored,
 )
 from ptxsim import Simulator, default_engine
-from ptxsim.findings import Kind
+from ptxsim.findings import FindingKind
 
 _SECONDS = 120
-_RACES = {Kind.RACE, Kind.BARRIER_DIVERGENCE}
+_RACES = {FindingKind.RACE, FindingKind.BARRIER_DIVERGENCE}
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,27 @@
 """Findings: what the grader says about the student's code."""
 
-from __future__ import annotations
-
 from enum import Enum
-from typing import Any
 
 from ptxsim import findings as simulator
 from ptxsim.findings import Remark, Severity
 from ptxsim.findings import kernel_name as kernel_name
-from ptxsim.plan import Place
 from ptxsim.text import Message, phrase, recognised
 
 
 class Kind(str, Enum):
     """Subject of a finding: the simulator's kinds and the grader's own."""
 
-    OUT_OF_BOUNDS = simulator.Kind.OUT_OF_BOUNDS.value
-    MISALIGNED = simulator.Kind.MISALIGNED.value
-    RACE = simulator.Kind.RACE.value
-    UNINITIALIZED_READ = simulator.Kind.UNINITIALIZED_READ.value
-    BARRIER_DIVERGENCE = simulator.Kind.BARRIER_DIVERGENCE.value
-    ENDLESS_LOOP = simulator.Kind.ENDLESS_LOOP.value
-    TRAP = simulator.Kind.TRAP.value
-    ORDER = simulator.Kind.ORDER.value
-    TENSOR_CORE = simulator.Kind.TENSOR_CORE.value
-    UNSUPPORTED = simulator.Kind.UNSUPPORTED.value
-    HINT = simulator.Kind.HINT.value  # what may be why elements are wrong
+    OUT_OF_BOUNDS = simulator.FindingKind.OUT_OF_BOUNDS.value
+    MISALIGNED = simulator.FindingKind.MISALIGNED.value
+    RACE = simulator.FindingKind.RACE.value
+    UNINITIALIZED_READ = simulator.FindingKind.UNINITIALIZED_READ.value
+    BARRIER_DIVERGENCE = simulator.FindingKind.BARRIER_DIVERGENCE.value
+    ENDLESS_LOOP = simulator.FindingKind.ENDLESS_LOOP.value
+    TRAP = simulator.FindingKind.TRAP.value
+    ORDER = simulator.FindingKind.ORDER.value
+    TENSOR_CORE = simulator.FindingKind.TENSOR_CORE.value
+    UNSUPPORTED = simulator.FindingKind.UNSUPPORTED.value
+    HINT = simulator.FindingKind.HINT.value  # what may be why elements are wrong
 
     FORBIDDEN_CALL = "forbidden-call"  # by host code
     BAD_LAUNCH = "bad-launch"
@@ -44,23 +40,7 @@ class Kind(str, Enum):
     STATE_LEFT = "state-left"  # a call is wrong because of what the one before it left behind
 
 
-class Finding(Remark):
-    """One remark about the student's code, with its place, in the submission where possible."""
-
-    kind: Kind
-
-    @staticmethod
-    def at(
-        place: Place | None, kind: Kind, severity: Severity, message: Message, **more: Any
-    ) -> Finding:
-        """The finding with the place, if it is known."""
-        file, line = (place.file, place.line) if place else (None, None)
-        return Finding(kind=kind, severity=severity, message=message, file=file, line=line, **more)
-
-    @property
-    def subject(self) -> tuple[Kind, str | None, int | None]:
-        """Kind and line, in which two findings agree that say the same."""
-        return self.kind, self.file, self.line
+Finding = Remark[Kind]  # about the student's code; its place is in the submission where possible
 
 
 def wrong_elements(wrong: int, total: int) -> Message:

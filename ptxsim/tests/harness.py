@@ -17,7 +17,7 @@ import numpy as np
 
 from ptxsim import nvcc
 from ptxsim.engine import Engine, load_engine
-from ptxsim.findings import scene
+from ptxsim.findings import sentences
 from ptxsim.findings.finding import Finding
 from ptxsim.launching import Argument, Extents, Module, default_engine
 from ptxsim.native import user_cache
@@ -94,7 +94,7 @@ def _value(cell: str) -> Any:
 
 
 def sentence(seen: Finding) -> str:
-    return str(scene.sentence(seen))
+    return str(sentences.sentence(seen))
 
 
 def allocated(*sizes: int) -> tuple[Allocation, ...]:

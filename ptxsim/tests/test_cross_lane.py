@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness import kernels, launch, table
-from ptxsim.findings.finding import Kind
+from ptxsim.findings.finding import FindingKind
 
 X = [7 * lane % 40 * 0x20001 for lane in range(32)]
 
@@ -37,4 +37,4 @@ def test_a_transpose_moves_values_that_nobody_set(unknown: str, shown: int, tmp_
     assert not launch(ptx, "k", 1, 32, [np.zeros(32, np.uint32)]).findings
     ptx.write_text(kernels("cross_lane.ptx", body=body.replace("@%q mov.b32 %y, 0;", "")))
     found = launch(ptx, "k", 1, 32, [np.zeros(32, np.uint32)]).findings
-    assert [each.kind for each in found] == [Kind.UNINITIALIZED_READ] * bool(shown)
+    assert [each.kind for each in found] == [FindingKind.UNINITIALIZED_READ] * bool(shown)

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from harness import compiled, kernels, launch, table
-from ptxsim.findings.finding import Kind
+from ptxsim.findings.finding import FindingKind
 from ptxsim.outcome import SimOutcome
 
 BITS = {"f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
@@ -116,7 +116,7 @@ def rounded(value: Fraction, mode: str) -> float:
 def test_products(form: str, tmp_path: Path) -> None:
     a, b, c = operands(form)
     outcome, d = multiply(form, a, b, c, tmp_path)
-    assert [each.kind for each in outcome.findings] == [Kind.TENSOR_CORE]
+    assert [each.kind for each in outcome.findings] == [FindingKind.TENSOR_CORE]
     np.testing.assert_array_equal(d, exact(form, a, b, c).astype(d.dtype))
 
 
@@ -124,7 +124,7 @@ def test_products(form: str, tmp_path: Path) -> None:
 def test_an_undefined_row_spoils_its_own_row_alone(form: str, tmp_path: Path) -> None:
     a, b, c = operands(form)
     outcome, d = multiply(form, a, b, c, tmp_path, guard="@%p")
-    (found,) = [each for each in outcome.findings if each.kind is Kind.UNINITIALIZED_READ]
+    (found,) = [each for each in outcome.findings if each.kind is FindingKind.UNINITIALIZED_READ]
     assert found.thread == (28, 0, 0)  # rows 7 and 15
     right = exact(form, a, b, c).astype(d.dtype) == d
     assert right[[*range(7), *range(8, 15)]].all()
@@ -166,6 +166,6 @@ def test_products_by_wmma(kernel: str) -> None:
     rows_a, rows_b = BY_ROWS[layouts]
     given = in_memory(a, kind, rows_a), in_memory(b, kind, rows_b), c, np.zeros_like(c).T.copy()
     outcome = launch(folder / "wmma.ptx", kernel, 1, 32, given)
-    assert {each.kind for each in outcome.findings} == {Kind.TENSOR_CORE}
+    assert {each.kind for each in outcome.findings} == {FindingKind.TENSOR_CORE}
     form = {"f64": "m8n8k4.f64.f64.rn", "b1": "xor"}.get(kind, "satfinite")
     np.testing.assert_array_equal(given[3].T, exact(form, a, b.T, c).astype(c.dtype))

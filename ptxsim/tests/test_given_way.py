@@ -11,7 +11,7 @@ import pytest
 from harness import compiled, engine, sentence, table
 from ptxsim import Module
 from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Finding, Kind, Severity
+from ptxsim.findings.finding import Finding, FindingKind, Severity
 from ptxsim.plan.records import Memset
 from ptxsim.report import Report
 from ptxsim.streams import postponed
@@ -35,7 +35,7 @@ def bad_lines(kernel: str) -> set[int]:
 
 def found(report: Report) -> list[Finding]:
     assert report.stopped is None
-    return [each for each in report.findings if each.kind is not Kind.ORDER]
+    return [each for each in report.findings if each.kind is not FindingKind.ORDER]
 
 
 @pytest.mark.parametrize("blocks", [2, 9])
@@ -67,7 +67,7 @@ def test_a_change_that_may_be_lost_is_a_warning_even_in_one_order() -> None:
 
 def test_both_orders_show_their_values() -> None:
     report = launched("divides_by_volatile", 2)
-    (differs,) = (each for each in report.findings if each.kind is Kind.ORDER)
+    (differs,) = (each for each in report.findings if each.kind is FindingKind.ORDER)
     assert "depends on the order of blocks and warps" in str(differs.text)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from harness import compiled, cuda_tool, engine, kernels, launch
 from ptxsim import FindingsError, Module, Output
-from ptxsim.findings.finding import Kind
+from ptxsim.findings.finding import FindingKind
 from ptxsim.launching import engine_path
 from ptxsim.nvcc import CompileError
 from ptxsim.outcome import RefusedProgram
@@ -138,7 +138,7 @@ def test_importing_loads_nothing() -> None:
 
 
 def test_the_readme_explains_every_kind() -> None:
-    assert re.findall(r"^\| `([a-z-]+)` \|", README, re.MULTILINE) == [k.value for k in Kind]
+    assert re.findall(r"^\| `([a-z-]+)` \|", README, re.MULTILINE) == [k.value for k in FindingKind]
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_an_output_holds_nothing_and_one_array_may_be_passed_twice(ptx: Path) ->
     a = np.ones(1, np.float32)
     assert add(ptx, a, a, 1, 1.0).findings == () and a[0] == 3
     (found,) = add(ptx, Output(np.zeros(1, np.float32)), Output(a), 1, 1.0).findings
-    assert found.kind is Kind.UNINITIALIZED_READ
+    assert found.kind is FindingKind.UNINITIALIZED_READ
     assert found.place is None and "ld.global" in PTX.splitlines()[13]
 
 

@@ -19,7 +19,7 @@ from harness import (
     table,
     values,
 )
-from ptxsim.findings.finding import Kind, Severity
+from ptxsim.findings.finding import FindingKind, Severity
 from ptxsim.frontend.module import read_module
 from ptxsim.lowering.notes import origins, tensor_core_notes
 from ptxsim.outcome import RefusedProgram, SimOutcome
@@ -52,9 +52,9 @@ def test_an_overrun_is_found_by_where_the_address_comes_from(
     every = "shl.b32 %r5, %r1, 2;"
     every += "st.shared.u32 [first+4], 1; st.shared.u32 [second+4], 1; st.shared.u32 [dyn], 1;"
     found = run_shared(every + body, tmp_path, int(n))[0].findings
-    assert [each.kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED) for each in found] == [True] * bool(
-        says
-    )
+    assert [each.kind in (FindingKind.OUT_OF_BOUNDS, FindingKind.MISALIGNED) for each in found] == [
+        True
+    ] * bool(says)
     assert says in "".join(sentence(each) for each in found)
 
 
@@ -75,7 +75,7 @@ def test_what_depends_on_the_first_address_is_a_hint(
     code: str, depends: bool, tmp_path: Path
 ) -> None:
     outcome, _ = run_shared(f"{code} st.global.u32 [%rd1], %r5;", tmp_path)
-    assert [hint.kind for hint in outcome.hints] == [Kind.HINT] * depends
+    assert [hint.kind for hint in outcome.hints] == [FindingKind.HINT] * depends
 
 
 EXTERNS = kernels("extern_arrays.cu")
@@ -97,7 +97,7 @@ def test_a_race_of_two_extern_arrays_names_both() -> None:
     made[:] = range(128)
     kernel = "by_other_threads"
     seen = run(EXTERNS, [made, out], kernel=kernel, block=(64, 1, 1), shared=1024).findings
-    races = [sentence(each) for each in seen if each.kind is Kind.RACE]
+    races = [sentence(each) for each in seen if each.kind is FindingKind.RACE]
     assert races and all("Bs are both" in text or "As are both" in text for text in races)
     assert any(" writes Bs[" in text for text in races)
     assert any("Bs = As + 64" in sentence(each) for each in seen)
@@ -115,7 +115,7 @@ def test_a_pointer_may_lead_into_a_kernel_that_nobody_launches(call: str, hidden
     module = read_module(kernels("hidden_kernel.ptx", call=call), Path("/nowhere"))
     plan = planned((), launched("kernel"))
     kinds = [note.kind for note in tensor_core_notes(module, [plan])]
-    assert kinds == [Kind.TENSOR_CORE] * hidden
+    assert kinds == [FindingKind.TENSOR_CORE] * hidden
     assert origins(module)["kernel"] == ("/usr/include/library.h",) * hidden + ("sgemm.cu",)
 
 
@@ -201,8 +201,8 @@ def test_each_instruction(body: str, value: str, width: str, known: str, tmp_pat
     path.write_text(kernels("undefined_bits.ptx", body=body, value=value, width=width))
     out = np.zeros(1, np.uint64)
     found = launch(path, "k", 1, 32, [Output(out), 5]).findings
-    kinds = [each.kind for each in found if each.kind is not Kind.RACE]
-    assert kinds == [Kind.UNINITIALIZED_READ] * (known == "unknown")
+    kinds = [each.kind for each in found if each.kind is not FindingKind.RACE]
+    assert kinds == [FindingKind.UNINITIALIZED_READ] * (known == "unknown")
 
 
 @pytest.mark.parametrize("fills", ["value.bytes[2] = a[i + 7];", ""])
@@ -210,4 +210,4 @@ def test_a_union_filled_by_bytes_and_halves(fills: str) -> None:
     a, b = np.arange(1, 65, dtype=np.uint8), np.zeros(32, np.uint32)
     outcome = run(kernels("union.cu", fills=fills), [a, np.array([3], np.int32), b])
     kinds = [each.kind for each in outcome.findings]
-    assert kinds == [Kind.UNINITIALIZED_READ] * (not fills)
+    assert kinds == [FindingKind.UNINITIALIZED_READ] * (not fills)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness import allocated, compiled, engine, kernels, launched, planned, sentence, values
-from ptxsim.findings.finding import Finding, Kind
+from ptxsim.findings.finding import Finding, FindingKind
 from ptxsim.plan.records import Allocation, Dim3, Launch, Memset, Plan, PointerSlot
 from ptxsim.probing import Prober
 
@@ -39,7 +39,7 @@ def test_accesses_outside_their_memory_are_found(
     launches = [launch_of(name, memory, n, grid=grid, block=block) for name in names.split()]
     clear = Memset(allocation=0, delta=0, value=0, size=of_a)
     found = probe(planned(memory, clear, *launches, inputs=0, outputs=0))
-    assert [each.kind for each in found] == [Kind.OUT_OF_BOUNDS] * bool(words)
+    assert [each.kind for each in found] == [FindingKind.OUT_OF_BOUNDS] * bool(words)
     assert all(words in sentence(each) for each in found), [sentence(each) for each in found]
     lines = [each.place.line for each in found if each.place]
     assert all("WRONG" in KERNELS.splitlines()[line - 1] for line in lines)

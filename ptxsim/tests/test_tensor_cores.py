@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from harness import compiled, kernels, launch, sentence, table
 from harness import run as run_source
 from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Finding, Kind, Severity
+from ptxsim.findings.finding import Finding, FindingKind, Severity
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.tensor_maps import DataType, Swizzle, TensorMap
 
@@ -37,7 +37,7 @@ def tensor(array: Halves, box: tuple[int, int], swizzle: Swizzle = Swizzle.NONE)
 
 
 def seen(outcome: SimOutcome) -> list[Finding]:
-    return [found for found in outcome.findings if found.kind is not Kind.TENSOR_CORE]
+    return [found for found in outcome.findings if found.kind is not FindingKind.TENSOR_CORE]
 
 
 @cache

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from harness import kernels, launch, sentence, values
 from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Kind, Severity
+from ptxsim.findings.finding import FindingKind, Severity
 from ptxsim.tensor_maps import DataType, Output, Swizzle, TensorMap
 
 TILES = values("tiles.txt")
@@ -106,7 +106,7 @@ def brought_and_taken(
     before = [f"has {a} as coordinate {d} " for d, a in enumerate(at) if a < 0]
     assert [f.event for f in outcome.findings] == [Event.TILE_BEFORE_TENSOR] * bool(before)
     for found in outcome.findings:
-        assert found.kind is Kind.OUT_OF_BOUNDS and before[0] in sentence(found)
+        assert found.kind is FindingKind.OUT_OF_BOUNDS and before[0] in sentence(found)
     np.testing.assert_array_equal(tensor, expected)
 
 
@@ -137,7 +137,7 @@ def test_the_last_16_bytes_of_a_row_are_stored_whole(room: int, tmp_path: Path) 
     words = np.arange(32, dtype=np.float32)
     given = map_of(tensor, (5,), (32,), Swizzle.NONE)
     found = launch(ptx, "takes", 1, 32, [given, words]).findings
-    assert [each.kind for each in found] == [Kind.OUT_OF_BOUNDS] * (room == 5)
+    assert [each.kind for each in found] == [FindingKind.OUT_OF_BOUNDS] * (room == 5)
     if not found:
         np.testing.assert_array_equal(tensor, words[:room])
 
@@ -177,9 +177,9 @@ def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_pat
     tensor = np.ones((11, 4), np.float32)
     given = map_of(tensor, (4, 11), (4, 11), Swizzle.BYTES_128)
     outcome = launch(ptx, kernel, 1, 32, [given, np.zeros(44, np.float32)])
-    beyond = [f for f in outcome.findings if f.kind is Kind.OUT_OF_BOUNDS]
+    beyond = [f for f in outcome.findings if f.kind is FindingKind.OUT_OF_BOUNDS]
     assert bool(beyond) == (room < 11 * 128)
-    assert not any(f.kind is Kind.RACE for f in outcome.findings)
+    assert not any(f.kind is FindingKind.RACE for f in outcome.findings)
 
 
 @pytest.mark.parametrize("kernel", ["brings", "takes"])

@@ -27,7 +27,8 @@ from grader.run.simulator.simulated_calls import rejected
 from grader.sandbox.running import Sandbox
 from ptxsim import Reason, RefusedProgram
 from ptxsim import findings as simulator
-from ptxsim.findings import Access, Accessed, Event, Finding, Overlap, Severity, scene
+from ptxsim.findings import Access, Accessed, Event, Finding, Overlap, Severity, sentence
+from ptxsim.findings.event_table import DETAILS
 from ptxsim.lowering.memory_layout import too_large
 from ptxsim.plan import POISONS, Place
 from ptxsim.text import phrase
@@ -220,7 +221,8 @@ def named(files: Iterable[Path]) -> set[str]:
         node.attr
         for file in files
         for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("Kind", "base.Kind")
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node.value) in ("Kind", "base.Kind", "FindingKind")
     }
 
 
@@ -245,20 +247,21 @@ def test_the_grader_words_what_the_simulator_rejects(reason: str, verdict: str, 
 
 def test_every_kind_of_the_simulator_is_made_somewhere() -> None:
     made = named((ROOT / "ptxsim" / "src").rglob("*.py")) | {event.kind.name for event in Event}
-    assert made == set(simulator.Kind.__members__)
+    assert made == set(simulator.FindingKind.__members__)
 
 
 def test_every_kind_of_the_grader_is_made_somewhere() -> None:
-    own = set(Kind.__members__) - set(simulator.Kind.__members__)
+    own = set(Kind.__members__) - set(simulator.FindingKind.__members__)
     refusals = {refusal.kind.name for refusal in REFUSALS}
     assert own <= named((ROOT / "grader").rglob("*.py")) | refusals
-    assert {kind.value for kind in simulator.Kind} == {
+    assert {kind.value for kind in simulator.FindingKind} == {
         kind.value for name, kind in Kind.__members__.items() if name not in own
     }
 
 
 @pytest.mark.parametrize("event", Event)
 def test_every_event_has_a_sentence(event: Event) -> None:
+    record = DETAILS.get(event)
     found = Finding(
         kind=event.kind,
         severity=Severity.ERROR,
@@ -280,8 +283,9 @@ def test_every_event_has_a_sentence(event: Event) -> None:
         overlap=Overlap(
             overwritten="As", written="Bs", first="As", later="Bs", offset=1024, element=4
         ),
+        detail=record and record(**dict.fromkeys(record.__struct_fields__, 3)),
     )
-    said = str(scene.sentence(found))
+    said = str(sentence(found))
     assert "thread (1,0,0)" in said or "block (0,0,0)" in said
     assert "line 12" in said or "sgemm.cu:12" in said or "tile[33]" in said
 

@@ -24,7 +24,7 @@ from grader.run.simulator.messages import BlockCapacity
 from grader.run.simulator.reach import unreached
 from ptxsim import Reason, RefusedProgram, SimOutcome
 from ptxsim import findings as simulator
-from ptxsim.findings import Event, Severity, in_elements, remark, with_early
+from ptxsim.findings import Residency, Severity, in_elements, remark, with_early
 from ptxsim.plan import Launch, Plan, Record, Size
 from ptxsim.text import NOTHING, Message, enumerated, listed, phrase, verbatim
 
@@ -160,8 +160,8 @@ def seen_calls(
         took = time.thread_time() - started
         check = None if outcome.stopped else arrays.check()
         # The GPU that a launch of too many blocks did not fit.
-        event = Event.NOT_ALL_RESIDENT
-        held = {each.arrived for each in outcome.findings if each.event is event}
+        details = (each.detail for each in outcome.findings)
+        held = {each.fitting for each in details if isinstance(each, Residency)}
         gpu = next((capacity.gpu for capacity in capacities if capacity.blocks in held), "")
         wrong = check is not None and bool(check.message)
         found = with_early(outcome.findings, outcome.early if wrong else ())
@@ -261,9 +261,7 @@ def worded(
 ) -> tuple[Finding, ...]:
     """gpu: that more blocks wait for each other than it holds, where one does. sizes: as from
     ``element_sizes``."""
-    counted = (in_elements(seen, sizes or {}) for seen in findings)
-    told = (msgspec.structs.asdict(remark(seen, gpu)) for seen in counted)
-    return tuple(Finding(**each | {"kind": Kind(each["kind"])}) for each in told)
+    return tuple(remark(in_elements(seen, sizes or {}), Kind, gpu) for seen in findings)
 
 
 def rejected(refusal: RefusedProgram) -> Rejected:

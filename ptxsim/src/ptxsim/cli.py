@@ -174,7 +174,7 @@ def _launched(
 # --- ptxsim run --------------------------------------------------------------------------------
 
 
-def _second_remarks(given: argparse.Namespace) -> list[Remark]:
+def _second_remarks(given: argparse.Namespace) -> list[Remark[str]]:
     """Find what the kernel shows when nvcc does not optimise it. If that cannot be seen, a line on
     stderr says why."""
     try:
@@ -239,7 +239,7 @@ def _expected(text: str, arguments: Sequence[str]) -> tuple[int, NDArray[Any]]:
     return int(number), _loaded(file, "--expect")
 
 
-def _sarif(report: Report, remarks: Sequence[Remark], file: Path) -> str:
+def _sarif(report: Report, remarks: Sequence[Remark[str]], file: Path) -> str:
     own = (None, report.origin.name)
     root = report.origin.root
     results = [

@@ -82,11 +82,10 @@ _RECORDS = {
   u64 address, count;
   i64 region;  // allocation or shared array; -1: none
   u64 region_start, region_size;
+  i64 details[4];  // of some kinds, in the order of their record in findings/details.py
   u32 size, write, other_write, same_value;
   Dim block, thread, other_block, other_thread;
-  u32 arrived, expected;
-  u32 mask, lanes;  // of a warp operation: the lanes that it names, and those that execute it
-  u32 calls[8];     // that lead to pc, innermost first; 0: none
+  u32 calls[8];  // that lead to pc, innermost first; 0: none
 """,
     "PackedProgram": """
   const PackedIns* code;

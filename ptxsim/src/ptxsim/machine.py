@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptxsim.engine import Engine, view
 from ptxsim.engine_header import NO_MEMORY, RAN
 from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Finding, Kind, Severity
+from ptxsim.findings.finding import Finding, FindingKind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.records import Variable
 from ptxsim.lowering.memory_layout import initial_bytes
@@ -340,7 +340,7 @@ def _only_races(findings: Sequence[Finding]) -> bool:
     """Whether there are errors, and all are races of a read with a write."""
     wrong = errors(findings)
     return bool(wrong) and all(
-        each.kind is Kind.RACE
+        each.kind is FindingKind.RACE
         and each.access is not None
         and (each.access.space == "shared" or each.event is Event.RACE)
         and each.access.write != each.other_write

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.findings.finding import Finding, Kind, Severity
+from ptxsim.findings.finding import Finding, FindingKind, Severity
 from ptxsim.findings.reports import merge, with_early
 from ptxsim.outcome import SimOutcome
 from ptxsim.text import phrase
@@ -155,7 +155,7 @@ def _differences(
     found = {name: differing(one, two, tolerance) for name, one, two in pairs}
     return [
         Finding(
-            kind=Kind.ORDER,
+            kind=FindingKind.ORDER,
             severity=Severity.WARNING,
             place=None,
             text=_DIFFERS.given(name=name, **differs),
@@ -174,6 +174,6 @@ def _distinct(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The first of those that say the same of one line, or of one array."""
     seen: dict[object, Finding] = {}
     for each in findings:
-        said = each.text.args.get("name") if each.kind is Kind.ORDER else None
+        said = each.text.args.get("name") if each.kind is FindingKind.ORDER else None
         seen.setdefault((each.kind, each.severity, each.place, said), each)
     return tuple(seen.values())

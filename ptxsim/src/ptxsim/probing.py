@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from ptxsim.findings.finding import Accessed, Finding, Kind
+from ptxsim.findings.finding import Accessed, Finding, FindingKind
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.records import Variable
@@ -40,7 +40,7 @@ from ptxsim.sampling import MOST_BYTES, STEPS, Sampler, distinct_launches
 from ptxsim.simulator import Running
 from ptxsim.soundness import check_plan, cluster_of
 
-_COUNTED = (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED)
+_COUNTED = (FindingKind.OUT_OF_BOUNDS, FindingKind.MISALIGNED)
 _FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
 _APART = 1 << 41  # bytes from the start of one allocation to that of the next
 _FIRST = 1 << 11  # of these distances: the first allocation's

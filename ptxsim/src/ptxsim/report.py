@@ -60,12 +60,12 @@ class Report(SimOutcome):
         return not self.wrong and self.stopped is None
 
     @property
-    def remarks(self) -> tuple[Remark, ...]:
+    def remarks(self) -> tuple[Remark[str], ...]:
         """``wrong`` in words. Where no source line is known the place is one of the PTX."""
         return tuple(map(self.remark, self.wrong))
 
-    def remark(self, found: Finding) -> Remark:
-        said = remark(found)
+    def remark(self, found: Finding) -> Remark[str]:
+        said = remark(found, str)
         if said.file is not None:
             return said
         return msgspec.structs.replace(said, file=self.origin.name, line=found.ptx_line)

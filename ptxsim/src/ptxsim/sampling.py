@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ptxsim.findings.divergence import split_by
 from ptxsim.findings.finding import LaunchSample, Severity
 from ptxsim.findings.row_counts import Counters, count_flops, row_counts
-from ptxsim.findings.scene import sentence
+from ptxsim.findings.sentences import sentence
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.plan.records import Copy, Launch, Memset, Plan, SymbolWrite, Write
 from ptxsim.simulator import Running, Simulator, trapped

@@ -13,7 +13,7 @@ from pathlib import Path
 from ptxsim import engine_header as header
 from ptxsim.engine import Engine, view
 from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Finding, Kind
+from ptxsim.findings.finding import Finding, FindingKind
 from ptxsim.findings.metrics import line_metrics
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge, stream_race
 from ptxsim.findings.row_counts import Counters, line_counts
@@ -349,7 +349,7 @@ class Simulator:
         return self._hints_of[kernel]
 
     def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> RefusedProgram:
-        note = instruction_note(self._module, Kind.UNSUPPORTED, error.why, error.instruction)
+        note = instruction_note(self._module, FindingKind.UNSUPPORTED, error.why, error.instruction)
         found = (note, *self.tensor_cores([plan]))
         return RefusedProgram(Reason.UNSUPPORTED, error.why, found, note.place)
 
@@ -368,4 +368,4 @@ class Simulator:
 
 def trapped(findings: Sequence[Finding]) -> bool:
     ends = {Event.NO_FUNCTION, Event.BRANCH_OUT_OF_TABLE}
-    return any(each.kind is Kind.TRAP or each.event in ends for each in findings)
+    return any(each.kind is FindingKind.TRAP or each.event in ends for each in findings)

@@ -6,7 +6,7 @@
 #include "checks/early_looks.cpp"
 #include "checks/extern_arrays.cpp"
 #include "checks/global_races.cpp"
-#include "checks/knowledge.cpp"
+#include "checks/release_acquire.cpp"
 #include "checks/peers.cpp"
 #include "checks/shared_races.cpp"
 #include "checks/suspect_reads.cpp"

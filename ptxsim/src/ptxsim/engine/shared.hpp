@@ -207,13 +207,12 @@ struct Event {
   u64 address, count;
   i64 region;  // allocation or shared array; -1: none
   u64 region_start, region_size;
+  i64 details[4];  // of some kinds, in the order of their record in findings/details.py
   u32 size, write, other_write, same_value;
   Dim block, thread, other_block, other_thread;
-  u32 arrived, expected;
-  u32 mask, lanes;  // of a warp operation: the lanes that it names, and those that execute it
-  u32 calls[8];     // that lead to pc, innermost first; 0: none
+  u32 calls[8];  // that lead to pc, innermost first; 0: none
 };
-static_assert(sizeof(Event) == 168);
+static_assert(sizeof(Event) == 184);
 
 struct PackedProgram {
   const PackedIns* code;
@@ -236,6 +235,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "bea12d605d336702";
+constexpr const char* LAYOUT = "49c65e6d58fa408f";
 
 }  // namespace sim

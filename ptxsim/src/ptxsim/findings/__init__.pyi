@@ -1,3 +1,4 @@
+from .details import Residency as Residency
 from .event_table import SENTENCES as SENTENCES
 from .event_table import Event as Event
 from .finding import Access as Access
@@ -5,7 +6,7 @@ from .finding import Accessed as Accessed
 from .finding import Branch as Branch
 from .finding import Crossing as Crossing
 from .finding import Finding as Finding
-from .finding import Kind as Kind
+from .finding import FindingKind as FindingKind
 from .finding import LaunchSample as LaunchSample
 from .finding import LineCount as LineCount
 from .finding import Overlap as Overlap
@@ -29,4 +30,4 @@ from .reports import with_early as with_early
 from .sarif import SarifResult as SarifResult
 from .sarif import sarif as sarif
 from .sarif import sarif_result as sarif_result
-from .scene import sentence as sentence
+from .sentences import sentence as sentence

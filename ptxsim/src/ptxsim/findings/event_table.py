@@ -2,8 +2,8 @@
 
 The engine numbers events in this order; ``python -m ptxsim.engine_header`` writes their names into
 its header. events.json has the rest: under severity and kind each event's sentence, whose places
-the scene's names fill. The function of sentences.py with the event's name chooses between several,
-or makes the sentence where the table has "". Hints are no events: lowering/notes.py finds them.
+the scene's names fill. A function of sentences.py chooses between several, or makes the sentence
+where the table has "". Hints are no events: lowering/notes.py finds them.
 """
 
 from enum import Enum, auto
@@ -11,10 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from ptxsim.findings import sentences
-from ptxsim.findings.finding import Kind, Severity
-from ptxsim.findings.scene import EventScene
-from ptxsim.text import Message
+from ptxsim.findings import details
+from ptxsim.findings.finding import FindingKind, Severity
 
 _TABLE = msgspec.json.decode(
     Path(__file__).with_name("events.json").read_bytes(),
@@ -99,14 +97,24 @@ class Event(Enum):
         return Severity(_GROUPS[self.name].split()[0])
 
     @property
-    def kind(self) -> Kind:
-        return Kind(_GROUPS[self.name].split()[1])
+    def kind(self) -> FindingKind:
+        return FindingKind(_GROUPS[self.name].split()[1])
 
-    def sentence(self, scene: EventScene) -> Message:
-        words = SENTENCES[self.name]
-        if not isinstance(words, str) or not words:
-            made = getattr(sentences, self.name.lower())(scene)
-            if isinstance(made, Message):
-                return scene.told(made)
-            words = words[made]
-        return scene.told(Message(text=words))
+
+DETAILS: dict[Event, type[details.Detail]] = {
+    Event.DIVERGENT_BARRIER: details.Turnout,
+    Event.LEFT_BEFORE_BARRIER: details.Turnout,
+    Event.DEADLOCK: details.Turnout,
+    Event.DIVERGENT_WARP_OP: details.Participants,
+    Event.PART_OF_A_WARP: details.Participants,
+    Event.MASK_WITHOUT_CALLER: details.Participants,
+    Event.MASK_BEYOND_BLOCK: details.Participants,
+    Event.MBARRIER_NEVER_COMPLETES: details.StuckPhase,
+    Event.NOT_ALL_RESIDENT: details.Residency,
+    Event.STACK_OVERFLOW: details.FullStack,
+    Event.BRANCH_OUT_OF_TABLE: details.TableJump,
+    Event.BAD_TENSOR_MAP: details.Dimensions,
+    Event.BAD_TEXTURE: details.Dimensions,
+    Event.TILE_MISALIGNED: details.TileStart,
+    Event.TILE_BEFORE_TENSOR: details.TileCorner,
+}

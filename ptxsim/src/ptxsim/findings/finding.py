@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ptxsim.findings.details import Detail
 from ptxsim.plan.records import Dim3, Operation, Place
 from ptxsim.record import Record
 from ptxsim.text import NOTHING, Message
@@ -19,7 +20,7 @@ class Severity(str, Enum):
     NOTE = "note"  # for the instructor; never changes a score
 
 
-class Kind(str, Enum):
+class FindingKind(str, Enum):
     """The subject of a finding."""
 
     OUT_OF_BOUNDS = "out-of-bounds"
@@ -78,7 +79,7 @@ class Overlap(Record):
 class Finding(Record):
     """One thing that is wrong with a program, or worth a note, as data."""
 
-    kind: Kind
+    kind: FindingKind
     severity: Severity
     place: Place | None  # the line to change; None where the PTX does not say
     event: Event | None = None  # None: it stands in the text, whether or not it runs
@@ -94,17 +95,8 @@ class Finding(Record):
     access: Access | None = None
     other_write: bool = False  # whether the access raced with is a write
     same_value: bool = False  # both accesses write the same
-    # Threads at a barrier or a warp operation; blocks that fit the GPU, and of the grid; calls that
-    # have not returned, and bytes of the stack; arrivals at an mbarrier, and those that a phase
-    # takes; dimensions of a tensor map (0: it is none), and of the instruction that uses it; the
-    # innermost coordinate of a tile, in 32 bits with a sign, and the bytes of an element.
-    arrived: int = 0
-    expected: int = 0
+    detail: Detail | None = None  # what else is said of an event of this kind
     count: int = 1  # how many times it happened
-    # Of a warp operation: the lanes that it names, as bits. Of an mbarrier: the bytes that it still
-    # expects, in 32 bits and negative where more came.
-    mask: int = 0
-    lanes: int = 0  # the lanes that execute it
     overlap: Overlap | None = None  # where two extern shared arrays meet, also in a race
     streams: Crossing | None = None  # of a race between operations on two streams
     plain_launch: bool = False  # of a trap: a barrier of the grid in a launch not cooperative

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ptxsim.findings.finding import Finding, Severity
-from ptxsim.findings.scene import sentence
-from ptxsim.plan.records import Dim3
+from ptxsim.findings.sentences import sentence
+from ptxsim.plan.records import Dim3, Place
 from ptxsim.record import Record
 from ptxsim.text import Message, counted, listed, phrase, verbatim
 
@@ -14,10 +14,14 @@ CONTEXT = 2  # source lines shown above and below the line of a finding
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-class Remark(Record):
-    """A finding in words."""
+_Of = TypeVar("_Of", bound=str, covariant=True)
+_Kind = TypeVar("_Kind", bound=str)
 
-    kind: str
+
+class Remark(Record, Generic[_Of]):
+    """A finding in words, as documents hold it. Its kind is text, or of a type of the user's."""
+
+    kind: _Of
     severity: Severity
     message: Message  # one sentence
     file: str | None = None
@@ -26,18 +30,30 @@ class Remark(Record):
     thread: Dim3 | None = None
     count: int = 1  # how many times it happened
 
+    @staticmethod
+    def at(
+        place: Place | None, kind: _Kind, severity: Severity, message: Message, **more: Any
+    ) -> "Remark[_Kind]":
+        """The remark with the place, if it is known."""
+        file, line = (place.file, place.line) if place else (None, None)
+        return Remark(kind=kind, severity=severity, message=message, file=file, line=line, **more)
 
-_Some = TypeVar("_Some", bound=Remark)
+    @property
+    def subject(self) -> tuple[_Of, str | None, int | None]:
+        """Kind and line, in which two remarks agree that say the same."""
+        return self.kind, self.file, self.line
 
 
-def remark(seen: Finding, gpu: str = "") -> Remark:
+_Some = TypeVar("_Some", bound=Remark[str])
+
+
+def remark(seen: Finding, kinds: Callable[[str], _Kind], gpu: str = "") -> Remark[_Kind]:
     """gpu: that more blocks wait for each other than it holds, where one does."""
-    return Remark(
-        kind=seen.kind.value,
-        severity=seen.severity,
-        message=sentence(seen, gpu),
-        file=seen.place.file if seen.place else None,
-        line=seen.place.line if seen.place else None,
+    return Remark.at(
+        seen.place,
+        kinds(seen.kind.value),
+        seen.severity,
+        sentence(seen, gpu),
         block=seen.block,
         thread=seen.thread,
         count=seen.count,
@@ -53,7 +69,7 @@ def source_line(file: str, line: int | None) -> str:
     return f"{file}:{line}" if line is not None else file
 
 
-def place(found: Remark) -> Message:
+def place(found: Remark[str]) -> Message:
     """``sgemm.cu:17, block (2,0,0) thread (0,0,0), 12 times``, as far as known."""
     parts = []
     if found.file is not None:
@@ -74,7 +90,7 @@ def place(found: Remark) -> Message:
     return listed(parts)
 
 
-def places(group: Sequence[Remark]) -> Message:
+def places(group: Sequence[Remark[str]]) -> Message:
     """``place`` of the first, and the lines of the others, which are about the same mistake."""
     first = place(group[0])
     if len(group) == 1:
@@ -112,7 +128,7 @@ class ExcerptLine(NamedTuple):
     marked: bool
 
 
-def excerpt(source: str | None, group: Collection[Remark]) -> list[ExcerptLine]:
+def excerpt(source: str | None, group: Collection[Remark[str]]) -> list[ExcerptLine]:
     """The lines that the group names, with a few around them; [] where they are unknown."""
     marked = {found.line for found in group if found.line is not None}
     lines = source.splitlines() if source is not None else []
@@ -130,7 +146,7 @@ def excerpt(source: str | None, group: Collection[Remark]) -> list[ExcerptLine]:
     ]
 
 
-def in_words(remarks: Sequence[Remark], source: Callable[[str], str | None]) -> Iterator[str]:
+def in_words(remarks: Sequence[Remark[str]], source: Callable[[str], str | None]) -> Iterator[str]:
     """A paragraph of English for every group of neighbours. source: the text of a file."""
     for group in neighbours(remarks):
         first = group[0]

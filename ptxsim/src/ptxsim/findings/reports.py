@@ -7,8 +7,17 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from ptxsim.findings.event_table import Event
-from ptxsim.findings.finding import Access, Accessed, Crossing, Finding, Kind, Overlap, Severity
+from ptxsim.findings.details import Detail
+from ptxsim.findings.event_table import DETAILS, Event
+from ptxsim.findings.finding import (
+    Access,
+    Accessed,
+    Crossing,
+    Finding,
+    FindingKind,
+    Overlap,
+    Severity,
+)
 from ptxsim.findings.names import array_name, plain_name
 from ptxsim.frontend.records import Instruction, Location, PtxModule
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
@@ -81,7 +90,7 @@ class Scene:
             written=names[by],
             first=names[0],
             later=names[max(lost, by)],
-            offset=int(event["mask"]),
+            offset=int(event["details"][0]),
             element=self.program.extern_elements.get(1, 4),
         )
 
@@ -159,7 +168,7 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
     between_blocks = block != other_block and access.space != "shared"
     double_work = event is Event.RACE and between_blocks and access.write and same_value
     # The read must be changed, not the line where its value did harm.
-    place = there or here if event.kind is Kind.UNINITIALIZED_READ else here
+    place = there or here if event.kind is FindingKind.UNINITIALIZED_READ else here
     return Finding(
         kind=event.kind,
         severity=Severity.WARNING if double_work else event.severity,
@@ -175,16 +184,21 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         access=access,
         other_write=bool(seen["other_write"]),
         same_value=same_value,
-        arrived=int(seen["arrived"]),
-        expected=int(seen["expected"]),
+        detail=_detail(event, seen["details"]),
         count=int(seen["count"]),
-        mask=int(seen["mask"]),
-        lanes=int(seen["lanes"]),
         plain_launch=event is Event.TRAP
         and not scene.cooperative
         and scene.is_inside(int(seen["pc"]), _GRID_BARRIER),
         overlap=scene.overlap(seen) if event in _OVERLAPS else None,
     )
+
+
+def _detail(event: Event, values: np.ndarray) -> Detail | None:
+    """The record that the engine's integers are, where events of this kind have one."""
+    record = DETAILS.get(event)
+    if record is None:
+        return None
+    return record(**dict(zip(record.__struct_fields__, map(int, values), strict=False)))
 
 
 def in_elements(found: Finding, sizes: Mapping[int, int]) -> Finding:
@@ -202,18 +216,20 @@ def in_elements(found: Finding, sizes: Mapping[int, int]) -> Finding:
 def stream_race(first: Operation, second: Operation, name: str) -> Finding:
     """Two operations on different streams use ``name``, and nothing orders them."""
     return Finding(
-        kind=Kind.RACE,
+        kind=FindingKind.RACE,
         severity=Severity.ERROR,
         place=second.place or first.place,
         streams=Crossing(first=first, second=second, name=name),
     )
 
 
-def instruction_note(module: PtxModule, kind: Kind, text: Message, item: Instruction) -> Finding:
+def instruction_note(
+    module: PtxModule, kind: FindingKind, text: Message, item: Instruction
+) -> Finding:
     """A note about an instruction, whether or not it runs."""
     return Finding(
         kind=kind,
-        severity=Severity.WARNING if kind is Kind.HINT else Severity.NOTE,
+        severity=Severity.WARNING if kind is FindingKind.HINT else Severity.NOTE,
         place=_place(module.locations, item.loc),
         text=text,
         ptx_line=item.row,
@@ -222,7 +238,7 @@ def instruction_note(module: PtxModule, kind: Kind, text: Message, item: Instruc
 
 def merge(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """One finding per kind, severity and line: the first, with the counts of all."""
-    merged: dict[tuple[Kind, Severity, Place | None], Finding] = {}
+    merged: dict[tuple[FindingKind, Severity, Place | None], Finding] = {}
     for each in findings:
         key = (each.kind, each.severity, each.place)
         if key in merged:

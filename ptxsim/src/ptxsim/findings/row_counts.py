@@ -82,7 +82,7 @@ def count_flops(run: Counters) -> int:
 
 
 _SUMS = ("requests", "cost", "cost8", "cost16", "passes8", "passes16", "lines")
-_PATTERNS = 1024  # instructions of a kernel whose addresses are told
+_PATTERNS = 1024  # instructions of a kernel whose addresses are kept
 
 
 def row_counts(
@@ -100,13 +100,13 @@ def row_counts(
     by_row: dict[int, list[int]] = {}
     for each in np.flatnonzero(own & (program.rows > 0)):
         by_row.setdefault(int(program.rows[each]), []).append(int(each))
-    told = 0
+    kept = 0
     for row, indices in sorted(by_row.items()):
         moving = [i for i in indices if program.spaces[i] >= 0]
         made = [i for i in moving if memory["requests"][i]]
         access = (*made, *moving, indices[0])[0]
-        array, array_bytes, touched = _pattern(counters, access, dynamic_bytes, told < _PATTERNS)
-        told += bool(touched)
+        array, array_bytes, touched = _pattern(counters, access, dynamic_bytes, kept < _PATTERNS)
+        kept += bool(touched)
         space = {SHARED: "shared", GLOBAL: "global", GENERIC: "global"}
         yield RowCount(
             row=row,

@@ -31,7 +31,7 @@ class SarifResult(Record):
     properties: Mapping[str, object] = {}
 
 
-def sarif_result(found: Remark, rule: str, message: str, path: str) -> SarifResult:
+def sarif_result(found: Remark[str], rule: str, message: str, path: str) -> SarifResult:
     """The English message is enough to tell that it is the same finding after lines above it have
     changed, or the language."""
     return SarifResult(

@@ -1,9 +1,9 @@
-"""Findings in words: the names and numbers that an event's sentence asks for."""
+"""Names and numbers in words, for an event's sentence."""
 
-from ptxsim.findings.finding import Access, Crossing, Finding, Kind
-from ptxsim.findings.names import plain_name
+from ptxsim.findings import details
+from ptxsim.findings.finding import Access, Finding
 from ptxsim.plan import records
-from ptxsim.text import NOTHING, Message, counted, enumerated, phrase, verbatim
+from ptxsim.text import Message, counted, enumerated, phrase, verbatim
 
 _SPACES = {
     "global": phrase("global"),
@@ -14,68 +14,6 @@ _SPACES = {
 }
 
 
-def sentence(seen: Finding, gpu: str = "") -> Message:
-    found = _sentence(seen, gpu)
-    if seen.order == NOTHING:
-        return found
-    return phrase("{found} ({order})", found=found, order=seen.order)
-
-
-def _sentence(seen: Finding, gpu: str) -> Message:
-    if seen.streams is not None:
-        return _stream_race(seen.streams, seen.place)
-    if seen.event is None:
-        if seen.kind is Kind.TENSOR_CORE:
-            return phrase("{instruction} runs on tensor cores", instruction=seen.text)
-        return seen.text
-    found = seen.event.sentence(EventScene(seen, gpu))
-    if seen.overlap is None or seen.overlap.offset:
-        return found
-    return phrase(
-        "{found}; {one} and {other} are both extern __shared__, so they begin at one address",
-        found=found,
-        one=seen.overlap.overwritten,
-        other=seen.overlap.written,
-    )
-
-
-def _stream_race(seen: Crossing, shown: records.Place | None) -> Message:
-    first, second = _operation_at(seen.first, shown), _operation_at(seen.second, shown)
-    return phrase(
-        "{first} on one stream and {second} on another use {name}, and nothing orders them: record "
-        "an event behind the one and let the other's stream wait for it",
-        first=first,
-        second=second,
-        name=seen.name,
-    )
-
-
-def _operation_at(operation: records.Operation, shown: records.Place | None) -> Message:
-    what = _operation(operation)
-    if not operation.place:
-        return what
-    return phrase("{what} at {line}", what=what, line=line_of(operation.place, shown))
-
-
-def _operation(operation: records.Operation) -> Message:
-    match operation:
-        case records.Launch(kernel=kernel):
-            return phrase("kernel `{kernel}`", kernel=plain_name(kernel))
-        case records.Memset(size=size):
-            return phrase("the memset of {bytes}", bytes=byte_count(size))
-        case records.Copy(size=size):
-            return phrase("the copy of {bytes}", bytes=byte_count(size))
-        case records.SymbolWrite(symbol=symbol):
-            return phrase("the copy to {symbol}", symbol=plain_name(symbol))
-        case records.Write(data=data):
-            return phrase("the copy of {bytes} from the host", bytes=byte_count(len(data)))
-        case records.Allocate():
-            return phrase("the allocation")
-        case records.Free():
-            return phrase("freeing")
-    return phrase("an operation")
-
-
 class EventScene:
     """The names and numbers of one event, as its sentence needs them."""
 
@@ -83,61 +21,76 @@ class EventScene:
         assert seen.access and seen.block and seen.thread
         assert seen.other_block and seen.other_thread
         self.seen = seen
-        self.gpu = phrase("the {gpu}", gpu=gpu) if gpu else phrase("the GPU")
-        self.access = seen.access
+        self.access = access = seen.access
         self.same_block = seen.block == seen.other_block
-        self.here, self.there = line_of(seen.here, seen.place), line_of(seen.there, seen.place)
-        self.this_thread = phrase("thread {thread}", thread=_short(seen.thread))
-        self.that_thread = phrase("thread {thread}", thread=_short(seen.other_thread))
-        self.who = _thread(seen.block, seen.thread)
-        self.that_one = _thread(seen.other_block, seen.other_thread)
-        self.that_block = phrase("block {block}", block=_short(seen.other_block))
-        self.this_block = phrase("block {block}", block=_short(seen.block))
-        self.in_block = phrase("(block {block})", block=_short(seen.block))
-        self.does = phrase("writes") if self.access.write else phrase("reads")
-        self.did = phrase("wrote") if seen.other_write else phrase("read")
-        self.operation = phrase("write") if self.access.write else phrase("read")
-        self.bytes = byte_count(self.access.size)
-        self.element = _element(self.access)
-        self.name, self.address = self.access.accessed.name, self.access.address
-        self.space = _SPACES.get(self.access.space, "")
-        self.memory = _memory(self.access)
-        self.present, self.missing = _lanes(seen.lanes), _lanes(seen.mask & ~seen.lanes)
-        lowest = seen.lanes & ~seen.mask  # the first lane that executes it though it is not named
-        self.lane = (lowest & -lowest).bit_length() - 1
-        self.arrived, self.expected, self.mask = seen.arrived, seen.expected, seen.mask
+        self._places: dict[str, int | str | Message] = {
+            "gpu": phrase("the {gpu}", gpu=gpu) if gpu else phrase("the GPU"),
+            "here": line_of(seen.here, seen.place),
+            "there": line_of(seen.there, seen.place),
+            "this_thread": phrase("thread {thread}", thread=_short(seen.thread)),
+            "that_thread": phrase("thread {thread}", thread=_short(seen.other_thread)),
+            "who": _thread(seen.block, seen.thread),
+            "that_one": _thread(seen.other_block, seen.other_thread),
+            "that_block": phrase("block {block}", block=_short(seen.other_block)),
+            "this_block": phrase("block {block}", block=_short(seen.block)),
+            "in_block": phrase("(block {block})", block=_short(seen.block)),
+            "does": phrase("writes") if access.write else phrase("reads"),
+            "did": phrase("wrote") if seen.other_write else phrase("read"),
+            "operation": phrase("write") if access.write else phrase("read"),
+            "bytes": byte_count(access.size),
+            "element": _element(access),
+            "name": access.accessed.name,
+            "address": access.address,
+            "space": _SPACES.get(access.space, ""),
+            "memory": _memory(access),
+            "where": _outside(access),
+            "room": byte_count(access.accessed.size),
+            **_detail_places(seen.detail),
+        }
 
-    def told(self, sentence: Message) -> Message:
+    def fill(self, sentence: Message) -> Message:
         """The sentence with what it asks for."""
-        missing = set(sentence.places) - set(sentence.args)
-        return sentence.given(**{name: getattr(self, name) for name in missing})
+        missing = [name for name in sentence.places if name not in sentence.args]
+        return sentence.given(**{name: self._places[name] for name in missing})
 
-    @property
-    def coordinate(self) -> int:
-        """The coordinate of a tile that is wrong, of 32 bits with a sign."""
-        return self.arrived - (1 << 32) if self.arrived >> 31 else self.arrived
 
-    @property
-    def reach(self) -> Message:
-        """The bytes that the coordinate comes to."""
-        return byte_count(self.coordinate * self.expected)
+def _detail_places(detail: details.Detail | None) -> dict[str, int | str | Message]:
+    match detail:
+        case details.Participants(named=named, present=present):
+            first = present & ~named  # that executes it though it is not named
+            return {
+                "mask": named,
+                "expected": named.bit_count(),
+                "present": _lanes(present),
+                "missing": _lanes(named & ~present),
+                "lane": (first & -first).bit_length() - 1,
+            }
+        case (
+            details.Turnout(arrived=one, expected=other)
+            | details.StuckPhase(arrived=one, expected=other)
+            | details.Residency(fitting=one, launched=other)
+            | details.FullStack(calls=one, bytes=other)
+            | details.TableJump(index=one, labels=other)
+            | details.Dimensions(found=one, wanted=other)
+        ):
+            return {"arrived": one, "expected": other}
+        case details.TileStart(coordinate=coordinate, element=element):
+            return {"coordinate": coordinate, "reach": byte_count(coordinate * element)}
+        case details.TileCorner(coordinate=coordinate, axis=axis):
+            return {"coordinate": coordinate, "expected": axis}
+    return {}
 
-    @property
-    def room(self) -> Message:
-        return byte_count(self.access.accessed.size)
 
-    @property
-    def where(self) -> Message:
-        """The place of an access that leaves its array or allocation."""
-        access, whole = self.access, _whole(self.access)
-        start, end = access.accessed.start, access.accessed.start + access.accessed.size
-        if access.address < start:
-            before = byte_count(start - access.address)
-            return phrase("{bytes} before the start of {whole}", bytes=before, whole=whole)
-        if access.address >= end:
-            past = byte_count(access.address - end)
-            return phrase("{bytes} past the end of {whole}", bytes=past, whole=whole)
-        return phrase("across the end of {whole}", whole=whole)
+def _outside(access: Access) -> Message:
+    """The place of an access that leaves its array or allocation."""
+    whole, start = _whole(access), access.accessed.start
+    if access.address < start:
+        before = byte_count(start - access.address)
+        return phrase("{bytes} before the start of {whole}", bytes=before, whole=whole)
+    if access.address >= start + access.accessed.size:
+        past = byte_count(access.address - start - access.accessed.size)
+        return phrase("{bytes} past the end of {whole}", bytes=past, whole=whole)
+    return phrase("across the end of {whole}", whole=whole)
 
 
 def _whole(access: Access) -> Message:

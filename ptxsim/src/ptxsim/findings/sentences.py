@@ -1,13 +1,85 @@
-"""The sentences about events that need more than their scene's names."""
+"""Findings in words. An event's sentence stands in events.json, or is one of several there, or is
+made here."""
 
-from ptxsim.findings.finding import Severity
-from ptxsim.findings.scene import EventScene, byte_count
-from ptxsim.text import Message, enumerated, phrase
+from collections.abc import Callable
+
+from ptxsim.findings.details import Dimensions, StuckPhase
+from ptxsim.findings.event_table import SENTENCES, Event
+from ptxsim.findings.finding import Crossing, Finding, FindingKind, Severity
+from ptxsim.findings.names import plain_name
+from ptxsim.findings.scene import EventScene, byte_count, line_of
+from ptxsim.plan import records
+from ptxsim.text import NOTHING, Message, enumerated, phrase
 
 _NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 
 
-def out_of_bounds(s: EventScene) -> str:
+def sentence(seen: Finding, gpu: str = "") -> Message:
+    found = _sentence(seen, gpu)
+    if seen.order == NOTHING:
+        return found
+    return phrase("{found} ({order})", found=found, order=seen.order)
+
+
+def _sentence(seen: Finding, gpu: str) -> Message:
+    if seen.streams is not None:
+        return _stream_race(seen.streams, seen.place)
+    if seen.event is None:
+        if seen.kind is FindingKind.TENSOR_CORE:
+            return phrase("{instruction} runs on tensor cores", instruction=seen.text)
+        return seen.text
+    found = _event_sentence(seen.event, EventScene(seen, gpu))
+    if seen.overlap is None or seen.overlap.offset:
+        return found
+    return phrase(
+        "{found}; {one} and {other} are both extern __shared__, so they begin at one address",
+        found=found,
+        one=seen.overlap.overwritten,
+        other=seen.overlap.written,
+    )
+
+
+def _stream_race(seen: Crossing, shown: records.Place | None) -> Message:
+    first, second = _operation_at(seen.first, shown), _operation_at(seen.second, shown)
+    return phrase(
+        "{first} on one stream and {second} on another use {name}, and nothing orders them: record "
+        "an event behind the one and let the other's stream wait for it",
+        first=first,
+        second=second,
+        name=seen.name,
+    )
+
+
+def _operation_at(operation: records.Operation, shown: records.Place | None) -> Message:
+    what = _operation(operation)
+    if not operation.place:
+        return what
+    return phrase("{what} at {line}", what=what, line=line_of(operation.place, shown))
+
+
+def _operation(operation: records.Operation) -> Message:
+    match operation:
+        case records.Launch(kernel=kernel):
+            return phrase("kernel `{kernel}`", kernel=plain_name(kernel))
+        case records.Memset(size=size):
+            return phrase("the memset of {bytes}", bytes=byte_count(size))
+        case records.Copy(size=size):
+            return phrase("the copy of {bytes}", bytes=byte_count(size))
+        case records.SymbolWrite(symbol=symbol):
+            return phrase("the copy to {symbol}", symbol=plain_name(symbol))
+        case records.Write(data=data):
+            return phrase("the copy of {bytes} from the host", bytes=byte_count(len(data)))
+        case records.Allocate():
+            return phrase("the allocation")
+        case records.Free():
+            return phrase("freeing")
+    return phrase("an operation")
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+def _out_of_bounds(s: EventScene) -> str:
     access, what = s.access, s.access.accessed
     if not what.name and access.space != "parameter":
         return "null" if access.address < _NOT_UNDER_NULL else "nowhere"
@@ -18,9 +90,9 @@ def out_of_bounds(s: EventScene) -> str:
     return "local" if access.space == "local" and not what.element else "any"
 
 
-def misaligned(s: EventScene) -> Message:
+def _misaligned(s: EventScene) -> Message:
     size, what = s.access.size, s.access.accessed
-    found = s.told(
+    found = s.fill(
         phrase(
             "{who} {does} {size} bytes at once at {element}, whose address is not a multiple of "
             "{size}",
@@ -45,15 +117,15 @@ def misaligned(s: EventScene) -> Message:
     )
 
 
-def no_function(s: EventScene) -> str:
+def _no_function(s: EventScene) -> str:
     return "null" if s.access.address < _NOT_UNDER_NULL else "other"
 
 
-def freed_twice(s: EventScene) -> str:
+def _freed_twice(s: EventScene) -> str:
     return "in an earlier launch" if not s.access.accessed.size else "by another"
 
 
-def race(s: EventScene) -> str:
+def _race(s: EventScene) -> str:
     if s.access.space == "shared" and not s.same_block:
         return "in cluster"
     if s.access.space == "shared":
@@ -68,30 +140,24 @@ def race(s: EventScene) -> str:
     return "at one line" if by_one_line else "between blocks"
 
 
-def atomic_and_plain(s: EventScene) -> str:
+def _by_space(s: EventScene) -> str:
     return "in shared memory" if s.access.space == "shared" else "in global memory"
 
 
-bulk_copy_race = operand_overwritten = unused_race = atomic_and_plain
-
-
-def volatile_race(s: EventScene) -> str:
+def _by_block(s: EventScene) -> str:
     return "in block" if s.same_block else "between blocks"
 
 
-no_fence_after_flag = volatile_race
-
-
-def proxy_fence_missing(s: EventScene) -> str:
+def _proxy_fence_missing(s: EventScene) -> str:
     if s.access.write:
         return "over a store"
-    return "in global memory" if s.access.space == "global" else volatile_race(s)
+    return "in global memory" if s.access.space == "global" else _by_block(s)
 
 
-def extern_arrays_meet(s: EventScene) -> Message:
+def _extern_arrays_meet(s: EventScene) -> Message:
     seen = s.seen.overlap
     assert seen
-    return s.told(
+    return s.fill(
         phrase(
             "{one} and {other} are both extern __shared__, so they begin at one address: what "
             "{this_thread} writes to {other} at {here} overwrites {one}, which {that_thread} reads "
@@ -108,16 +174,16 @@ def extern_arrays_meet(s: EventScene) -> Message:
     )
 
 
-def trap(s: EventScene) -> str:
+def _trap(s: EventScene) -> str:
     return "grid barrier" if s.seen.plain_launch else "any"
 
 
-def mbarrier_never_completes(s: EventScene) -> Message:
-    missing = s.seen.mask - (1 << 32) if s.seen.mask >> 31 else s.seen.mask
-    why = []
-    if s.seen.arrived != s.seen.expected:
-        why.append(s.told(phrase("{arrived} of {expected} arrivals came")))
-    if missing:
+def _mbarrier_never_completes(s: EventScene) -> Message:
+    phase, why = s.seen.detail, []
+    assert isinstance(phase, StuckPhase)
+    if phase.arrived != phase.expected:
+        why.append(s.fill(phrase("{arrived} of {expected} arrivals came")))
+    if phase.missing:
         too_few = phrase(
             "expect_tx announced {announced} and copies brought {brought}: it still expects "
             "{bytes} that no copy brings"
@@ -126,10 +192,15 @@ def mbarrier_never_completes(s: EventScene) -> Message:
             "expect_tx announced {announced} and copies brought {brought}: {bytes} more than it "
             "expects"
         )
-        announced, brought = s.access.address, s.access.address - missing
-        tally = (too_few if missing > 0 else too_many).given(bytes=byte_count(abs(missing)))
-        why.append(tally.given(announced=byte_count(announced), brought=byte_count(brought)))
-    found = s.told(
+        tally = too_few if phase.missing > 0 else too_many
+        why.append(
+            tally.given(
+                bytes=byte_count(abs(phase.missing)),
+                announced=byte_count(phase.announced),
+                brought=byte_count(phase.announced - phase.missing),
+            )
+        )
+    found = s.fill(
         phrase(
             "{who} waits at {here} for ever for a phase of the mbarrier that was initialised at "
             "{there}"
@@ -138,15 +209,49 @@ def mbarrier_never_completes(s: EventScene) -> Message:
     return phrase("{found}: {why}", found=found, why=enumerated(why)) if why else found
 
 
-def before_grid_wait(s: EventScene) -> str:
+def _before_grid_wait(s: EventScene) -> str:
     return "after write" if s.seen.other_write else "after read"
 
 
-def bad_tensor_map(s: EventScene) -> str:
-    return "none" if not s.seen.arrived else "dimensions"
+def _bad_tensor_map(s: EventScene) -> str:
+    assert isinstance(s.seen.detail, Dimensions)
+    return "dimensions" if s.seen.detail.found else "none"
 
 
-def bad_texture(s: EventScene) -> str:
-    if not s.seen.arrived:
-        return "none"
-    return "dimensions" if s.seen.arrived != s.seen.expected else "type"
+def _bad_texture(s: EventScene) -> str:
+    seen = s.seen.detail
+    assert isinstance(seen, Dimensions)
+    return "type" if seen.found == seen.wanted else "dimensions" if seen.found else "none"
+
+
+_MADE: dict[Event, Callable[[EventScene], str | Message]] = {
+    Event.OUT_OF_BOUNDS: _out_of_bounds,
+    Event.MISALIGNED: _misaligned,
+    Event.NO_FUNCTION: _no_function,
+    Event.FREED_TWICE: _freed_twice,
+    Event.RACE: _race,
+    Event.ATOMIC_AND_PLAIN: _by_space,
+    Event.BULK_COPY_RACE: _by_space,
+    Event.OPERAND_OVERWRITTEN: _by_space,
+    Event.UNUSED_RACE: _by_space,
+    Event.VOLATILE_RACE: _by_block,
+    Event.NO_FENCE_AFTER_FLAG: _by_block,
+    Event.PROXY_FENCE_MISSING: _proxy_fence_missing,
+    Event.EXTERN_ARRAYS_MEET: _extern_arrays_meet,
+    Event.TRAP: _trap,
+    Event.MBARRIER_NEVER_COMPLETES: _mbarrier_never_completes,
+    Event.BEFORE_GRID_WAIT: _before_grid_wait,
+    Event.BAD_TENSOR_MAP: _bad_tensor_map,
+    Event.BAD_TEXTURE: _bad_texture,
+}
+
+
+def _event_sentence(event: Event, scene: EventScene) -> Message:
+    words = SENTENCES[event.name]
+    if isinstance(words, dict) or not words:
+        made = _MADE[event](scene)
+        if isinstance(made, Message):
+            return scene.fill(made)
+        assert isinstance(words, dict)
+        words = words[made]
+    return scene.fill(Message(text=words))

@@ -18,7 +18,7 @@ _DEEPEST = 64  # types within types
 
 
 @dataclass(slots=True)
-class Section:
+class DebugSection:
     """The bytes of a section, and the symbols whose addresses are part of them."""
 
     data: bytearray = field(default_factory=bytearray)
@@ -40,7 +40,7 @@ class _Entry:
     counts: list[int] = field(default_factory=list)  # of an array, by dimension
 
 
-def local_variables(sections: dict[str, Section]) -> dict[str, list[LocalVariable]]:
+def local_variables(sections: dict[str, DebugSection]) -> dict[str, list[LocalVariable]]:
     """The variables with a fixed place, by the symbol that nvcc gives to the local memory of their
     function. Inline assembly can write anything: nothing where this cannot be read."""
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptxsim.frontend.body import Body, pragma
-from ptxsim.frontend.debug_info import Section
+from ptxsim.frontend.debug_info import DebugSection
 from ptxsim.frontend.declarations import parameters, variable_name, variables
 from ptxsim.frontend.places import Places
 from ptxsim.frontend.records import SIZES, Function, PtxError, PtxModule, Variable
@@ -44,7 +44,7 @@ class _Reader:
     scopes: Scopes = field(default_factory=Scopes)
     header: set[str] = field(default_factory=set)  # .version and similar directives that were read
     target: int = 0
-    sections: dict[str, Section] = field(default_factory=dict)
+    sections: dict[str, DebugSection] = field(default_factory=dict)
 
     def read(self) -> PtxModule:
         while self.tokens.kind != END:
@@ -94,7 +94,7 @@ class _Reader:
         """``.section .debug_str { label: .b8 1, 2 .b32 label + 4, .debug_loc }``: for debuggers."""
         tokens = self.tokens
         tokens.advance()
-        section = Section()
+        section = DebugSection()
         self.sections[tokens.take(DOT, phrase("the name of a section"))] = section
         tokens.expect("{")
         while tokens.value != "}":

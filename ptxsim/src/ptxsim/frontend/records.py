@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ptxsim.frontend.debug_info import Section
+from ptxsim.frontend.debug_info import DebugSection
 from ptxsim.plan.records import Dim3
 from ptxsim.text import Message
 
@@ -117,4 +117,4 @@ class PtxModule:
     target: int = 0  # 90 of sm_90a; 0: not said
     # The parts into which the compiler splits an array have their indices in their names.
     split_by_index: bool = False
-    sections: dict[str, Section] = field(default_factory=dict)  # for debuggers
+    sections: dict[str, DebugSection] = field(default_factory=dict)  # for debuggers

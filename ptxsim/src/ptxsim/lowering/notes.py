@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ptxsim.findings.event_table import SENTENCES
-from ptxsim.findings.finding import Finding, Kind
+from ptxsim.findings.finding import Finding, FindingKind
 from ptxsim.findings.reports import instruction_note
 from ptxsim.frontend.records import Function, Instruction, PtxModule
 from ptxsim.lowering.called_functions import possible_functions
@@ -23,7 +23,7 @@ def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
     for item in _half_sums(functions):
         kind = item.opcode.rpartition(".")[2]
         text = _sentence("HALF_SUMS", instruction=verbatim(item.opcode), bits=_BITS[kind])
-        yield instruction_note(module, Kind.HINT, text, item)
+        yield instruction_note(module, FindingKind.HINT, text, item)
     yield from _fragment_maps(module, functions)
     if functions[0].name != kernel:
         return
@@ -31,7 +31,7 @@ def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
     reads = reads_of_addresses(functions, shared, {"xor", "and", "or", "lop3", "bfe"})
     for item in itertools.islice(filter(_depends_on_the_first_address, reads), 1):
         text = _sentence("BITS_OF_AN_ADDRESS", first=shared.first, target=module.target)
-        yield instruction_note(module, Kind.HINT, text, item)
+        yield instruction_note(module, FindingKind.HINT, text, item)
 
 
 def _depends_on_the_first_address(item: Instruction) -> bool:
@@ -64,7 +64,7 @@ def _fragment_maps(module: PtxModule, functions: Iterable[Function]) -> Iterator
         if item.opcode not in told:
             told.add(item.opcode)
             if text := _fragment_map(item.opcode):
-                yield instruction_note(module, Kind.HINT, text, item)
+                yield instruction_note(module, FindingKind.HINT, text, item)
 
 
 def _fragment_map(opcode: str) -> Message | None:
@@ -106,7 +106,7 @@ def tensor_core_notes(module: PtxModule, plans: Iterable[Plan]) -> list[Finding]
     kernels = {o.kernel for o in operations if isinstance(o, Launch)}
     functions = [f for k in sorted(kernels) for f in possible_functions(module, k)]
     return [
-        instruction_note(module, Kind.TENSOR_CORE, verbatim(item.opcode), item)
+        instruction_note(module, FindingKind.TENSOR_CORE, verbatim(item.opcode), item)
         for function in functions
         for item in function.instructions
         if item.opcode.startswith(_TENSOR_CORE)

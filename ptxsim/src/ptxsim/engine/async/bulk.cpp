@@ -53,7 +53,7 @@ Flow copy_in(Warp& w, const Ins& i) {
     count_global_side(w, bytes, sectors(from, bytes));
     deliver_to(w, l, tile, to, barrier_of(w, i, l), ranks < 0 ? nullptr : lanes<u32>(w, ranks) + l);
   });
-  w.tell();
+  w.release();
   return Flow::next;
 }
 
@@ -68,7 +68,7 @@ template <bool reduces> Flow copy_across(Warp& w, const Ins& i) {
     take(w, l, tile, u32(from & WITHIN_BLOCK), NO_GROUP);
     deliver_to(w, l, tile, to, barrier_of(w, i, l), nullptr, reduction);
   });
-  w.tell();
+  w.release();
   return Flow::next;
 }
 
@@ -96,10 +96,10 @@ Flow commit_bulk(Warp& w, const Ins&) {
 template <bool of_sources> Flow wait_bulk(Warp& w, const Ins& i) {
   auto& reading = w.block->reading;
   const auto over = [&](const AsyncReads& reads) {
-    const u32 thread = reads.thread & 1023, lane = thread % LANES;
-    if (reads.wgmma || thread / LANES != w.index || !(w.exec >> lane & 1)) return false;
+    const u32 lane = reads.issued.lane();
+    if (reads.wgmma || reads.issued.warp() != w.index || !(w.exec >> lane & 1)) return false;
     if (i64(reads.group) >= i64(w.bulk_group[lane]) - i.groups()) return false;
-    finish_async_reads(*w.block, reads, w.stamp(int(lane)));
+    finish_async_reads(*w.block, reads, w.epoch(int(lane)));
     return true;
   };
   std::erase_if(reading, over);

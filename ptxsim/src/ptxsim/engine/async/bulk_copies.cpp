@@ -55,7 +55,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier, const Red
   if (one.mask) settle_shared(w, one, true);
   MBarrier* const b = one.mask ? barrier_at(w, lane, barrier) : nullptr;
   if (b) check_init(w, lane, *b);
-  const Region::Stamp copy{w.home->linear + 1, w.stamp(lane), w.pc};
+  const Region::Stamp copy{w.home->linear + 1, w.epoch(lane), w.pc};
   count_shared_side(w, tile.bytes());
   if (in_shared(w, lane, to, tile.room(), true)) {
     const u32 shift = w.program->shared_shift;
@@ -80,7 +80,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier, const Red
   }
   if (!b) return;
   for (const Extent& from : tile.sources) b->landing.push_back({.from = from, .copy = copy});
-  publish_copy(w, *b);
+  release_copy(w, *b);
   b->transactions -= tile.bytes();
   complete_if_due(w, *b);
 }

@@ -103,7 +103,7 @@ void land(Warp& w, AsyncCopy& c, u32 ready) {
     for (u32 at = c.target[l]; at - c.target[l] < c.bytes; at += cell) {
       Cell& shadow = w.block->cells[at >> w.program->shared_shift];
       shadow.pending = 0;
-      shadow.writer = w.stamp(l);
+      shadow.writer.epoch = w.epoch(l);
     }
   }
   c.mask &= ~ready;
@@ -154,7 +154,7 @@ void land_at_mbarrier(Warp& w, int lane, MBarrier& b) {
     }
     b.landing.push_back({.to = {c.target[lane], c.bytes},
                          .from = c.source[lane],
-                         .copy = {w.home->linear + 1, w.stamp(lane), c.pc}});
+                         .copy = {w.home->linear + 1, w.epoch(lane), c.pc}});
   }
   forget_landed(w);
 }

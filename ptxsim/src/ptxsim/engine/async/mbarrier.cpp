@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "../checks/async_proxy.hpp"
-#include "../checks/knowledge.hpp"
+#include "../checks/release_acquire.hpp"
 #include "../checks/peers.hpp"
 #include "../checks/shared_races.hpp"
 #include "../checks/undefined.hpp"
@@ -34,7 +34,7 @@ Flow init(Warp& w, const Ins& i) {
     if (!(a.mask >> l & 1)) continue;
     MBarrier b{};
     b.count = b.pending = lanes<u32>(w, operands<InitOperands>(i).count)[l];
-    b.creator = w.stamp(l);
+    b.creator = w.epoch(l);
     b.creator_pc = w.pc;
     MBarrier& there = w.block->mbarriers[u32(a.at[l])];
     // As with a store of the same value: many threads may make the same barrier, which nobody used.
@@ -49,8 +49,8 @@ Flow init(Warp& w, const Ins& i) {
 // fence.mbarrier_init: other threads, and the async proxy, see the barriers that these lanes made.
 Flow show_inits(Warp& w, const Ins&) {
   for (auto& [address, b] : w.home->mbarriers)
-    if ((b.creator & 1023) / LANES == w.index && w.exec >> b.creator % LANES & 1)
-      b.shown = w.stamp(int(b.creator % LANES));
+    if (const u32 lane = b.creator.lane(); b.creator.warp() == w.index && w.exec >> lane & 1)
+      b.shown = w.epoch(int(lane));
   return Flow::next;
 }
 
@@ -65,9 +65,10 @@ Flow invalidate(Warp& w, const Ins& i) {
 // state: -1: not wanted; count: -1: one; bytes: to expect, -1: none
 struct ArriveOperands { i32 state, count, bytes; };
 
-// A relaxed arrival tells of nothing but what a fence before it released.
-void publish_fenced(const Warp& w, MBarrier& b) {
-  b.arriving.join(w.visits() ? heard(told(w, w.known.published), *w.block) : w.fenced_for_others());
+// A relaxed arrival releases nothing but what a fence before it covers.
+void release_relaxed(const Warp& w, MBarrier& b) {
+  b.arriving.join(w.visits() ? acquired(release_clock(w, w.clocks.device_fence), *w.block)
+                             : w.fence_clocks());
 }
 
 void announce(MBarrier& b, u32 bytes) {
@@ -80,14 +81,14 @@ template <bool drops, bool relaxed> Flow arrive(Warp& w, const Ins& i) {
   const auto o = operands<ArriveOperands>(i);
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
     if (o.state >= 0) lanes<u64>(w, o.state)[l] = b.phase;
-    relaxed ? publish_fenced(w, b) : publish(w, b);
+    relaxed ? release_relaxed(w, b) : release(w, b);
     const u32 count = o.count < 0 ? 1 : lanes<u32>(w, o.count)[l];
     if (o.bytes >= 0) announce(b, lanes<u32>(w, o.bytes)[l]);
     b.pending -= count;
     if (drops) b.count -= count;
     complete_if_due(w, b);
   });
-  w.tell();
+  w.release();
   return Flow::next;
 }
 
@@ -133,8 +134,8 @@ template <bool parity, bool relaxed> Flow test_wait(Warp& w, const Ins& i) {
       return;
     }
     done |= 1u << l;
-    if (relaxed) w.known.seen.join(b.released);
-    else if (!w.visits()) w.hear(b.released);
+    if (relaxed) w.clocks.flag_clock.join(b.released);
+    else if (!w.visits()) w.acquire_own(b.released);
     land(*w.block, w.program->shared_shift, b);
   });
   w.preds[o.done] = (w.preds[o.done] & ~w.exec) | done;
@@ -147,11 +148,11 @@ template <bool parity, bool relaxed> Flow test_wait(Warp& w, const Ins& i) {
 template <bool counted> Flow arrive_after_copies(Warp& w, const Ins& i) {
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
     land_at_mbarrier(w, l, b);
-    publish(w, b);
+    release(w, b);
     if (counted) b.pending--;
     complete_if_due(w, b);
   });
-  w.tell();
+  w.release();
   return Flow::next;
 }
 
@@ -161,13 +162,13 @@ bool arrives_after_copies(const Ins& i) {
   return i.run == arrive_after_copies<false> || i.run == arrive_after_copies<true>;
 }
 
-void publish(const Warp& w, MBarrier& b) {
-  b.arriving.join(w.visits() ? heard(told(w), *w.block) : w.now_for_others());
+void release(const Warp& w, MBarrier& b) {
+  b.arriving.join(w.visits() ? acquired(release_clock(w), *w.block) : w.release_clocks());
 }
 
-void publish_copy(const Warp& w, MBarrier& b) {
-  if (w.visits()) b.arriving.join(heard(moment(w), *w.block));
-  else publish(w, b);
+void release_copy(const Warp& w, MBarrier& b) {
+  if (w.visits()) b.arriving.join(acquired(own_time(w), *w.block));
+  else release(w, b);
 }
 
 void complete_if_due(Warp& w, MBarrier& b) {
@@ -185,11 +186,11 @@ void complete_if_due(Warp& w, MBarrier& b) {
 MBarrier* barrier_at(Warp& w, int lane, u32 address) {
   auto found = w.block->mbarriers.find(address);
   if (found == w.block->mbarriers.end() || found->second.destroyed) {
-    if (knows_block(w)) w.block->machine->report(event_at(w, BARRIER_UNINITIALISED, lane));
+    if (block_has_started(w)) w.block->machine->report(event_at(w, BARRIER_UNINITIALISED, lane));
     return nullptr;
   }
   MBarrier& b = found->second;
-  if (knows_block(w) && !in_order(w, lane, {w.block->linear + 1, b.creator, b.creator_pc}))
+  if (block_has_started(w) && !in_order(w, lane, {w.block->linear + 1, b.creator, b.creator_pc}))
     race(w, lane, RACE, address, 8, true, {w.block->linear + 1, b.creator, b.creator_pc}, true);
   return &b;
 }

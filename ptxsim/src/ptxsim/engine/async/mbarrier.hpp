@@ -9,11 +9,11 @@ namespace sim {
 // lanes with a bad or never initialised one drop out.
 template <class F> void each_barrier(Warp& w, const Access& all, F f);
 
-// Leaves what the warp knows with the barrier, for whoever waits.
-void publish(const Warp& w, MBarrier& b);
+// Releases to the barrier, for whoever waits, all that the warp did.
+void release(const Warp& w, MBarrier& b);
 // The same of a bulk copy that completes there: in the shared memory of another block it says
 // nothing of what came before it.
-void publish_copy(const Warp& w, MBarrier& b);
+void release_copy(const Warp& w, MBarrier& b);
 // Ends the phase when nothing is missing any more.
 void complete_if_due(Warp& w, MBarrier& b);
 MBarrier* barrier_at(Warp& w, int lane, u32 address);

@@ -67,12 +67,12 @@ template <bool reduces> Flow store_async(Warp& w, const Ins& i) {
       write(w, i, l, to, reduction);
       if (!b) continue;
       b->landing.push_back({.to = {to, a.bytes}});
-      publish_copy(w, *b);
+      release_copy(w, *b);
       b->transactions -= a.bytes;
       complete_if_due(w, *b);
     }
   });
-  w.tell();
+  w.release();
   return Flow::next;
 }
 

@@ -33,8 +33,7 @@ bool read_map(Warp& w, int lane, u64 address, u32 rank, TensorMap& map) {
   if (from && map.sound() && map.rank == rank) return true;
   Event e = event_at(w, BAD_TENSOR_MAP, lane);
   e.address = address;
-  e.expected = rank;
-  e.arrived = from && map.sound() ? map.rank : 0;
+  set_details(e, {from && map.sound() ? map.rank : 0, rank});
   m.report(e);
   return false;
 }
@@ -44,14 +43,12 @@ bool read_map(Warp& w, int lane, u64 address, u32 rank, TensorMap& map) {
 // would be a second finding.
 void check_start(Warp& w, int lane, const TensorMap& map, const i32* at, bool stored) {
   Event e = event_at(w, TILE_MISALIGNED, lane);
-  e.arrived = u32(at[0]);
-  e.expected = map.element();
+  set_details(e, {at[0], map.element()});
   if (i64(at[0]) * map.element() % PIECE) return w.block->machine->report(e);
   const i32* const before = std::find_if(at, at + map.rank, [](i32 first) { return first < 0; });
   if (!stored || before == at + map.rank) return;
   e.kind = TILE_BEFORE_TENSOR;
-  e.arrived = u32(*before);
-  e.expected = u32(before - at);
+  set_details(e, {*before, before - at});
   w.block->machine->report(e);
 }
 
@@ -147,7 +144,7 @@ template <class F> void each_tile(Warp& w, const Ins& i, bool write, F f) {
     count_global_side(w, tile.bytes(), box_sectors(map, at));
     f(l, map, at, tile, shared);
   }
-  w.tell();
+  w.release();
 }
 
 Flow load_tile(Warp& w, const Ins& i) {

@@ -34,8 +34,8 @@ void check_overwritten(Warp& w, int lane, u32 address, u32 bytes);
 // The same where it completes on an mbarrier in `w.block`, and the async proxy has not been shown
 // the initialisation.
 void check_init(Warp& w, int lane, MBarrier& b);
-// Nobody overwrote what these read; from now on they are reads stamped `who`.
-void finish_async_reads(Block& b, const AsyncReads& reads, u32 who);
+// Nobody overwrote what these read; from now on they are reads that ended at `end`.
+void finish_async_reads(Block& b, const AsyncReads& reads, Epoch end);
 // The same of a copy to another block, which has landed there.
 void finish_copy(Block& b, const Region::Stamp& copy);
 // The block is at its end: no copy to global memory may still read its shared memory.

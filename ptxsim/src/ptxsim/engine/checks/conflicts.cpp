@@ -4,7 +4,7 @@
 
 #include "../program/operations.hpp"
 #include "suspect_reads.hpp"
-#include "knowledge.hpp"
+#include "release_acquire.hpp"
 
 namespace sim {
 namespace {
@@ -40,8 +40,8 @@ void report_race(Machine& m, const Event& e, u64 place, bool first) {
 
 void suspect_reader(Warp& w, const Event& e, const Region::Stamp& other) {
   Machine& m = *w.home->machine;
-  if (!e.write) suspect(m, e, w.home->linear + 1, w.stamp(0), w.pc);
-  else if (!e.other_write) suspect(m, e, other.block, other.who, e.other_pc);
+  if (!e.write) suspect(m, e, w.home->linear + 1, w.epoch(0), w.pc);
+  else if (!e.other_write) suspect(m, e, other.block, other.epoch, e.other_pc);
 }
 
 bool comes_of_race(const Machine& m, const Event& e) {
@@ -77,7 +77,7 @@ void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool firs
   const bool plain = mine == Strength::plain, both_strong = !plain && theirs != Strength::plain;
   const bool is_volatile = mine == Strength::is_volatile || theirs == Strength::is_volatile;
   const bool of_wgmma = !e.other_write && other.pc & BY_WGMMA;  // its stamp has another meaning
-  if (!plain && told_by_flag(w, other)) return;
+  if (!plain && flag_orders(w, other)) return;
   if (is_atomic(p, w.pc) && is_atomic(p, other.pc)) {
     if (scopes_meet(w, other)) return;
     e.kind = BLOCK_SCOPE_ONLY;
@@ -85,7 +85,7 @@ void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool firs
     e.kind = VOLATILE_RACE;
     if (is_volatile) suspend(m, e, place, first);
     return;
-  } else if (plain && !of_wgmma && (told_by_flag(w, other) || told_by_lock(w, other))) {
+  } else if (plain && !of_wgmma && (flag_orders(w, other) || lock_orders(w, other))) {
     e.kind = NO_FENCE_AFTER_FLAG;
   } else if (e.write && e.other_write && (is_atomic(p, w.pc) || is_atomic(p, other.pc))) {
     e.kind = ATOMIC_AND_PLAIN;

@@ -21,7 +21,7 @@ inline u64 shared_place(const Block& b, u32 address) {
 // Somebody waits for the word to change, or asks whether it has.
 void await(Warp& w, u64 place, u32 bytes, u32 cell);
 
-// The warp's access, of which `e` tells, and the one stamped `other` are in no order that plain
+// The warp's access, which is `e`, and the access `other` are in no order that plain
 // accesses could rely on. first: nothing else has written there; that the other one found nothing
 // is then this race.
 void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool first);

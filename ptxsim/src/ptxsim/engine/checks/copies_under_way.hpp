@@ -1,9 +1,9 @@
 // Asynchronous copies in global memory: what they may still write there, and may still read.
 //
-// What a bulk copy stores is there at once, but its stamp has a time that never comes, so that all
+// What a bulk copy stores is there at once, but its epoch is a time that never comes, so that all
 // that touches it races, until the thread that issued the copy has waited for its group. Then the
 // thread has written it now. What a copy to shared memory reads there it may read until somebody
-// knows that it has landed.
+// has acquired that it has landed.
 #pragma once
 
 #include "../machine/machine.hpp"

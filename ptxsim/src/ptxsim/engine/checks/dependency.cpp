@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "../program/operations.hpp"
-#include "knowledge.hpp"
+#include "release_acquire.hpp"
 
 namespace sim {
 
@@ -18,26 +18,26 @@ bool clash(u8 theirs, u8 mine) {
   return theirs && both & WRITES && both & PLAIN;
 }
 
-// Whether a flag or counter may tell this kernel how far the other one is.
+// Whether a flag or counter may show this kernel how far the other one is.
 bool signals(u8 theirs, u8 mine) { return theirs & WRITTEN_STRONGLY && mine & READ_STRONGLY; }
 
 // The lanes are in order with the kernels before from now on, and whoever comes after them.
 void go_past(Warp& w, u32 lanes) {
   if (!(lanes & ~w.past_wait)) return;
   w.past_wait |= lanes;
-  w.home->past_wait.push_back(w.stamp(__builtin_ctz(lanes)));
+  w.home->past_wait.push_back(w.epoch(__builtin_ctz(lanes)));
   w.home->machine->past_wait.push_back({w.home->linear, w.home->past_wait.back()});
 }
 
 // Whether the warp comes after a thread that is in order.
-bool learned(const Warp& w, int lane) {
-  const auto own = [&](u32 who) { return w.ordered(who, lane); };
+bool comes_after(const Warp& w, int lane) {
+  const auto own = [&](Epoch then) { return w.ordered(then, lane); };
   const auto& here = w.home->past_wait;
   if (std::any_of(here.rbegin(), here.rend(), own)) return true;
   const auto& all = w.home->machine->past_wait;
   return std::any_of(all.rbegin(), all.rend(), [&](const Machine::Past& each) {
     return each.block != w.home->linear &&
-           ordered_elsewhere(w, lane, {each.block + 1, each.who, 0});
+           ordered_elsewhere(w, lane, {each.block + 1, each.epoch, 0});
   });
 }
 
@@ -91,7 +91,7 @@ void check_dependency(Warp& w, int lane, const Region& r, i64 index, u64 address
   if (w.past_wait >> lane & 1) return;
   if (signals(theirs, mine)) return go_past(w, 1u << lane);
   if (!clash(theirs, mine)) return;
-  if (learned(w, lane)) {
+  if (comes_after(w, lane)) {
     w.past_wait = ALL;
     return;
   }

@@ -5,7 +5,7 @@
 #include "../program/kinds.hpp"
 #include "../schedule/preemption.hpp"
 #include "conflicts.hpp"
-#include "knowledge.hpp"
+#include "release_acquire.hpp"
 #include "peers.hpp"
 
 namespace sim {
@@ -28,9 +28,9 @@ Event event_of(Warp& w, EventKind kind, const Region& r, i64 index, u64 address,
   e.region_start = r.base;
   e.region_size = r.size;
   e.block = block_at(m, look.block - 1);
-  e.thread = thread_at(m, look.who & 1023);
+  e.thread = thread_at(m, look.epoch.thread());
   e.other_block = block_at(m, write.block - 1);
-  e.other_thread = thread_at(m, write.who & 1023);
+  e.other_thread = thread_at(m, write.epoch.thread());
   return e;
 }
 
@@ -41,16 +41,17 @@ bool goes_into_a_result(const Program& p, u32 pc) {
 
 void check_look(Warp& w, int lane, const Region& r, i64 index, u64 address, u32 bytes,
                 const Region::Stamp& look) {
-  const Region::Stamp mine{w.home->linear + 1, w.stamp(lane), w.pc};
-  const bool own = look.block == mine.block && (look.who & 1023) / LANES == w.index;
-  if (own || in_order(w, lane, look) || told_by_flag(w, look) || told_by_lock(w, look)) return;
+  const Region::Stamp mine{w.home->linear + 1, w.epoch(lane), w.pc};
+  const bool own = look.block == mine.block && look.epoch.warp() == w.index;
+  if (own || in_order(w, lane, look) || flag_orders(w, look) || lock_orders(w, look)) return;
   if (goes_into_a_result(*w.program, look.pc))
     w.home->machine->report(event_of(w, EARLY_LOOK, r, index, address, bytes, look, mine));
   look_at_atomic(w, event_of(w, LOOKS_AT_ATOMIC, r, index, address, bytes, look, mine));
 }
 
-bool learned_of_others(const Warp& w) {
-  return w.known.others || w.known.seen.others || w.some.others || w.locked.others;
+bool has_acquired(const Warp& w) {
+  return w.clocks.others || w.clocks.flag_clock.others || w.lane_clocks.others ||
+         w.lock_clock.others;
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ void look_at_word(Warp& w, int lane, u64 address) {
   Machine& m = *w.home->machine;
   if (m.sampling || !(w.program->code[w.pc].order() & RESULT)) return;
   if (m.looks.size() < MOST_WORDS || m.looks.contains(address))
-    m.looks[address] = {w.home->linear + 1, w.stamp(lane), w.pc};
+    m.looks[address] = {w.home->linear + 1, w.epoch(lane), w.pc};
 }
 
 void change_word(Warp& w, int lane, const Region& r, i64 index, u64 address, u32 bytes,
@@ -73,10 +74,10 @@ void change_word(Warp& w, int lane, const Region& r, i64 index, u64 address, u32
     for (const auto& [last, other, elsewhere] = r.lines[place / LINE];
          const Region::Reads* read : {&last, &other, &elsewhere})
       if (read->block && read->cells >> place % LINE & 1)
-        check_look(w, lane, r, index, address, bytes, {read->block, read->who, read->pc});
+        check_look(w, lane, r, index, address, bytes, {read->block, read->epoch, read->pc});
   if (!w.program->has_strong_loads || m.stale.size() == MOST_WORDS) return;
   if (w.program->code[w.pc].order() & RELEASES) return forget_before(m, address);
-  m.stale[address] = {before, bytes, {w.home->linear + 1, w.stamp(lane), w.pc}, {}};
+  m.stale[address] = {before, bytes, {w.home->linear + 1, w.epoch(lane), w.pc}, {}};
   w.home->unfenced.push_back(address);
 }
 
@@ -90,9 +91,8 @@ u8* value_before(Warp& w, int lane, const Region& r, i64 index, u64 address, u32
   if (word.write.block == me || std::find(seen_by.begin(), seen_by.end(), me) != seen_by.end())
     return nullptr;
   word.seen_by.push_back(me);
-  if (learned_of_others(w) || mixed(u64(m.order) << 48 ^ u64(me) << 24 ^ address) & 1)
-    return nullptr;
-  const Region::Stamp look{me, w.stamp(lane), w.pc};
+  if (has_acquired(w) || mixed(u64(m.order) << 48 ^ u64(me) << 24 ^ address) & 1) return nullptr;
+  const Region::Stamp look{me, w.epoch(lane), w.pc};
   const i32 order = w.program->code[w.pc].order();
   if (order & RESULT)
     m.report(event_of(w, order & UPDATED ? EARLY_LOOK : UNFENCED_READ, r, index, address, bytes,

@@ -12,8 +12,8 @@ void look_at_word(Warp& w, int lane, u64 address);
 // The lane is about to change a word, by an atomic operation or a store that synchronises.
 void change_word(Warp& w, int lane, const Region& r, i64 index, u64 address, u32 bytes, u64 before);
 // Where memory may still show the lane an older value, and does half the time: its bytes; else
-// null. Only what no fence of its writer has followed, and only to a block that has learned of no
-// other and has not seen the new value.
+// null. Only what no fence of its writer has followed, and only to a block that has acquired
+// nothing from another and has not seen the new value.
 u8* value_before(Warp& w, int lane, const Region& r, i64 index, u64 address, u32 bytes);
 // All that the block wrote is behind a fence, and so seen by whoever asks from now on.
 void settle_writes(Block& b);

@@ -32,10 +32,10 @@ void report_overlap(Machine& m, u32 address, u32 bytes, ExternCell& c) {
   e.write = true;
   e.pc = c.writer.pc;
   e.block = block_at(m, c.writer.block - 1);
-  e.thread = thread_at(m, c.writer.who & 1023);
+  e.thread = thread_at(m, c.writer.epoch.thread());
   e.other_pc = c.reader.pc;
   e.other_block = block_at(m, c.reader.block - 1);
-  e.other_thread = thread_at(m, c.reader.who & 1023);
+  e.other_thread = thread_at(m, c.reader.epoch.thread());
   m.report(e);
   c.overwritten = 0;
   c.reader = {};
@@ -50,7 +50,7 @@ void read(Warp& w, int lane, u32 address, u32 bytes, u8 name, bool own) {
     c.read_back |= own && name == c.written_as;
     const bool lost = c.overwritten & bit(name) && !c.reader.block;
     if (lost && in_order(w, lane, c.writer)) {
-      c.reader = {w.home->linear + 1, w.stamp(lane), w.pc};
+      c.reader = {w.home->linear + 1, w.epoch(lane), w.pc};
       c.read_as = name;
     }
     if (c.read_back && c.reader.block) report_overlap(*w.block->machine, at, 1u << shift, c);
@@ -74,7 +74,7 @@ void extern_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
     const u8 before = c.writer.block && c.written_as != name && !same ? bit(c.written_as) : 0;
     c.overwritten = u8((c.overwritten | before) & ~bit(name));
     if (same && c.writer.block) continue;
-    c.writer = {w.home->linear + 1, w.stamp(lane), w.pc};
+    c.writer = {w.home->linear + 1, w.epoch(lane), w.pc};
     c.reader = {};
     c.written_as = name;
     c.read_back = false;
@@ -86,11 +86,12 @@ void suggest_offsets(Machine& m) {
   for (Event& e : m.events) {
     if (e.kind != EXTERN_ARRAYS_MEET) continue;
     const auto& names = m.program->extern_arrays;
-    e.mask = 0;
+    u32 offset = 0;
     for (u32 k = 0; k + 1 < std::max(names[e.pc], names[e.other_pc]); ++k) {
       const u32 end = m.program->extern_ends[k];
-      e.mask += (std::max(end, start) - start + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+      offset += (std::max(end, start) - start + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
+    set_details(e, {offset});
   }
 }
 

@@ -6,7 +6,7 @@
 #include "conflicts.hpp"
 #include "copies_under_way.hpp"
 #include "dependency.hpp"
-#include "knowledge.hpp"
+#include "release_acquire.hpp"
 #include "peers.hpp"
 
 namespace sim {
@@ -23,7 +23,7 @@ Event event_between(Warp& w, EventKind kind, int lane, const Region& r, i64 inde
   e.region_start = r.base;
   e.region_size = r.size;
   e.other_block = block_at(*w.block->machine, other.block - 1);
-  e.other_thread = thread_at(*w.block->machine, other.who & 1023);
+  e.other_thread = thread_at(*w.block->machine, other.epoch.thread());
   return e;
 }
 
@@ -39,7 +39,7 @@ void global_race(Warp& w, int lane, const Region& r, i64 index, u64 at, u32 byte
 }
 
 bool of_own_warp(const Warp& w, const Region::Reads& read) {
-  return read.block == w.home->linear + 1 && (read.who & 1023) / LANES == w.index;
+  return read.block == w.home->linear + 1 && read.epoch.warp() == w.index;
 }
 
 bool is_volatile(const Warp& w, u32 pc) {
@@ -66,9 +66,10 @@ void tell_apart(const Warp& w, Region& r, const Access& a, u32 mask, u32 known) 
 }
 
 void remember_in(Warp& w, Region& r, const Access& a) {
-  const u32 shift = w.program->global_shift, me = w.block->linear + 1, who = w.stamp(0);
+  const u32 shift = w.program->global_shift, me = w.block->linear + 1;
+  const Epoch now = w.epoch(0);
   const u64 several = (u64{1} << std::max(a.bytes >> shift, 1u)) - 1;
-  const bool tells = !r.stamps.empty() || w.program->memory[w.pc].requests <= FIRST_EXECUTIONS;
+  const bool by_lane = !r.stamps.empty() || w.program->memory[w.pc].requests <= FIRST_EXECUTIONS;
   if (r.lines.empty()) r.lines.resize((r.size >> shift) / LINE + 1);
   if (r.readers.empty()) r.readers.resize(r.lines.size() * LINE);
   for (u32 rest = a.mask; rest;) {
@@ -81,12 +82,12 @@ void remember_in(Warp& w, Region& r, const Access& a) {
       cells |= several << cell % LINE;
     }
     auto& [last, before, elsewhere] = r.lines[line];
-    if (last.block != me || last.who != who || is_volatile(w, last.pc) != is_volatile(w, w.pc)) {
+    if (last.block != me || last.epoch != now || is_volatile(w, last.pc) != is_volatile(w, w.pc)) {
       if (last.block != me) elsewhere = last;
-      else if ((last.who ^ who) & 1023) before = last;
-      last = {me, who, w.pc | TOLD_APART, 0};
+      else if (last.epoch.thread() != now.thread()) before = last;
+      last = {me, now, w.pc | TOLD_APART, 0};
     }
-    if (!tells) last.pc &= PC_MASK;
+    if (!by_lane) last.pc &= PC_MASK;
     if (last.pc & TOLD_APART) tell_apart(w, r, a, all & ~rest, last.cells);
     last.cells |= u32(cells);
   }
@@ -209,18 +210,18 @@ void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 byte
       for (const auto& [last, other, elsewhere] = r.lines[place / LINE];
            const Region::Reads* read : {&last, &other, &elsewhere}) {
         if (!read->block || !(read->cells >> place % LINE & 1)) continue;
-        Region::Stamp reader{read->block, read->who, read->pc & PC_MASK};
+        Region::Stamp reader{read->block, read->epoch, read->pc & PC_MASK};
         if (of_own_warp(w, *read)) {
           if (read != &last || !(last.pc & TOLD_APART))
             continue;  // nobody knows which of its lanes
           const auto [first, second] = r.readers[place];
-          reader.who += first == lane ? second : first;
+          reader.epoch = reader.epoch.of_lane(first == lane ? second : first);
         }
         if (in_order(w, lane, reader)) continue;
         global_race(w, lane, r, index, at, bytes, true, false, false, reader, first);
         break;
       }
-    s = {me, w.stamp(lane), w.pc | (atomic ? ATOMIC_BIT : 0)};
+    s = {me, w.epoch(lane), w.pc | (atomic ? ATOMIC_BIT : 0)};
   }
 }
 

@@ -3,18 +3,18 @@
 
 #include <algorithm>
 
-#include "knowledge.hpp"
+#include "release_acquire.hpp"
 #include "shared_races.hpp"
 
 namespace sim {
 namespace {
 
 Region::Stamp stamp_of(const Warp& w, int lane) {
-  return {w.home->linear + 1, w.stamp(lane), w.pc};
+  return {w.home->linear + 1, w.epoch(lane), w.pc};
 }
 
 bool same_thread(const Region::Stamp& a, const Region::Stamp& b) {
-  return a.block == b.block && !((a.who ^ b.who) & 1023);
+  return a.block == b.block && a.epoch.thread() == b.epoch.thread();
 }
 
 PeerCell& peer_cell(Block& b, u32 cell) {
@@ -26,18 +26,19 @@ PeerCell& peer_cell(Block& b, u32 cell) {
 
 bool in_order(const Warp& w, int lane, const Region::Stamp& access) {
   const u32 block = access.block - 1;
-  return block == w.home->linear ? w.ordered(access.who, lane) : ordered_elsewhere(w, lane, access);
+  return block == w.home->linear ? w.ordered(access.epoch, lane)
+                                 : ordered_elsewhere(w, lane, access);
 }
 
-bool read_in_order(const Warp& w, int lane, u32 who, u32 pc) {
-  if (!(pc & BY_WGMMA)) return in_order(w, lane, {w.block->linear + 1, who, pc});
-  return w.visits() ? wgmma_ended_elsewhere(w, *w.block, who) : w.ended(who);
+bool read_in_order(const Warp& w, int lane, Epoch read, u32 pc) {
+  if (!(pc & BY_WGMMA)) return in_order(w, lane, {w.block->linear + 1, read, pc});
+  return w.visits() ? wgmma_ended_elsewhere(w, *w.block, read) : w.ended(read);
 }
 
 Region::Stamp last_writer(const Block& b, u32 cell) {
   const Cell& c = b.cells[cell];
-  if (c.writer == BY_PEER) return b.peers[cell].writer;
-  return {b.linear + 1, c.writer, c.writer_pc};
+  if (c.writer.epoch == BY_PEER) return b.peers[cell].writer;
+  return {b.linear + 1, c.writer.epoch, c.writer.pc};
 }
 
 // --- start and end
@@ -46,19 +47,19 @@ void visit(Warp& w, int lane, Block& to) {
   if (to.machine->sampling) return;
   const Region::Stamp now = stamp_of(w, lane);
   const auto same_warp = [&](const Region::Stamp& other) {
-    return other.block == now.block && (other.who & 1023) / LANES == w.index;
+    return other.block == now.block && other.epoch.warp() == w.index;
   };
   const auto before = std::find_if(to.visitors.begin(), to.visitors.end(), same_warp);
   if (before == to.visitors.end()) to.visitors.push_back(now);
   else *before = now;
-  if (heard_of(w, to.linear)) return;
+  if (after_start(w, to.linear)) return;
   Event e = event_at(w, PEER_NOT_STARTED, lane);
   e.space = SHARED;
   e.other_block = to.id;
   to.machine->report(e);
 }
 
-bool knows_block(const Warp& w) { return !w.visits() || heard_of(w, w.block->linear); }
+bool block_has_started(const Warp& w) { return !w.visits() || after_start(w, w.block->linear); }
 
 void check_visitors(const Block& b) {
   for (const Region::Stamp& visitor : b.visitors) {
@@ -70,7 +71,7 @@ void check_visitors(const Block& b) {
     e.space = SHARED;
     e.region = -1;
     e.block = block_at(*b.machine, visitor.block - 1);
-    e.thread = thread_at(*b.machine, visitor.who & 1023);
+    e.thread = thread_at(*b.machine, visitor.epoch.thread());
     e.other_block = b.id;
     b.machine->report(e);
   }
@@ -87,19 +88,20 @@ void check_write_among_peers(Warp& w, int lane, u32 address, u32 bytes, bool sam
     const PeerCell& p = peer_cell(b, at >> shift);
     const auto check = [&](const Region::Stamp& other, bool write) {
       // What the block did to its own shared memory, shared_write() looks at.
-      if (!other.block || !other.who || (!w.visits() && other.block == home)) return true;
-      if (other.block == home && !write ? read_in_order(w, lane, other.who, other.pc)
+      if (!other.block || !other.epoch || (!w.visits() && other.block == home)) return true;
+      if (other.block == home && !write ? read_in_order(w, lane, other.epoch, other.pc)
                                         : in_order(w, lane, other))
         return true;
       race(w, lane, RACE, at, bytes, true, other, write);
       return false;
     };
-    if (c.writer && !(atomic && c.writer_pc & ATOMIC_BIT)) {
+    if (c.writer.epoch && !(atomic && c.writer.pc & ATOMIC_BIT)) {
       Region::Stamp writer = last_writer(b, at >> shift);
-      writer.pc = c.writer_pc;
+      writer.pc = c.writer.pc;
       check(writer, true);
     }
-    check({home, c.reader, c.reader_pc}, false) && check({home, c.reader2, c.reader2_pc}, false);
+    check({home, c.reader.epoch, c.reader.pc}, false) &&
+        check({home, c.reader2.epoch, c.reader2.pc}, false);
     check(p.reader, false) && check(p.reader2, false);
   }
 }
@@ -108,9 +110,8 @@ void keep_write(Warp& w, int lane, u32 address, u32 bytes, u32 pc) {
   const u32 shift = w.program->shared_shift;
   for (u32 at = address; at - address < bytes; at += 1u << shift) {
     Cell& c = w.block->cells[at >> shift];
-    c.writer = BY_PEER;
-    c.writer_pc = pc;
-    c.reader = c.reader2 = 0;  // whoever comes after this write comes after them, too
+    c.writer = {BY_PEER, pc};
+    c.reader.epoch = c.reader2.epoch = {};  // whoever comes after this write comes after them, too
     peer_cell(*w.block, at >> shift) = {.writer = stamp_of(w, lane), .reader = {}, .reader2 = {}};
   }
 }

@@ -9,14 +9,14 @@ namespace sim {
 // Whether an access, of whatever block, is ordered before this warp's now.
 bool in_order(const Warp& w, int lane, const Region::Stamp& access);
 // The same of a read that the block's own warps left in a cell.
-bool read_in_order(const Warp& w, int lane, u32 who, u32 pc);
+bool read_in_order(const Warp& w, int lane, Epoch read, u32 pc);
 Region::Stamp last_writer(const Block& b, u32 cell);
 
 // The warp turns to another block, which must have started.
 void visit(Warp& w, int lane, Block& to);
-// Whether the warp is at home, or knows that the block it visits has started: elsewhere that alone
-// is the finding.
-bool knows_block(const Warp& w);
+// Whether the warp is at home, or comes after the start of the block that it visits: elsewhere that
+// alone is the finding.
+bool block_has_started(const Warp& w);
 // The block is at its end: nobody may visit it any more.
 void check_visitors(const Block& b);
 

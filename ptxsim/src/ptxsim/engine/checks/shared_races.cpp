@@ -21,10 +21,10 @@ void race(Warp& w, int lane, EventKind kind, u32 address, u32 bytes, bool write,
   e.write = write;
   e.other_write = other_write;
   e.other_block = block_at(m, other.block - 1);
-  e.other_thread = thread_at(m, other.who & 1023);
+  e.other_thread = thread_at(m, other.epoch.thread());
   kind == RACE ? conflict(w, e, other, shared_place(*w.block, address), first) : m.report(e);
-  if (!write) suspect(m, e, w.home->linear + 1, w.stamp(lane), w.pc);
-  else if (!other_write) suspect(m, e, other.block, other.who, e.other_pc);
+  if (!write) suspect(m, e, w.home->linear + 1, w.epoch(lane), w.pc);
+  else if (!other_write) suspect(m, e, other.block, other.epoch, e.other_pc);
 }
 
 namespace {
@@ -35,7 +35,7 @@ void copy_race(Warp& w, int lane, u64 address, u32 bytes, bool write, const Cell
   const Region::Stamp writer = last_writer(*w.block, address >> w.program->shared_shift);
   if (completes_at_mbarrier(w.program->code[c.pending_pc]))
     return race(w, lane, BULK_COPY_RACE, address, bytes, write,
-                {writer.block, thread, c.pending_pc}, true);
+                {writer.block, {thread, 0}, c.pending_pc}, true);
   const Warp& copier = w.block->warps[thread / LANES];
   const bool committed =
       std::any_of(copier.async.begin(), copier.async.end(), [&](const AsyncCopy& copy) {
@@ -45,16 +45,16 @@ void copy_race(Warp& w, int lane, u64 address, u32 bytes, bool write, const Cell
                copy.group[l] < copier.async_group[l];
       });
   race(w, lane, committed ? ASYNC_RACE : COPY_NOT_COMMITTED, address, bytes, write,
-       {w.block->linear + 1, thread, c.pending_pc}, true);
+       {w.block->linear + 1, {thread, 0}, c.pending_pc}, true);
 }
 
 // A write while an asynchronous operation may still read there.
 void check_async_reads(Warp& w, int lane, u32 address, u32 bytes) {
   for (const AsyncReads& reads : w.block->reading)
     if (reads.touches(address, bytes) &&
-        !(reads.wgmma && read_in_order(w, lane, reads.stamp(), BY_WGMMA)))
+        !(reads.wgmma && read_in_order(w, lane, reads.by_wgmma(), BY_WGMMA)))
       race(w, lane, OPERAND_OVERWRITTEN, address, bytes, true,
-           {w.block->linear + 1, reads.thread, reads.pc}, false);
+           {w.block->linear + 1, reads.issued, reads.pc}, false);
 }
 
 void destroy_mbarriers(Block& b, u32 address, u32 bytes) {
@@ -64,9 +64,9 @@ void destroy_mbarriers(Block& b, u32 address, u32 bytes) {
 
 // In the memory reserved for cooperative_groups a warp's lanes reuse what all of them have read,
 // with nothing but shuffles in between.
-bool in_step(const Warp& w, u32 address, u32 who) {
+bool in_step(const Warp& w, u32 address, Epoch read) {
   const Program& p = *w.program;
-  return (who & 1023) / LANES == w.index && within(address, 1, p.arrays[0].start, p.reserved);
+  return read.warp() == w.index && within(address, 1, p.arrays[0].start, p.reserved);
 }
 
 // An atomic operation leaves the plain write below it in sight: the next atomic operation must be
@@ -75,8 +75,8 @@ void keep_plain_write(Warp& w, int lane, u32 address, u32 bytes) {
   Block& b = *w.block;
   const u32 cell = address >> w.program->shared_shift;
   const Cell& c = b.cells[cell];
-  if (!c.writer) return;
-  if (c.writer_pc & ATOMIC_BIT) {
+  if (!c.writer.epoch) return;
+  if (c.writer.pc & ATOMIC_BIT) {
     const Region::Stamp below = b.hidden.empty() ? Region::Stamp{} : b.hidden[cell];
     if (below.block && !in_order(w, lane, below))
       race(w, lane, RACE, address, bytes, true, below, true);
@@ -91,16 +91,16 @@ void keep_plain_write(Warp& w, int lane, u32 address, u32 bytes) {
 bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, bool plain,
                         u32& origin) {
   if (c.pending) copy_race(w, lane, at, bytes, false, c);
-  if (!c.writer) {
+  if (!c.writer.epoch) {
     origin = w.pc;
     found_unwritten(w, shared_place(*w.block, at));
     return true;
   }
   const Region::Stamp writer = last_writer(*w.block, at >> w.program->shared_shift);
   if (plain && !in_order(w, lane, writer))
-    race(w, lane, RACE, at, bytes, false, {writer.block, writer.who, c.writer_pc}, true);
-  if (!(c.writer_pc & UNDEFINED_BIT)) return false;
-  origin = c.writer_pc & PC_MASK;
+    race(w, lane, RACE, at, bytes, false, {writer.block, writer.epoch, c.writer.pc}, true);
+  if (!(c.writer.pc & UNDEFINED_BIT)) return false;
+  origin = c.writer.pc & PC_MASK;
   return true;
 }
 
@@ -118,26 +118,27 @@ void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
     check_write_among_peers(w, lane, address, bytes, same, atomic);
   for (u32 at = address; at - address < bytes; at += cell) {
     Cell& c = w.block->cells[at >> w.program->shared_shift];
-    if (__builtin_expect(c.pending != 0, 0) && !(atomic && c.writer_pc & ATOMIC_BIT))
+    if (__builtin_expect(c.pending != 0, 0) && !(atomic && c.writer.pc & ATOMIC_BIT))
       copy_race(w, lane, at, cell, true, c);
     if (atomic) keep_plain_write(w, lane, at, bytes);
     if (__builtin_expect(visits, 0)) continue;
     // The same value written twice is how every thread initialises one flag: harmless.
-    if (c.writer && c.writer != BY_PEER && !same && !(atomic && c.writer_pc & ATOMIC_BIT) &&
-        !w.ordered(c.writer, lane) &&
-        !w.has_observed(shared_place(*w.block, at), {home, c.writer, c.writer_pc}, lane))
-      race(w, lane, RACE, at, bytes, true, {home, c.writer, c.writer_pc}, true,
-           c.writer_pc & ATOMIC_BIT);
-    const auto before = [&](u32 who, u32 pc) {
-      return pc & BY_WGMMA ? w.ended(who) : w.ordered(who, lane) || in_step(w, at, who);
+    if (c.writer.epoch && c.writer.epoch != BY_PEER && !same &&
+        !(atomic && c.writer.pc & ATOMIC_BIT) && !w.ordered(c.writer.epoch, lane) &&
+        !w.has_observed(shared_place(*w.block, at), {home, c.writer.epoch, c.writer.pc}, lane))
+      race(w, lane, RACE, at, bytes, true, {home, c.writer.epoch, c.writer.pc}, true,
+           c.writer.pc & ATOMIC_BIT);
+    const auto before = [&](Epoch read, u32 pc) {
+      return pc & BY_WGMMA ? w.ended(read) : w.ordered(read, lane) || in_step(w, at, read);
     };
-    if (c.reader && !same && !before(c.reader, c.reader_pc))
-      race(w, lane, RACE, at, bytes, true, {home, c.reader, c.reader_pc}, false, !c.writer);
-    else if (c.reader2 && !same && !before(c.reader2, c.reader2_pc))
-      race(w, lane, RACE, at, bytes, true, {home, c.reader2, c.reader2_pc}, false, !c.writer);
-    c.writer = w.stamp(lane);
-    c.writer_pc = pc;
-    c.reader_pc |= BEFORE_WRITE;
+    if (c.reader.epoch && !same && !before(c.reader.epoch, c.reader.pc))
+      race(w, lane, RACE, at, bytes, true, {home, c.reader.epoch, c.reader.pc}, false,
+           !c.writer.epoch);
+    else if (c.reader2.epoch && !same && !before(c.reader2.epoch, c.reader2.pc))
+      race(w, lane, RACE, at, bytes, true, {home, c.reader2.epoch, c.reader2.pc}, false,
+           !c.writer.epoch);
+    c.writer = {w.epoch(lane), pc};
+    c.reader.pc |= BEFORE_WRITE;
   }
   if (__builtin_expect(visits, 0)) keep_write(w, lane, address, bytes, pc);
 }

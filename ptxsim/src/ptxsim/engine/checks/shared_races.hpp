@@ -21,52 +21,51 @@ bool read_of_peer(Warp& w, int lane, u32 address, u32 bytes, bool plain, u32& or
 class SharedReader {
  public:
   explicit SharedReader(Warp& w)
-      : w_(w), cells_(w.block->cells.data()), shift_(w.program->shared_shift), now_(w.stamp(0)),
+      : w_(w), cells_(w.block->cells.data()), shift_(w.program->shared_shift), now_(w.epoch(0)),
         externs_(!w.block->externs.empty()) {}
 
   bool read(int lane, u32 address, u32 bytes, bool plain, u32& origin) {
-    const u32 cell = 1u << shift_, me = now_ | u32(lane);
+    const u32 cell = 1u << shift_;
+    const Epoch me = now_.of_lane(u32(lane));
     if (__builtin_expect(externs_, 0)) extern_read(w_, lane, address, bytes);
     if (__builtin_expect(w_.visits(), 0))
       return read_of_peer(w_, lane, address, bytes, plain, origin);
     bool undefined = false;
     for (u32 at = address; at - address < bytes; at += cell) {
       Cell& c = cells_[at >> shift_];
-      const bool fine = !(c.pending | (c.writer_pc & UNDEFINED_BIT)) && after(c.writer, lane);
+      const bool fine = !(c.pending | (c.writer.pc & UNDEFINED_BIT)) && after(c.writer.epoch, lane);
       if (__builtin_expect(!fine, 0))
         undefined |= report_shared_read(w_, lane, at, bytes, c, plain, origin);
       // Two readers of one warp and time stand for all of its lanes: whoever writes next differs
       // from one of them.
-      if (!plain || !(((c.reader ^ me) | (c.reader2 ^ me)) & ~31u)) continue;
-      if ((c.reader ^ me) & 1023) {
-        c.reader2 = c.reader;
-        c.reader2_pc = c.reader_pc;
-      }
-      c.reader = me;
-      c.reader_pc = w_.pc;
+      if (!plain || !((c.reader.epoch.step() ^ me.step()) | (c.reader2.epoch.step() ^ me.step())))
+        continue;
+      if (c.reader.epoch.thread() != me.thread()) c.reader2 = c.reader;
+      c.reader = {me, w_.pc};
     }
     return undefined;
   }
 
  private:
   // Whether the cell was written, and in order. Neighbours are mostly from one warp and time.
-  bool after(u32 writer, int lane) {
-    if ((writer & ~31u) == seen_) return true;
+  bool after(Epoch writer, int lane) {
+    if (writer.step() == seen_) return true;
     if (!writer || writer == BY_PEER || !w_.ordered(writer, lane)) return false;
-    if ((writer & 1023) >> 5 != w_.index && !w_.some_alone && !w_.some_lanes) seen_ = writer & ~31u;
+    if (writer.warp() != w_.index && !w_.some_released && !w_.some_lanes) seen_ = writer.step();
     return true;
   }
 
   Warp& w_;
   Cell* const cells_;
-  const u32 shift_, now_;
+  const u32 shift_;
+  const Epoch now_;
   const bool externs_;
-  u32 seen_ = 1;  // the last writers from another warp that were in order; at first nobody's stamp
+  u32 seen_ = 1;  // step of the last writers from another warp that were in order; at first none
 };
 
 // Whether nobody has written the cell, or something undefined.
 inline bool is_undefined(const Block& b, u32 cell) {
-  return !b.cells[cell].writer || b.cells[cell].writer_pc & UNDEFINED_BIT;
+  return !b.cells[cell].writer.epoch || b.cells[cell].writer.pc & UNDEFINED_BIT;
 }
 // `same` says that the write leaves every byte as it is.
 void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,

@@ -14,8 +14,8 @@ constexpr size_t MOST_SUSPECT_READS = 1 << 16;   // of one call
 constexpr size_t MOST_SUSPECT_WRITES = 1 << 19;  // that these reads raced with
 
 // All warps of a block that come to a read at the same time of theirs: they do the same.
-Machine::Read read_at(const Machine& m, u32 block, u32 who, u32 pc) {
-  return {m.launches, block, who >> 10, pc};
+Machine::Read read_at(const Machine& m, u32 block, Epoch then, u32 pc) {
+  return {m.launches, block, then.time(), pc};
 }
 
 // Whether it is said what becomes of an undefined operand, or that it does harm. Here it must be:
@@ -36,10 +36,10 @@ bool is_undefined(const Warp& w, char kind, i32 slot) {
 
 }  // namespace
 
-void suspect(Machine& m, const Event& e, u32 block, u32 who, u32 pc) {
+void suspect(Machine& m, const Event& e, u32 block, Epoch then, u32 pc) {
   const Ins& reader = m.program->code[pc];
   if (!is_load(reader) && !is_load_matrix(reader)) return;
-  const Machine::Read read = read_at(m, block - 1, who, pc);
+  const Machine::Read read = read_at(m, block - 1, then, pc);
   if (m.suspect_reads.size() == MOST_SUSPECT_READS && !m.suspect_reads.contains(read)) return;
   Machine::Suspicion& of =
       m.suspect_reads.try_emplace(read, Machine::Suspicion{e, {}}).first->second;
@@ -52,7 +52,7 @@ void suspect(Machine& m, const Event& e, u32 block, u32 who, u32 pc) {
 
 u32 doubted_lanes(Warp& w, const Access& a, u32 cell) {
   Machine& m = *w.block->machine;
-  const auto found = m.suspect_reads.find(read_at(m, w.home->linear, w.stamp(0), w.pc));
+  const auto found = m.suspect_reads.find(read_at(m, w.home->linear, w.epoch(0), w.pc));
   if (found == m.suspect_reads.end()) return 0;
   const auto& [event, writes, everywhere] = found->second;
   u32 doubted = everywhere ? a.mask : 0;

@@ -7,8 +7,8 @@
 
 namespace sim {
 
-// Keeps the read that takes part in the race `e`. `who`: of the reader; `block`: its number + 1.
-void suspect(Machine& m, const Event& e, u32 block, u32 who, u32 pc);
+// Keeps the read that takes part in the race `e`. `then`: when; `block`: the reader's number + 1.
+void suspect(Machine& m, const Event& e, u32 block, Epoch then, u32 pc);
 // In a second look: the lanes whose read, which the warp is about to make, raced in a look before;
 // warns of it. Where the clamped indices of many lanes meet, the lane that writes there may use
 // what it reads. cell: bytes that share a shadow.

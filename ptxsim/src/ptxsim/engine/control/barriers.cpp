@@ -64,13 +64,13 @@ void release_if_complete(Block& b, u32 id) {
   if (barrier.arrived < expected) return;
   if (!id && !barrier.expected) report_mixed(b);
   // A barrier of all threads waits for no thread that has left: it is ordered after their exit.
-  if (!barrier.expected) barrier.arrivals.join(b.exited);
+  if (!barrier.expected) barrier.arrivals.join(b.exit_clocks);
   for (Warp& w : b.warps)
     for (Group& g : w.others)
       if (g.wait == Group::in_barrier && g.barrier_id == id) {
         g.wait = Group::ready;
         deliver(w, g, barrier);
-        if (id < BARRIERS) w.learn(barrier.arrivals, ALL);
+        if (id < BARRIERS) w.acquire(barrier.arrivals, ALL);
         else w.warpgroup = barrier.arrivals;
       }
   barrier = {};
@@ -99,7 +99,7 @@ template <bool waits> Flow barrier(Warp& w, const Ins& i) {
   bar.expected = o.threads < 0 ? 0 : lanes<u32>(w, o.threads)[first];
   // A counted barrier counts whole warps, the last one too when it is not full.
   bar.arrived += bar.expected && w.exec == w.live ? LANES : __builtin_popcount(w.exec);
-  bar.arrivals.join(w.now_for_others());
+  bar.arrivals.join(w.release_clocks());
   forget_taint(w);
   if (reduction_of(i) != NONE) {
     bar.votes += __builtin_popcount(w.preds[o.vote] & w.exec);
@@ -122,11 +122,11 @@ template <Reduction reduction> bool reduces(const Program&, const Ins& i) {
 
 }  // namespace
 
-Flow meet(Warp& w, u32 id, u32 threads) {
+Flow arrive_and_wait(Warp& w, u32 id, u32 threads) {
   Barrier& barrier = w.block->barriers[id];
   barrier.expected = threads;
   barrier.arrived += __builtin_popcount(w.exec);
-  barrier.arrivals.join(w.now_for_others());
+  barrier.arrivals.join(w.release_clocks());
   w.tick();
   w.now.barrier_id = id;
   const Flow flow = park(w, Group::in_barrier, w.pc + 1);
@@ -139,7 +139,7 @@ Flow leave(Warp& w, u32 lanes_leaving) {
   for (u32 rest = lanes_leaving; rest; rest &= rest - 1) w.left_at[__builtin_ctz(rest)] = w.pc;
   w.now.mask &= ~lanes_leaving;
   w.block->live -= __builtin_popcount(lanes_leaving);
-  if (w.done()) w.block->exited.join(w.now_for_others());
+  if (w.done()) w.block->exit_clocks.join(w.release_clocks());
   if (!w.block->live) end_block_dependency(*w.block);
   if (!w.block->live && !w.block->machine->sampling) {
     check_visitors(*w.block);

@@ -7,7 +7,7 @@
 namespace sim {
 
 // The next instruction runs when the threads that it names have come to barrier `id`.
-Flow meet(Warp& w, u32 id, u32 threads);
+Flow arrive_and_wait(Warp& w, u32 id, u32 threads);
 // The lanes exit.
 Flow leave(Warp& w, u32 lanes);
 

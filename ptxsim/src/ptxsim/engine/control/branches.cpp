@@ -25,8 +25,7 @@ Flow stop(Warp& w, EventKind why, u64 address) {
   Event e = event_at(w, why, __builtin_ctz(w.exec));
   e.address = address;
   e.space = GLOBAL;
-  e.arrived = u32(w.now.stack.size());
-  e.expected = w.block->machine->stack_bytes;
+  set_details(e, {i64(w.now.stack.size()), w.block->machine->stack_bytes});  // of a full stack
   return stop(w, e);
 }
 
@@ -56,8 +55,7 @@ Flow branch(Warp& w, const Ins& i) {
 // What follows is undefined in PTX.
 Flow leave_table(Warp& w, const Ins& i, int lane, u32 index) {
   Event e = event_at(w, BRANCH_OUT_OF_TABLE, lane);
-  e.arrived = index;
-  e.expected = u32(i.targets());
+  set_details(e, {index, i64(i.targets())});
   return stop(w, e);
 }
 

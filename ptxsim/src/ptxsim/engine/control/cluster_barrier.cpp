@@ -1,5 +1,5 @@
 // The barrier of a cluster.
-#include "../checks/knowledge.hpp"
+#include "../checks/release_acquire.hpp"
 #include "../program/operations.hpp"
 
 namespace sim {
@@ -18,12 +18,12 @@ void pass_if_complete(Cluster& cluster, Machine& m) {
   ++m.changes;
   // The barrier waits for no thread that has left: it is ordered after their exit.
   for (const Block* block : cluster.blocks)
-    cluster.arriving = join(cluster.arriving, told(*block, block->exited));
+    cluster.arriving = join(cluster.arriving, grid_clock(*block, block->exit_clocks));
   cluster.passed = join(cluster.passed, cluster.arriving);
   cluster.arriving = nullptr;
   for (const auto& [block, visit] : cluster.parting)
     std::erase_if(block->visitors, [&](const Region::Stamp& other) {
-      return other.block == visit.block && other.who == visit.who && other.pc == visit.pc;
+      return other.block == visit.block && other.epoch == visit.epoch && other.pc == visit.pc;
     });
   cluster.parting.clear();
   for (Block* block : cluster.blocks) {
@@ -42,20 +42,21 @@ Cluster& cluster_of(Warp& w) {
   return *b.cluster;
 }
 
-// All that the warp did has ended when the others pass, whether or not they learn of it.
+// All that the warp did has ended when the others pass, whether or not they acquire it.
 void part(const Warp& w, Cluster& cluster) {
   for (Block* block : cluster.blocks)
     for (const Region::Stamp& visitor : block->visitors)
-      if (visitor.block == w.home->linear + 1 && (visitor.who & 1023) / LANES == w.index)
+      if (visitor.block == w.home->linear + 1 && visitor.epoch.warp() == w.index)
         cluster.parting.push_back({block, visitor});
 }
 
 template <bool relaxed> Flow arrive(Warp& w, const Ins&) {
   Cluster& cluster = cluster_of(w);
-  w.block->at_cluster_barrier.join(relaxed ? w.fenced_for_others() : w.now_for_others());
+  w.block->at_cluster_barrier.join(relaxed ? w.fence_clocks() : w.release_clocks());
   w.cluster_phase = cluster.phase;
-  const Known said = relaxed ? told(w, w.known.published) : told(w);
-  cluster.arriving = join(cluster.arriving, said);
+  const GridClockPtr released =
+      relaxed ? release_clock(w, w.clocks.device_fence) : release_clock(w);
+  cluster.arriving = join(cluster.arriving, released);
   if (relaxed) part(w, cluster);
   cluster.arrived += __builtin_popcount(w.exec);
   ++w.block->machine->changes;
@@ -72,8 +73,8 @@ Flow wait_for_cluster(Warp& w, const Ins&) {
     w.resting = true;
     return Flow::yield;
   }
-  w.learn(heard(cluster.passed, *w.home), ALL);
-  w.learn(w.block->past_cluster_barrier, ALL);
+  w.acquire(acquired(cluster.passed, *w.home), ALL);
+  w.acquire(w.block->past_cluster_barrier, ALL);
   w.tick();
   return Flow::next;
 }

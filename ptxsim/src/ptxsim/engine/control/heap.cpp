@@ -123,7 +123,7 @@ void release(Warp& w, int lane, u64 address) {
   r->size = 0;
   std::vector<u8>().swap(r->own);
   r->data = nullptr;
-  r->freed = {w.block->linear + 1, w.stamp(lane), w.pc};
+  r->freed = {w.block->linear + 1, w.epoch(lane), w.pc};
   for (Hint& hint : w.program->hints)
     if (hint.region == index) hint = Hint{};
 }

@@ -12,8 +12,7 @@ namespace {
 
 void report_mask(Warp& w, EventKind kind, int lane, u32 mask) {
   Event e = event_at(w, kind, lane);
-  e.mask = mask;
-  e.lanes = w.exec;
+  set_details(e, {mask, w.exec});
   w.block->machine->report(e);
 }
 
@@ -70,8 +69,8 @@ bool assembled(Warp& w, i32 masks, Flow& flow, bool reads_others = false, u32 el
 
 // The lanes that exchange values: cooperative_groups, too, takes it that what one lane has acquired
 // the others know then.
-void share_what_some_know(Warp& w) {
-  if (w.knows_more()) w.some_lanes |= w.exec;
+void share_acquired(Warp& w) {
+  if (w.uses_lane_clocks()) w.some_lanes |= w.exec;
 }
 
 // Runs `f` once for the lanes of every mask: groups of lanes may come to one instruction together.
@@ -85,7 +84,7 @@ template <class F> Flow in_groups(Warp& w, i32 masks, F f) {
     w.exec = 0;
     for (u32 rest = left; rest; rest &= rest - 1)
       w.exec |= u32(mask[__builtin_ctz(rest)] == own) << __builtin_ctz(rest);
-    share_what_some_know(w);
+    share_acquired(w);
     f();
   }
   w.exec = exec;
@@ -159,7 +158,7 @@ template <Shuffle mode> Flow shuffle(Warp& w, const Ins& i) {
   at_each_place([&](const ShuffleOperands& o) { take<mode>(w, o, given); });
   release(w, elsewhere);
   w.exec |= elsewhere;
-  share_what_some_know(w);
+  share_acquired(w);
   w.exec = here;
   return Flow::next;
 }
@@ -235,7 +234,7 @@ Flow sync_warp(Warp& w, const Ins& i) {
   w.exec |= elsewhere;
   for (u32 rest = here; rest;) {
     const u32 part = mask[__builtin_ctz(rest)] & w.exec;
-    w.live & ~part ? w.meet(part) : w.tick();
+    w.live & ~part ? w.join_lanes(part) : w.tick();
     rest &= ~part & (rest - 1);
   }
   w.exec = here;

@@ -30,10 +30,11 @@ struct MBarrier {
   i64 transactions;    // bytes expected and not yet copied
   u64 announced;       // bytes expected in this phase
   u64 phase;
-  u32 creator, creator_pc;               // stamp of its initialisation
-  u32 shown;                             // of its thread's fence.mbarrier_init since; 0: none
+  Epoch creator;  // of its initialisation
+  u32 creator_pc;
+  Epoch shown;                           // of its thread's fence.mbarrier_init since, if any
   bool destroyed;                        // something else has been written there since
-  Clocks arriving, released;             // of this phase's arrivals, of all completed phases
+  Clocks arriving, released;             // by this phase's arrivals, by all completed phases
   std::vector<Landing> landing, landed;  // what copies bring in this phase, and brought
 };
 

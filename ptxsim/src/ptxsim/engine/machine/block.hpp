@@ -21,8 +21,8 @@ struct Cluster {
   u32 finished = 0;  // blocks
   u32 arrived = 0;   // threads at its barrier
   u64 phase = 0;
-  Known arriving, passed;  // what they tell each other in this phase, and told in all others
-  // Visits that have ended when the phase does, though a relaxed arrival does not tell of them.
+  GridClockPtr arriving, passed;  // released in this phase, and in all before it
+  // Visits that have ended when the phase does, though a relaxed arrival does not release them.
   std::vector<std::pair<Block*, Region::Stamp>> parting;
 };
 
@@ -40,20 +40,20 @@ struct Block {
   std::vector<ExternCell> externs;      // as many, where several extern arrays share the memory
   std::vector<Region::Stamp> visitors;  // the latest access of each warp of other blocks
   Barrier barriers[BARRIERS + WARPGROUPS];
-  Clocks exited;                      // of the warps that have left
+  Clocks exit_clocks;                 // released by the warps that have left
   std::map<u32, MBarrier> mbarriers;  // by shared address
-  Flags flags;  // in shared memory, and what an atomic of block scope told in global memory
+  Flags flags;  // in shared memory, and what an atomic of block scope released in global memory
   std::vector<AsyncReads> reading;                  // under way
   std::shared_ptr<Cluster> cluster;                 // null where blocks run by themselves
   u32 rank;                                         // in the cluster
   Clocks at_cluster_barrier, past_cluster_barrier;  // of the warps that have arrived
   bool fenced;                                      // has executed a fence for all blocks
   bool stopped;
-  bool preempted;              // a warp has given way in this turn
-  std::vector<u64> unfenced;   // keys of Machine::stale
-  u64 polls;                   // turns in a row in which its warps only waited
-  bool waited, triggered;      // by griddepcontrol
-  std::vector<u32> past_wait;  // stamps of threads in order with the kernels before
+  bool preempted;                // a warp has given way in this turn
+  std::vector<u64> unfenced;     // keys of Machine::stale
+  u64 polls;                     // turns in a row in which its warps only waited
+  bool waited, triggered;        // by griddepcontrol
+  std::vector<Epoch> past_wait;  // of threads in order with the kernels before
 };
 
 }  // namespace sim

@@ -7,17 +7,20 @@ namespace sim {
 
 // Shadow of one cell of shared memory.
 struct Cell {
-  u32 writer, writer_pc;  // stamp; 0: never written. pc bit 31: an undefined value, its origin
+  struct Mark {
+    Epoch epoch;
+    u32 pc;
+  };
+  Mark writer;  // never: nobody. pc bit 31: an undefined value, its origin
   // The two latest reads by different threads. pc bits: BY_WGMMA, and, of the latest, BEFORE_WRITE.
-  u32 reader, reader_pc;
-  u32 reader2, reader2_pc;
+  Mark reader, reader2;
   u32 pending, pending_pc;  // thread + 1 of a cp.async in flight
 };
 constexpr u32 UNDEFINED_BIT = 0x80000000u;
-constexpr u32 BY_WGMMA = 0x80000000u;      // the stamp holds its group's number, + 1, for a clock
+constexpr u32 BY_WGMMA = 0x80000000u;      // the epoch's time is its group's number, + 1
 constexpr u32 BEFORE_WRITE = 0x40000000u;  // the cell has been written since
-constexpr u32 BEFORE_ALL = 1;              // a writer whose time is 0: it comes before every access
-constexpr u32 BY_PEER = ~0u;               // a writer that belongs to another block of the cluster
+constexpr Epoch BEFORE_ALL{1, 0};          // a writer that comes before every access
+constexpr Epoch BY_PEER{1023, ~0u >> 10};  // a writer of another block of the cluster
 
 // What other blocks of the cluster did last to a cell of shared memory. writer: where Cell::writer
 // is BY_PEER.

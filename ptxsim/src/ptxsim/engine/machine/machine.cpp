@@ -7,8 +7,8 @@
 namespace sim {
 namespace {
 
-constexpr size_t MOST_ALONE = 4096;   // of a warp: of older ones all is taken to be ordered
-constexpr size_t MOST_MEETINGS = 64;  // groups of lanes, each in order among themselves
+constexpr size_t MOST_LANE_RELEASES = 4096;  // of a warp: behind older ones all is in order
+constexpr size_t MOST_LANE_JOINS = 64;       // groups of lanes, each in order among themselves
 
 }  // namespace
 
@@ -20,25 +20,24 @@ Dim thread_at(const Machine& m, u32 thread) {
   return {thread % m.ntid.x, thread / m.ntid.x % m.ntid.y, thread / m.ntid.x / m.ntid.y};
 }
 
-bool Warp::covers(u32 until, u32 who) const {
-  return (who >> 10) <= until &&
-         !(some_alone && home->warps[(who & 1023) / LANES].left_out(until, who));
+bool Warp::covers(u32 until, Epoch then) const {
+  return then.time() <= until && !(some_released && home->warps[then.warp()].omits(until, then));
 }
 
-bool Warp::left_out(u32 until, u32 who) const {
-  const auto at = std::lower_bound(alone.begin(), alone.end(), until,
-                                   [](const Alone& some, u32 time) { return some.time < time; });
-  return at != alone.end() && at->time == until && (who >> 10) > at->since &&
-         !(at->lanes >> who % LANES & 1);
+bool Warp::omits(u32 until, Epoch then) const {
+  const auto at =
+      std::lower_bound(lane_releases.begin(), lane_releases.end(), until,
+                       [](const LaneRelease& each, u32 time) { return each.time < time; });
+  return at != lane_releases.end() && at->time == until && then.time() > at->since &&
+         !(at->lanes >> then.lane() & 1);
 }
 
-bool Warp::ordered_for(u32 who, int lane) const {
-  const u32 thread = who & 1023;
-  if (some_lanes >> lane & 1 && covers(some.warps[thread / LANES], who)) return true;
-  if (thread / LANES != index) return false;
-  if (covers(heard_time, who)) return true;
-  return std::any_of(meetings.begin(), meetings.end(), [&](const Meeting& met) {
-    return (who >> 10) <= met.time && met.of >> thread % LANES & met.to >> lane & 1;
+bool Warp::ordered_for(Epoch then, int lane) const {
+  if (some_lanes >> lane & 1 && covers(lane_clocks.warps[then.warp()], then)) return true;
+  if (then.warp() != index) return false;
+  if (covers(joined_time, then)) return true;
+  return std::any_of(lane_joins.begin(), lane_joins.end(), [&](const LaneJoin& join) {
+    return then.time() <= join.time && join.from >> then.lane() & join.to >> lane & 1;
   });
 }
 
@@ -59,39 +58,38 @@ bool Warp::has_observed(u64 place, const Region::Stamp& write, int lane) const {
                      });
 }
 
-void Warp::meet() {
-  const u32 own = known.warps[index];
-  known.join(some);
-  known.warps[index] = own;
-  some = {};
+void Warp::join_lanes() {
+  const u32 own = clocks.warps[index];
+  clocks.join(lane_clocks);
+  clocks.warps[index] = own;
+  lane_clocks = {};
   some_lanes = 0;
-  meetings.clear();
+  lane_joins.clear();
 }
 
-void Warp::meet(u32 part) {
+void Warp::join_lanes(u32 part) {
   if (some_lanes & part) some_lanes |= part;
-  for (Meeting& met : meetings)
-    if (met.to & part) met.to |= part;
-  const auto same = [&](const Meeting& met) { return !(met.of & ~part) && !(met.to & ~part); };
-  meetings.erase(std::remove_if(meetings.begin(), meetings.end(), same), meetings.end());
-  if (meetings.size() == MOST_MEETINGS) return tick();  // so as to accuse nobody
-  meetings.push_back({time++, part, part});
+  for (LaneJoin& join : lane_joins)
+    if (join.to & part) join.to |= part;
+  std::erase_if(lane_joins, [&](const LaneJoin& join) { return !((join.from | join.to) & ~part); });
+  if (lane_joins.size() == MOST_LANE_JOINS) return tick();  // so as to accuse nobody
+  lane_joins.push_back({time++, part, part});
 }
 
-void Warp::tell() {
+void Warp::release() {
   if (whole()) {
-    told_time = time++;
+    released_time = time++;
     return;
   }
-  if (alone.size() == MOST_ALONE) alone.erase(alone.begin(), alone.end() - MOST_ALONE / 2);
-  const u32 since = std::max(known.warps[index], told_time);
-  const bool more = !alone.empty() && alone.back().since == since;
-  u32 of = exec | (more ? alone.back().lanes : 0);
-  for (const Meeting& met : meetings)
-    if (met.to & exec) of |= met.of;
-  alone.push_back({time++, since, of});
-  if (!some_alone)
-    for (Warp& each : home->warps) each.some_alone = true;
+  auto& all = lane_releases;
+  if (all.size() == MOST_LANE_RELEASES) all.erase(all.begin(), all.end() - MOST_LANE_RELEASES / 2);
+  const u32 since = std::max(clocks.warps[index], released_time);
+  u32 released = exec | (!all.empty() && all.back().since == since ? all.back().lanes : 0);
+  for (const LaneJoin& join : lane_joins)
+    if (join.to & exec) released |= join.from;
+  all.push_back({time++, since, released});
+  if (!some_released)
+    for (Warp& each : home->warps) each.some_released = true;
 }
 
 Event event_at(const Warp& w, EventKind kind, int lane) {
@@ -104,6 +102,10 @@ Event event_at(const Warp& w, EventKind kind, int lane) {
   e.thread = thread_at(*w.block->machine, w.index * LANES + lane);
   note_calls(e, w.now.stack);
   return e;
+}
+
+void set_details(Event& e, std::initializer_list<i64> details) {
+  std::copy(details.begin(), details.end(), e.details);
 }
 
 void note_calls(Event& e, const std::vector<u32>& stack) {
@@ -121,7 +123,7 @@ void Machine::report(Event e) {
       e.region_size = r.given;
       e.other_pc = r.freed.pc;
       e.other_block = block_at(*this, r.freed.block - 1);
-      e.other_thread = thread_at(*this, r.freed.who & 1023);
+      e.other_thread = thread_at(*this, r.freed.epoch.thread());
     }
   }
   used |= looks_again &&

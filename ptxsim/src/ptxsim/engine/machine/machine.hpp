@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <set>
@@ -73,9 +74,9 @@ struct Machine {
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;
 
-  // Reads that raced in a look at this call (suspect_reads.hpp). who: the reader's clock.
+  // Reads that raced in a look at this call (suspect_reads.hpp). time: by the reader's clock.
   struct Read {
-    u32 launch, block, who, pc;
+    u32 launch, block, time, pc;
     auto operator<=>(const Read&) const = default;
   };
   // How, and where: a cell and the thread that writes there, whose own read is in order.
@@ -105,7 +106,10 @@ struct Machine {
 
   // Of this launch (dependency.hpp). held: it ends after those before it. published: blocks that
   // let the next one begin after a fence.
-  struct Past { u32 block, who; };
+  struct Past {
+    u32 block;
+    Epoch epoch;
+  };
   std::vector<Past> past_wait;  // Block::past_wait of all
   bool held = false;
   u64 published = 0;
@@ -121,6 +125,8 @@ struct Machine {
 };
 
 Event event_at(const Warp& w, EventKind kind, int lane);  // of what the warp does now
+// What else is said of an event of this kind, in the order of its record in findings/details.py.
+void set_details(Event& e, std::initializer_list<i64> details);
 // The calls that lead to what the event is about.
 void note_calls(Event& e, const std::vector<u32>& stack);
 

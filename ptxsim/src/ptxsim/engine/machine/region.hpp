@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../types.hpp"
+#include "epoch.hpp"
 
 namespace sim {
 
@@ -29,13 +29,19 @@ struct Region {
   bool all_defined;         // no byte was ever left unwritten
   std::vector<u8> defined;  // per cell, when not all_defined
   struct Stamp {
-    u32 block, who, pc;  // block + 1; thread | clock << 10
+    u32 block;  // + 1; 0: nobody
+    Epoch epoch;
+    u32 pc;
     bool operator==(const Stamp&) const = default;
   };
   std::vector<Stamp> stamps;  // per cell, last write in this launch; empty until written
   std::vector<Stamp> hidden;  // the plain write that atomics followed; empty until there is one
   // Reads of LINE cells in a row by one warp at one time; bit k of `cells` stands for the k-th.
-  struct Reads { u32 block, who, pc, cells; };  // block + 1; 0: none
+  struct Reads {
+    u32 block;  // + 1; 0: none
+    Epoch epoch;
+    u32 pc, cells;
+  };
   // The latest reads, those of another warp of that block, and those of another block.
   struct Line { Reads last, before, elsewhere; };
   std::vector<Line> lines;  // in this launch; empty until read

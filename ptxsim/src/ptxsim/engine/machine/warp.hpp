@@ -65,16 +65,16 @@ struct Warp {
   u32 head;       // of its basic block
   u32 polls;      // head of a block that it comes to once more because what it awaits is not there
   Look look;
-  bool passed;   // lanes went past a barrier at which others of the warp stand
-  u32 time;      // its own clock
-  Clocks known;  // what it has seen of every warp's clock; own entry: in order for all its lanes
-  Clocks some;   // what some lanes alone know besides
+  bool passed;         // lanes went past a barrier at which others of the warp stand
+  u32 time;            // its own clock
+  Clocks clocks;       // what all lanes have acquired; own entry: in order for all of them
+  Clocks lane_clocks;  // what some lanes alone have acquired besides
   u32 some_lanes;
-  u32 heard_time;  // up to when, by its own clock, an mbarrier has put all lanes in order
-  u32 told_time;   // when all lanes last told others
+  u32 joined_time;    // up to when, by its own clock, an mbarrier has put all lanes in order
+  u32 released_time;  // when all lanes last released
   // By a __syncwarp of some lanes: what lanes did up to a time, and who is in order with that.
-  struct Meeting { u32 time, of, to; };
-  std::vector<Meeting> meetings;
+  struct LaneJoin { u32 time, from, to; };
+  std::vector<LaneJoin> lane_joins;
   // The flags that lanes waited for last, and whose write ended the wait: what these lanes write
   // there comes after it.
   struct Observation {
@@ -83,12 +83,11 @@ struct Warp {
     u32 lanes;
   };
   Observation observations[8];
-  u32 observed;  // how many there were
-  Moments
-      locked;  // what locks have told that it took: in order behind its next fence, for nobody now
-  u32 past_wait;  // lanes in order with the kernels that a programmatic launch follows
-  u32 cc;         // carry flag per lane
-  bool tainted;   // some register may hold an undefined value
+  u32 observed;            // how many there were
+  VectorClock lock_clock;  // released by the locks that it took: its next fence acquires it
+  u32 past_wait;           // lanes in order with the kernels that a programmatic launch follows
+  u32 cc;                  // carry flag per lane
+  bool tainted;            // some register may hold an undefined value
   std::vector<u32> undefined, origin, pred_undefined, pred_origin;
   std::vector<u64> undefined_bits;  // of a slot in each lane where `undefined` says that there are
   std::vector<AsyncCopy> async;
@@ -100,16 +99,16 @@ struct Warp {
   };
   std::vector<Store> storing;       // what they may still write
   u32 wgmma_group;                  // groups of wgmma committed
-  Clocks warpgroup;                 // what its warps knew at their last wgmma.fence
+  Clocks warpgroup;                 // released by its warps at their last wgmma.fence
   std::unordered_set<u64> settled;  // digests of the registers that wgmma.fence found
   struct Wgmma { u32 pc, group; };
   std::vector<Wgmma> wgmmas;  // under way
-  // Arrivals at an mbarrier by some lanes: nobody learns what the others did since all were in
-  // order.
-  struct Alone { u32 time, since, lanes; };
-  std::vector<Alone> alone;
-  bool some_alone;    // a warp of the block has such
-  u64 cluster_phase;  // of the barrier of the cluster, when the warp last arrived
+  // Releases by some lanes, as by arrivals at an mbarrier, without what the others did since all
+  // were in order.
+  struct LaneRelease { u32 time, since, lanes; };
+  std::vector<LaneRelease> lane_releases;
+  bool some_released;  // a warp of the block has such
+  u64 cluster_phase;   // of the barrier of the cluster, when the warp last arrived
   std::vector<u8> regs_store;
   std::vector<u32> preds_store;
   std::vector<u8> local;         // lane-private memory, lane after lane
@@ -118,71 +117,72 @@ struct Warp {
   std::vector<u8> saved[LANES];  // frames of recursive calls, innermost last
 
   bool done() const { return !live; }
-  u32 clock() const { return time; }
   void tick() {
-    known.warps[index] = time++;
-    if (__builtin_expect(some_lanes || !meetings.empty(), 0) && whole()) meet();
+    clocks.warps[index] = time++;
+    if (__builtin_expect(some_lanes || !lane_joins.empty(), 0) && whole()) join_lanes();
   }
   void observe(u64 place, const Region::Stamp& write, int lane);
   bool has_observed(u64 place, const Region::Stamp& write, int lane) const;
-  void meet();                     // all lanes come together
-  void meet(u32 part);             // and these alone
-  void tell();                     // what the executing lanes did is told to others
-  Clocks now_for_others() const {  // what others learn of this warp: all that it did
-    Clocks clocks = known;
-    clocks.warps[index] = time;
-    clocks.seen.join(locked);
-    if (knows_more()) clocks.join(some);
-    return clocks;
+  void join_lanes();               // all of them
+  void join_lanes(u32 part);       // and these alone
+  void release();                  // what the executing lanes did
+  Clocks release_clocks() const {  // what the warp releases: all that it did
+    Clocks released = clocks;
+    released.warps[index] = time;
+    released.flag_clock.join(lock_clock);
+    if (uses_lane_clocks()) released.join(lane_clocks);
+    return released;
   }
-  Clocks fenced_for_others() const {  // and up to its last fence alone
-    Clocks clocks = known;
-    static_cast<Moments&>(clocks) = known.released;
-    return clocks;
+  Clocks fence_clocks() const {  // and up to its last fence alone
+    Clocks released = clocks;
+    static_cast<VectorClock&>(released) = clocks.block_fence;
+    return released;
   }
-  void learn(const Clocks& of, u32 by) {  // lanes
+  void acquire(const Clocks& released, u32 by) {  // lanes
     const bool all = !(live & ~by);
-    Clocks& knows = all ? known : some;
-    const u32 own = knows.warps[index];
-    knows.join(of);
-    knows.warps[index] = own;
+    Clocks& mine = all ? clocks : lane_clocks;
+    const u32 own = mine.warps[index];
+    mine.join(released);
+    mine.warps[index] = own;
     if (!all) some_lanes |= by;
   }
-  void hear(const Clocks& of) {  // the same where lanes of this warp may have told of themselves
-    learn(of, exec);
-    u32& own = whole() ? heard_time : some.warps[index];
-    own = std::max(own, of.warps[index]);
+  // The same where lanes of this warp may have released what they did.
+  void acquire_own(const Clocks& released) {
+    acquire(released, exec);
+    u32& own = whole() ? joined_time : lane_clocks.warps[index];
+    own = std::max(own, released.warps[index]);
   }
-  bool knows_more() const { return some_lanes & exec; }
-  // Up to when the async proxy sees what the warp of this number wrote, as executing lanes know.
-  u32 fenced(u32 warp) const {
-    return std::max(known.fenced[warp], knows_more() ? some.fenced[warp] : 0);
+  bool uses_lane_clocks() const { return some_lanes & exec; }
+  // Up to when the async proxy sees what the warp of this number wrote, by the executing lanes.
+  u32 proxy_time(u32 warp) const {
+    return std::max(clocks.proxy[warp], uses_lane_clocks() ? lane_clocks.proxy[warp] : 0);
   }
-  u32 stamp(int lane) const { return (index * LANES + lane) | clock() << 10; }
+  Epoch epoch(int lane) const { return {index * LANES + lane, time}; }
   bool whole() const { return exec == live; }
   bool visits() const { return block != home; }  // the shared memory of another block
   void* slot(i32 s) const { return regs + size_t(s) * 128; }
-  // True when the access stamped `who` (thread | clock << 10) is ordered before this warp's now.
-  bool ordered(u32 who, int lane) const {
-    u32 thread = who & 1023;
-    if (thread == index * LANES + u32(lane)) return (who >> 10) <= time;
-    const bool told = (who >> 10) <= known.warps[thread >> 5];
-    return (told && !some_alone) || covers(known.warps[thread >> 5], who) || ordered_for(who, lane);
+  // Whether the block's access at `then` is ordered before the lane's now.
+  bool ordered(Epoch then, int lane) const {
+    const u32 thread = then.thread();
+    if (thread == index * LANES + u32(lane)) return then.time() <= time;
+    const u32 until = clocks.warps[thread / LANES];
+    return (then.time() <= until && !some_released) || covers(until, then) ||
+           ordered_for(then, lane);
   }
-  // Whether whoever has heard of the access's warp up to this time knows of the access.
-  bool covers(u32 until, u32 who) const;
-  bool ordered_for(u32 who, int lane) const;  // by what not all lanes know
-  // Whether this warp, when it told others at that time, told nothing of its own access.
-  bool left_out(u32 until, u32 who) const;
+  // Whether whoever has acquired the access's warp up to this time comes after the access.
+  bool covers(u32 until, Epoch then) const;
+  bool ordered_for(Epoch then, int lane) const;  // by what not all lanes have acquired
+  // Whether this warp's release at that time leaves out its own access.
+  bool omits(u32 until, Epoch then) const;
   // The same for an access that synchronises: it needs no fence behind the look at a flag.
-  bool ordered_by_flag(u32 who) const {
-    const u32 other = (who & 1023) / LANES;
-    return other != index && (who >> 10) <= known.seen.warps[other];
+  bool ordered_by_flag(Epoch then) const {
+    return then.warp() != index && then.time() <= clocks.flag_clock.warps[then.warp()];
   }
   // The same of a read by wgmma, which ends in wgmma.wait_group.
-  bool ended(u32 who) const {
-    const u32 group = (who & 1023) / LANES / WARPS_OF_A_GROUP;
-    return (who >> 10) <= std::max(known.products[group], knows_more() ? some.products[group] : 0);
+  bool ended(Epoch read) const {
+    const u32 group = read.warp() / WARPS_OF_A_GROUP;
+    return read.time() <=
+           std::max(clocks.products[group], uses_lane_clocks() ? lane_clocks.products[group] : 0);
   }
 };
 

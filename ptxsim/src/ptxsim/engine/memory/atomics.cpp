@@ -7,7 +7,7 @@
 #include "../checks/conflicts.hpp"
 #include "../checks/early_looks.hpp"
 #include "../checks/global_races.hpp"
-#include "../checks/knowledge.hpp"
+#include "../checks/release_acquire.hpp"
 #include "../checks/shared_races.hpp"
 #include "../checks/undefined.hpp"
 #include "../schedule/waiting.hpp"
@@ -91,16 +91,16 @@ void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
     const bool same = before == after;
     if (old) {
       const bool locks = o.swapped >= 0 && i.order() & AWAITED && !same;
-      locks ? signal.take_lock(a.at[l]) : signal.ask_and_change(a.at[l], same);
+      locks ? signal.lock(a.at[l]) : signal.update(a.at[l], same);
       const u32 cell = 1u << (shared ? w.program->shared_shift : w.program->global_shift);
       await(w, shared ? shared_place(*w.block, u32(a.at[l])) : a.at[l], bytes, cell);
     }
-    if (!same) signal.raise(a.at[l]);
+    if (!same) signal.release(a.at[l]);
     if (r && o.swapped >= 0)
       for (u32 k = 0; k < bytes; k += 1u << w.program->global_shift)
         w.block->machine->compared.insert(a.at[l] + k);
     const bool counts = r && bytes == 4 && a.at[l] == w.block->machine->counter();
-    if (counts && (before ^ after) >> 31) signal.open();
+    if (counts && (before ^ after) >> 31) signal.open_grid();
     w.block->machine->changes += !same;
     bool bad;
     if (r) {

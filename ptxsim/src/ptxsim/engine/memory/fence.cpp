@@ -4,23 +4,23 @@
 namespace sim {
 namespace {
 
-// All that the warp did is told by the flags that it sets from now on; what flags have told it is
-// in order for the executing lanes. But these are in no order with each other.
+// The flags that the warp sets from now on release all that it did; what flags and locks have
+// released to it the executing lanes acquire. But these are in no order with each other.
 template <bool wide> Flow fence(Warp& w, const Ins&) {
-  Clocks& known = w.known;
-  Clocks told;
-  for (const Moments* each : {&known.seen, &w.locked})
-    wide ? told.Moments::join(*each) : told.join_own(*each);
-  if (!told.none()) w.learn(told, w.exec);
-  known.released = known;
-  if (w.knows_more()) known.released.join(w.some);
-  known.released.warps[w.index] = w.clock();
-  w.tell();
+  Clocks& own = w.clocks;
+  Clocks acquired;
+  for (const VectorClock* each : {&own.flag_clock, &w.lock_clock})
+    wide ? acquired.VectorClock::join(*each) : acquired.join_own(*each);
+  if (!acquired.none()) w.acquire(acquired, w.exec);
+  own.block_fence = own;
+  if (w.uses_lane_clocks()) own.block_fence.join(w.lane_clocks);
+  own.block_fence.warps[w.index] = w.time;
+  w.release();
   if (!wide) return Flow::next;
-  known.published = known.released;
+  own.device_fence = own.block_fence;
   w.block->fenced = true;
   settle_writes(*w.home);
-  if (w.whole()) known.seen = w.locked = {};
+  if (w.whole()) own.flag_clock = w.lock_clock = {};
   return Flow::next;
 }
 

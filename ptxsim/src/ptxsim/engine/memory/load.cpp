@@ -6,7 +6,7 @@
 #include "../checks/early_looks.hpp"
 #include "../checks/suspect_reads.hpp"
 #include "../checks/global_races.hpp"
-#include "../checks/knowledge.hpp"
+#include "../checks/release_acquire.hpp"
 #include "../checks/peers.hpp"
 #include "../checks/shared_races.hpp"
 #include "../checks/undefined.hpp"
@@ -113,7 +113,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   for (int l = 0; l < LANES; ++l) {
     if (!((a.mask & ~doubted) >> l & 1) || w.block->machine->sampling) continue;
     if (__builtin_expect(asks, 0)) {
-      signal.ask(a.at[l]);
+      signal.load(a.at[l]);
       const u64 place = shared_place(*w.block, u32(a.at[l]));
       await(w, place, a.bytes, 1u << w.program->shared_shift);
       if (i.order() & AWAITED)
@@ -169,7 +169,7 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
       if (u8* const before = value_before(w, l, r, index, a.at[l], a.bytes)) p.at[l] = before;
     }
     if (__builtin_expect(asks, 0)) {
-      signal.ask(a.at[l]);
+      signal.load(a.at[l]);
       await(w, a.at[l], a.bytes, 1u << w.program->global_shift);
       if (i.order() & AWAITED && !r.stamps.empty())
         w.observe(a.at[l], r.stamps[(a.at[l] - r.base) >> w.program->global_shift], l);

@@ -3,7 +3,7 @@
 
 #include "../checks/early_looks.hpp"
 #include "../checks/global_races.hpp"
-#include "../checks/knowledge.hpp"
+#include "../checks/release_acquire.hpp"
 #include "../checks/shared_races.hpp"
 #include "../checks/undefined.hpp"
 #include "../program/operations.hpp"
@@ -63,7 +63,7 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
     if (!(a.mask >> l & 1)) continue;
     i64 index = w.program->hints[w.pc].region;
     Region* r = nullptr;
-    if (!plain && (space == SHARED || space == GLOBAL)) signal.raise(a.at[l]);
+    if (!plain && (space == SHARED || space == GLOBAL)) signal.release(a.at[l]);
     if (space == SHARED) p.at[l] = w.block->shared.data() + a.at[l];
     else if (space == GLOBAL) {
       r = common ? common : w.block->machine->find(a.at[l], index);

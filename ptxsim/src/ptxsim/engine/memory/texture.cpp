@@ -38,8 +38,7 @@ bool read_texture(Warp& w, const Ins& i, int lane, u64 handle, bool floats, Text
   if (there && t.dimensions == i.vec && is_float(t) == floats) return true;
   Event e = event_at(w, BAD_TEXTURE, lane);
   e.address = handle;
-  e.arrived = there ? t.dimensions : 0;
-  e.expected = i.vec;
+  set_details(e, {there ? t.dimensions : 0, i.vec});
   m.report(e);
   return false;
 }

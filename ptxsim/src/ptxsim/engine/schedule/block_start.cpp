@@ -97,7 +97,7 @@ void begin(Block& b, u32 linear) {
   std::fill(words, words + b.shared.size() / 4, m.filler);
   std::memset(static_cast<void*>(b.cells.data()), 0, b.cells.size() * sizeof(Cell));
   for (u32 at = 0; at < b.program->reserved; at += 1u << b.program->shared_shift)
-    b.cells[(b.program->arrays[0].start + at) >> b.program->shared_shift].writer = BEFORE_ALL;
+    b.cells[(b.program->arrays[0].start + at) >> b.program->shared_shift].writer.epoch = BEFORE_ALL;
   for (Barrier& barrier : b.barriers)
     if (barrier.arrived) barrier = {};
   b.reading.clear();
@@ -108,7 +108,7 @@ void begin(Block& b, u32 linear) {
   b.cluster = nullptr;
   b.rank = 0;
   b.at_cluster_barrier = b.past_cluster_barrier = {};
-  b.exited = {};
+  b.exit_clocks = {};
   b.mbarriers.clear();
   b.flags.clear();
   for (Warp& w : b.warps) {
@@ -137,14 +137,14 @@ void begin(Block& b, u32 linear) {
     w.wgmmas.clear();
     w.cluster_phase = 0;
     w.time = 1;
-    w.alone.clear();
-    w.some_alone = false;
-    w.known = w.some = {};
-    w.some_lanes = w.heard_time = w.told_time = 0;
-    w.meetings.clear();
+    w.lane_releases.clear();
+    w.some_released = false;
+    w.clocks = w.lane_clocks = {};
+    w.some_lanes = w.joined_time = w.released_time = 0;
+    w.lane_joins.clear();
     std::fill(std::begin(w.observations), std::end(w.observations), Warp::Observation{});
     w.observed = 0;
-    w.locked = {};
+    w.lock_clock = {};
     special(w, CTAID_X, b.id.x);
     special(w, CTAID_Y, b.id.y);
     special(w, CTAID_Z, b.id.z);

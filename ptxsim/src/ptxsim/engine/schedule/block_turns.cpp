@@ -21,8 +21,7 @@ void report_deadlock(Block& b) {
         Event e = event_at(w, DEADLOCK, __builtin_ctz(g.mask));
         note_calls(e, g.stack);
         const Barrier& barrier = b.barriers[g.barrier_id];
-        e.arrived = barrier.arrived;
-        e.expected = barrier.expected ? barrier.expected : b.live;
+        set_details(e, {barrier.arrived, barrier.expected ? barrier.expected : b.live});
         b.machine->report(e);
         b.machine->deadlocked = true;
         return;
@@ -68,10 +67,7 @@ void report_mbarrier(const Warp& w) {
   e.pc = e.other_pc = w.look.pc;
   if (const MBarrier* b = waited_for(w)) {
     e.other_pc = b->creator_pc;
-    e.arrived = b->count - b->pending;
-    e.expected = b->count;
-    e.mask = u32(b->transactions);
-    e.address = b->announced;
+    set_details(e, {b->count - b->pending, b->count, i64(b->announced), b->transactions});
   }
   m.report(e);
   m.deadlocked = true;

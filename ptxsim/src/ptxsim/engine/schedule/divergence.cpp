@@ -136,10 +136,9 @@ void report_missing(Warp& w, EventKind kind, u32 members) {
     e.other_pc = w.left_at[lane];
     if (kind == DIVERGENT_BARRIER) e.kind = LEFT_BEFORE_BARRIER;
   }
-  e.arrived = __builtin_popcount(w.exec);
-  e.expected = __builtin_popcount(members);
-  e.mask = members;
-  e.lanes = w.exec;
+  if (kind == DIVERGENT_BARRIER)
+    set_details(e, {__builtin_popcount(w.exec), __builtin_popcount(members)});
+  else set_details(e, {members, w.exec});
   e.other_thread = thread_at(*w.block->machine, w.index * LANES + lane);
   w.block->machine->report(e);
 }

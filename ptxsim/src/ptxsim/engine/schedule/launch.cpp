@@ -186,8 +186,7 @@ class Residents {
       if (w.look.mbarrier) return report_mbarrier(w);
       w.pc = w.look.pc;
       Event e = event_at(w, more ? NOT_ALL_RESIDENT : WAITS_FOR_EVER, __builtin_ctz(w.live));
-      e.arrived = u32(most);
-      e.expected = u32(std::min<u64>(count, ~0u));
+      set_details(e, {i64(most), i64(std::min<u64>(count, ~0u))});
       machine.report(e);
       break;
     }

@@ -6,7 +6,7 @@
 
 namespace sim {
 
-// Whether what a warp looks at, of which `look` tells, is as before, so that it waits.
+// Whether what a warp looks at, which is `look`, is as before, so that it waits.
 bool looks_again(Warp& w, Look look);
 // Looks at a value that the executing lanes have read into the register `value`, of `bytes`.
 Flow look_at(Warp& w, const Ins& i, i32 value, u32 bytes);

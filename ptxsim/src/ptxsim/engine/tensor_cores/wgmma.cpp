@@ -31,7 +31,7 @@ Flow fence(Warp& w, const Ins&) {
   if (!w.block->machine->sampling)
     for (u32 slot = 0; slot < w.program->slots; ++slot) w.settled.insert(digest(w, i32(slot)));
   w.settled.insert(0);  // it is not empty any more
-  return meet(w, BARRIERS + w.index / WARPS_OF_A_GROUP, WARPS_OF_A_GROUP * LANES);
+  return arrive_and_wait(w, BARRIERS + w.index / WARPS_OF_A_GROUP, WARPS_OF_A_GROUP * LANES);
 }
 
 // A register that wgmma reads holds what it held at the last fence, or what wgmma has put there.
@@ -158,18 +158,18 @@ Flow wait_products(Warp& w, const Ins& i) {
     return Flow::yield;
   }
   const u32 group = w.index / WARPS_OF_A_GROUP;
-  u32& ended = w.known.products[group];
+  u32& ended = w.clocks.products[group];
   ended = u32(std::max<i64>(ended, ending));
   u32 ended_for_all = ended;
   each_of_warpgroup(w, [&](const Warp& other) {
-    ended_for_all = std::min(ended_for_all, other.known.products[group]);
+    ended_for_all = std::min(ended_for_all, other.clocks.products[group]);
   });
   auto& reading = w.block->reading;
   const auto finished = [&](const AsyncReads& reads) {
-    const u32 warp = (reads.thread & 1023) / LANES;
-    if (!reads.wgmma || warp / WARPS_OF_A_GROUP != group || reads.group >= ended_for_all)
+    if (!reads.wgmma || reads.issued.warp() / WARPS_OF_A_GROUP != group ||
+        reads.group >= ended_for_all)
       return false;
-    finish_async_reads(*w.block, reads, reads.stamp());
+    finish_async_reads(*w.block, reads, reads.by_wgmma());
     return true;
   };
   reading.erase(std::remove_if(reading.begin(), reading.end(), finished), reading.end());
