@@ -25,7 +25,7 @@ class BatchSystem(EnglishOptions):
     )
 
 
-class Options(EnglishOptions):
+class ClassOptions(EnglishOptions):
     """Grade every submission in DIR: folders, files such as alice.cu, or an export from Gradescope.
     Submissions that already have a result are not graded again."""
 
@@ -45,7 +45,7 @@ class Options(EnglishOptions):
     system: BatchSystem
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: ClassOptions, console: Console) -> int:
     if not chosen.system.plan:
         warm_up()
     # Not before: the workers' modules are imported beside these.

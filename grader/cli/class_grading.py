@@ -20,7 +20,7 @@ from grader.base import Rejected, UsageError, Verdict, one_line
 from grader.cli.bench import ready
 from grader.cli.boards import known_ladders, reference_names
 from grader.cli.chosen_lab import known_hidden, lab_file
-from grader.cli.class_command import Options
+from grader.cli.class_command import ClassOptions
 from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped, warn
 from grader.cli.devices import choose_device, choose_gpus
 from grader.course import board_rendering as render
@@ -32,7 +32,7 @@ from grader.study import Lane, Setup, Task, TaskReport, course_cards, grade_all,
 from ptxsim.text import phrase
 
 
-def grade_class(chosen: Options, console: Console) -> int:
+def grade_class(chosen: ClassOptions, console: Console) -> int:
     batch, system = chosen.batch, chosen.system
     file, vouched = lab_file(chosen.lab)
     main = load_lab(file, vouched=vouched).problem.interface.main
@@ -79,14 +79,14 @@ def grade_class(chosen: Options, console: Console) -> int:
     return WRONG_USAGE if complaints and system.manifest is None else DONE
 
 
-def _architecture(chosen: Options, console: Console) -> str | None:
+def _architecture(chosen: ClassOptions, console: Console) -> str | None:
     """The architecture that kernels run on. Planning and compiling need no GPU."""
     if chosen.system.compile or (chosen.system.plan and chosen.batch.device == "gpu"):
         return chosen.system.compile or "sm_80"
     return choose_device(chosen.batch.device, console)
 
 
-def _gpus(chosen: Options, console: Console) -> tuple[VisibleGpu, ...]:
+def _gpus(chosen: ClassOptions, console: Console) -> tuple[VisibleGpu, ...]:
     """Return the GPUs that --gpus names; () without it."""
     if chosen.gpus is None:
         return ()

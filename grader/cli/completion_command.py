@@ -19,13 +19,13 @@ _FIRST_WORD = {"bash": "_shtab_grade_pos_0_COMPGEN=_shtab_compgen_dirs"}  # or a
 _FOLDERS = ("SUBMISSION", "DIR", "FOLDER")
 
 
-class Options(OptionGroup):
+class CompletionOptions(OptionGroup):
     """Print a script that completes this command line: eval "$(grade completion bash)" """
 
     shell: str = argument("", choices=shtab.SUPPORTED_SHELLS)
 
 
-def run(chosen: Options, _console: Console) -> int:
+def run(chosen: CompletionOptions, _console: Console) -> int:
     parser = every_parser()
     _complete_paths(parser)
     to_stdout(shtab.complete(parser, chosen.shell, preamble=_FIRST_WORD) + "\n")  # type: ignore[arg-type]

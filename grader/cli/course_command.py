@@ -26,7 +26,7 @@ _PRIVATE = 0o600  # names and marks: only the instructor may read them
 _POINTS = 10.0  # of each question, where no rubric says more
 
 
-class Options(EnglishOptions):
+class CourseOptions(EnglishOptions):
     """For the instructor: the lab reports' marks, and what a regrade changed."""
 
 
@@ -286,7 +286,7 @@ def _side(
 _RUBRIC = "a sheet for marks and a page per student; grades of both"
 _REGRADE = "whose points a change of the lab changed, and why"
 COMMAND = Command(
-    Options,
+    CourseOptions,
     metavar="COMMAND",
     commands={
         "rubric": Command(RubricOptions, _run_rubric, _RUBRIC),

@@ -65,7 +65,7 @@ class MachineCheck(Record):
     remedy: Message = NOTHING  # a command; empty when ok
 
 
-class Options(OptionGroup):
+class DoctorOptions(OptionGroup):
     """What works on this machine, and the command that fixes what does not."""
 
     prepare: Path | None = option(
@@ -75,7 +75,7 @@ class Options(OptionGroup):
     )
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: DoctorOptions, console: Console) -> int:
     say(console, phrase("the first time on a machine, this compiles for about a minute"))
     if chosen.prepare is not None:
         _prepare(chosen.prepare)

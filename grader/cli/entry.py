@@ -1,8 +1,8 @@
 """Choose and run a command: streams, signals, errors, the exit status.
 
-A command is the record ``Options`` and the function ``run`` of a module ``<name>_command``, or the
-``COMMAND`` of one that has subcommands. It is imported only when it is used: imports take time. The
-answer goes to stdout, everything else to stderr.
+A command is the record ``<Name>Options`` and the function ``run`` of a module ``<name>_command``,
+or the ``COMMAND`` of one that has subcommands. It is imported only when it is used: imports take
+time. The answer goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def load(name: str) -> Command:
     """Import a command."""
     module = import_module(f"grader.cli.{name}_command")
     below: Command | None = getattr(module, "COMMAND", None)
-    return below or Command(module.Options, module.run)
+    return below or Command(getattr(module, f"{name.title()}Options"), module.run)
 
 
 def _describe(parser: Parser, name: str) -> None:

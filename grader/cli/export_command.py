@@ -21,7 +21,7 @@ from grader.results import store
 TO: Path = option("default: stdout", "FILE", Path("-"))
 
 
-class Options(EnglishOptions):
+class ExportOptions(EnglishOptions):
     """Export results to other systems; FILE - is stdout."""
 
 
@@ -115,7 +115,7 @@ def _of_result(name: str) -> Command:
 
 
 COMMAND = Command(
-    Options,
+    ExportOptions,
     metavar="FORMAT",
     commands={
         **{name: _of_result(name) for name in RENDERERS if name != "json"},

@@ -24,7 +24,7 @@ _VERSION = f"grade {grader.__version__}"
 Format = Literal["json", "github", "sarif", "gradescope", "prairielearn", "csoj"]
 
 
-class Options(OptionGroup):
+class GradeOptions(OptionGroup):
     """Grade CUDA submissions: compile, run, verify, and point at bugs."""
 
     submissions: tuple[Path, ...] = SUBMISSION
@@ -52,7 +52,7 @@ class Options(OptionGroup):
         return self.format or ("json" if self.json else None)
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: GradeOptions, console: Console) -> int:
     if chosen.device != "cpu":
         Thread(target=gpu_names).start()  # the driver starts while modules are imported
     if chosen.written_as not in (None, "json") and len(chosen.submissions) > 1:
@@ -70,7 +70,7 @@ def run(chosen: Options, console: Console) -> int:
         return grade_each(chosen, lab, console, gpu)
 
 
-def _lab(chosen: Options) -> Lab:
+def _lab(chosen: GradeOptions) -> Lab:
     lab = chosen_lab(chosen.lab)
     if chosen.reveal:
         known_hidden(lab)

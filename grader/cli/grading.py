@@ -13,7 +13,7 @@ from grader.cli import console as progress
 from grader.cli.bench import check_place, open_bench
 from grader.cli.boards import known_ladders
 from grader.cli.console import complain
-from grader.cli.grade_command import Options
+from grader.cli.grade_command import GradeOptions
 from grader.judge import GradingContext
 from grader.labs import Lab, SubmissionError, student_of
 from grader.results import store
@@ -23,7 +23,7 @@ from grader.study import course_cards, grade_and_explain
 _FOLLOWING = "model.explanation", "run.gpu.host_check", "cli.presenting", "report.environments"
 
 
-def grade_each(chosen: Options, lab: Lab, console: Console, gpu: GpuDevice | None) -> int:
+def grade_each(chosen: GradeOptions, lab: Lab, console: Console, gpu: GpuDevice | None) -> int:
     """The exit status. gpu: one that stands by, for the first."""
     if not chosen.reveal:
         store.check_folder(chosen.out)
@@ -46,7 +46,7 @@ def _load_what_follows() -> None:
 def _grade_one(
     path: Path,
     context: GradingContext,
-    chosen: Options,
+    chosen: GradeOptions,
     console: Console,
     gpu: GpuDevice | None = None,
 ) -> int:

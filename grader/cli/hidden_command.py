@@ -20,7 +20,7 @@ from ptxsim.text import phrase
 _SEED_BYTES = 32
 
 
-class Options(EnglishOptions):
+class HiddenOptions(EnglishOptions):
     """List the hidden sizes that a lab's seed file draws: for the instructor. Students have no such
     file."""
 
@@ -28,7 +28,7 @@ class Options(EnglishOptions):
     new_seed: Path | None = option("write a new secret, and list nothing", "FILE")
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: HiddenOptions, console: Console) -> int:
     if chosen.new_seed:
         _write_seed(chosen.new_seed)
         answer(console, f"seed: {chosen.new_seed}")

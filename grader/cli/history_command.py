@@ -20,7 +20,7 @@ from grader.study import history_render as render
 from ptxsim.text import Message, clauses, phrase
 
 
-class Options(OptionGroup):
+class HistoryOptions(OptionGroup):
     """Show every graded version of a student's kernel in order: what changed, how fast it became,
     and which advice was followed. Writes a page with the climb beside the ladder."""
 
@@ -32,7 +32,7 @@ class Options(OptionGroup):
     pictures: Pictures
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: HistoryOptions, console: Console) -> int:
     student = student_of(chosen.name)
     index = read_index(chosen.out)
     every = index.of(student)
@@ -59,13 +59,13 @@ def run(chosen: Options, console: Console) -> int:
     return DONE
 
 
-def _wanted(entry: ResultEntry, chosen: Options) -> bool:
+def _wanted(entry: ResultEntry, chosen: HistoryOptions) -> bool:
     lab, device, gpu = board_of(entry)
     same_gpu = device != "gpu" or (chosen.only.gpu or "").lower() in (gpu or "").lower()
     return same_gpu and chosen.lab in (None, lab) and chosen.only.device in (None, device)
 
 
-def _nothing(student: str, stored: Sequence[Stored], chosen: Options) -> Message:
+def _nothing(student: str, stored: Sequence[Stored], chosen: HistoryOptions) -> Message:
     every = [each for each in stored if each.entry.submission.student == student]
     if not every:
         none = phrase("{student}: no results in {folder}; {remedy}", student=student)

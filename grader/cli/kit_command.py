@@ -17,7 +17,7 @@ from grader.results import store
 from grader.sandbox import Mode
 
 
-class Options(EnglishOptions):
+class KitOptions(EnglishOptions):
     """Write what a course system needs to grade with this grader."""
 
 
@@ -111,7 +111,7 @@ def _csoj(chosen: Csoj, console: Console) -> int:
 
 
 COMMAND = Command(
-    Options,
+    KitOptions,
     metavar="SYSTEM",
     commands={
         "gradescope": Command(Gradescope, _gradescope, "autograder.zip, to upload"),

@@ -16,7 +16,7 @@ from ptxsim.text import Message, phrase, verbatim
 _BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's own processes
 
 
-class Options(OptionGroup):
+class LabsOptions(OptionGroup):
     """List the labs that ship with the grader. --lab takes their names as well as files."""
 
     lab: LabName = LAB
@@ -27,7 +27,7 @@ class Options(OptionGroup):
     )
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: LabsOptions, console: Console) -> int:
     if chosen.job is not None:
         arch = gpus.arch_of_type(chosen.job) or ("sm_80" if chosen.job == "any" else "-")
         memory = chosen_lab(chosen.lab).limits.memory_mb + _BESIDE_MB

@@ -23,7 +23,7 @@ from grader.study import Setup, Task, ceilings, course_cards, ladder_render, lan
 from ptxsim.text import phrase
 
 
-class Options(OptionGroup):
+class LadderOptions(OptionGroup):
     """Grade the reference rungs; write a table, a page and a document for this GPU model. Rungs
     that already have a result are not graded again."""
 
@@ -47,7 +47,7 @@ class Options(OptionGroup):
     batch: Batch
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: LadderOptions, console: Console) -> int:
     batch = chosen.batch
     lab_file = find_lab(chosen.lab) if chosen.lab else LADDER_LAB
     lab = load_lab(lab_file)

@@ -15,7 +15,7 @@ from grader.course import board_rendering as render
 from ptxsim.text import phrase
 
 
-class Options(boards.Selection):
+class LeaderboardOptions(boards.Selection):
     """Rank the stored results, on one board for each lab and GPU model."""
 
     html: Path | None = option("write a page; - is stdout", "FILE")
@@ -25,7 +25,7 @@ class Options(boards.Selection):
     )
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: LeaderboardOptions, console: Console) -> int:
     console = beside(console, chosen.html, chosen.csv)
     selected, language = boards.select(chosen, console), spoken(console)
     found, roster = selected.boards, selected.roster

@@ -20,14 +20,14 @@ from grader.labs import Lab
 from ptxsim.text import phrase
 
 
-class Options(OptionGroup):
+class NewOptions(OptionGroup):
     """Copy a lab's starter to submissions/NAME, with compile_flags.txt for clangd."""
 
     name: str = argument("of the new folder", "NAME")
     lab: LabName = LAB
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: NewOptions, console: Console) -> int:
     lab = chosen_lab(chosen.lab)
     speak_as(lab, console)
     flags: str | None = None

@@ -1,4 +1,4 @@
-"""Options as typed records: the fields of a command's ``Options`` are what it takes.
+"""Options as typed records: the fields of a command's record are what it takes.
 
 A field's type says how: bool is a flag, a Literal one of its words, an int a number from 1, a tuple
 may be repeated, ``… | None`` may be left out, and another ``OptionGroup`` stands for its options.

@@ -11,14 +11,14 @@ from rich.text import Text
 from grader.base import GraderError, Verdict
 from grader.cli import formats
 from grader.cli.console import answer, complain, spoken, status_of
-from grader.cli.grade_command import Options
+from grader.cli.grade_command import GradeOptions
 from grader.judge import Graded
 from grader.report import clean, terminal
 from grader.results import StoreError, keep_sources, store
 from ptxsim.text import Message, phrase
 
 
-def present(graded: Graded, path: Path, chosen: Options, console: Console) -> int:
+def present(graded: Graded, path: Path, chosen: GradeOptions, console: Console) -> int:
     """Present the result of the submission at ``path``; return the exit status."""
     result, language = graded.result, spoken(console)
     shown = [terminal.render(result, graded.sources, language, chosen.verbosity.detail)]

@@ -46,7 +46,7 @@ from ptxsim.text import NOTHING, counted, phrase, verbatim
 _SECONDS = 900.0
 
 
-class Options(OptionGroup):
+class ProfileOptions(OptionGroup):
     """Profile a submission, the baseline on the same inputs, and the ladder's first rung with
     Nsight Compute; keep the report for its window; say whether the traffic is redundant, and where
     the model's counts differ. Needs a GPU, ncu and the right to read the counters."""
@@ -63,7 +63,7 @@ class Options(OptionGroup):
     )
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: ProfileOptions, console: Console) -> int:
     lab = chosen_lab(chosen.lab)
     check_place(chosen.submission, lab, chosen.out)
     here = first_gpu_arch()

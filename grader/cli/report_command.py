@@ -29,7 +29,7 @@ def _result(named: str) -> Path:
     return stored_document(named) if named.endswith(".json") else find_submission(named)
 
 
-class Options(OptionGroup):
+class ReportOptions(OptionGroup):
     """Show a stored result again and write its page: that of a document, or that of a submission's
     current files."""
 
@@ -50,7 +50,7 @@ class Options(OptionGroup):
     verbosity: Verbosity
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: ReportOptions, console: Console) -> int:
     named = chosen.result.suffix == ".json" or chosen.result.is_file()
     document = chosen.result if named else _find_document(chosen, console)
     result = store.load(document)
@@ -66,7 +66,7 @@ def run(chosen: Options, console: Console) -> int:
     return DONE if named else status_of(result)
 
 
-def _find_document(chosen: Options, console: Console) -> Path:
+def _find_document(chosen: ReportOptions, console: Console) -> Path:
     """Raises StoreError where the submission's current files have no result."""
     lab = chosen_lab(chosen.lab)
     speak_as(lab, console)

@@ -16,7 +16,7 @@ from grader.results import Rung, find_ladder, find_rung, find_rungs
 from ptxsim.text import counted, phrase
 
 
-class Options(OptionGroup):
+class RungOptions(OptionGroup):
     """Print a kernel of the reference ladder. Its first lines say what changed, and why. Without a
     name, or with a lab's, list the rungs that are the lesson."""
 
@@ -25,7 +25,7 @@ class Options(OptionGroup):
     )
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: RungOptions, console: Console) -> int:
     named = chosen.rung or DEFAULT_LAB.stem
     if rungs := find_ladder(named):
         _list(rungs, named, console)

@@ -21,7 +21,7 @@ from grader.run import first_gpu_arch, gpu_names
 from grader.sandbox import Sandbox
 
 
-class Options(OptionGroup):
+class SassOptions(OptionGroup):
     """Show what ptxas made of a submission's kernels: the main loop's instructions, by opcode and
     by source line. Needs no GPU."""
 
@@ -36,7 +36,7 @@ class Options(OptionGroup):
     json: bool = flag("print the records on stdout, and nothing else")
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: SassOptions, console: Console) -> int:
     lab = chosen_lab(chosen.lab)
     here = first_gpu_arch() if gpu_names() else None
     arch = chosen.arch or (here and lab.arch_on(here)) or lab.architectures[0]

@@ -36,7 +36,7 @@ def _percent(text: str) -> float:
     return float(text)
 
 
-class Options(EnglishOptions):
+class SimilarOptions(EnglishOptions):
     """List suspiciously similar pairs among the submissions in DIR, and copies of reference
     kernels, for the instructor only. Names, comments, white space, macros and order do not hide a
     copy; between two submissions, code from starter/ and reference/ does not count."""
@@ -58,7 +58,7 @@ class Options(EnglishOptions):
     out: Path = results_folder(phrase("where the page goes (default: {default}/)"))
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: SimilarOptions, console: Console) -> int:
     by_main = _labs(chosen.lab)
     rolls = [find_submissions(chosen.folder, main) for main in by_main]  # the same, if not refused
     entrants, complaints = rolls[0]

@@ -33,7 +33,7 @@ _DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)
 _VALUE = re.compile(r"-?[A-Za-z0-9_.]{1,32}", re.ASCII)  # a number, a name, true
 
 
-class Options(OptionGroup):
+class SweepOptions(OptionGroup):
     """Build, check and time one kernel at many sizes, and for every combination of values of its
     macros. Without a GPU it shows bounds, registers, occupancy and spills in place of times. A
     sweep that was interrupted resumes."""
@@ -59,7 +59,7 @@ class Options(OptionGroup):
     pictures: Pictures
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: SweepOptions, console: Console) -> int:
     lab = sweepable(chosen_lab(chosen.lab))
     sizes = _sizes(chosen.sizes, lab)
     check_place(chosen.submission, lab, chosen.out)
@@ -92,7 +92,7 @@ def _show(
     points: Sequence[Point],
     submission: Submission,
     context: GradingContext,
-    chosen: Options,
+    chosen: SweepOptions,
     console: Console,
 ) -> None:
     arch = context.gpu_arch or context.lab.architectures[0]

@@ -33,7 +33,7 @@ _ENTRIES = 4096  # as many as a submission may have
 _Seen = frozenset[tuple[str, int, int, int]]
 
 
-class Options(OptionGroup):
+class WatchOptions(OptionGroup):
     """Grade a submission, and again whenever a file in it is saved; Ctrl-C ends it. It stores
     nothing and does not explain the speed: grade does."""
 
@@ -45,7 +45,7 @@ class Options(OptionGroup):
     once: bool = flag("end after the first result")
 
 
-def run(chosen: Options, console: Console) -> int:
+def run(chosen: WatchOptions, console: Console) -> int:
     lab = chosen_lab(chosen.lab)
     speak_as(lab, console)
     context = open_bench(lab, chosen.device, chosen.sandbox, console)
