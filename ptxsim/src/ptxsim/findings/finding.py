@@ -95,6 +95,7 @@ class Finding(Record):
     access: Access | None = None
     other_write: bool = False  # whether the access raced with is a write
     same_value: bool = False  # both accesses write the same
+    updates: bool = False  # both threads read the element, change it and write it back
     detail: Detail | None = None  # what else is said of an event of this kind
     count: int = 1  # how many times it happened
     overlap: Overlap | None = None  # where two extern shared arrays meet, also in a race

@@ -38,6 +38,9 @@ _EVENTS = tuple(Event)
 _GRID_BARRIER, _MEMCPY_ASYNC = "/cooperative_groups", "/__memcpy_async/"
 _OVERLAPS = {Event.EXTERN_ARRAYS_MEET, Event.RACE}
 _MOST_CALLS = 8  # that are followed outwards
+# Ends of a basic block; and a barrier ends what one statement does.
+_ENDS = ("bra", "brx", "call", "ret", "exit", "bar")
+_NEAR = 64  # instructions around an access that may belong to its statement
 _NOTHING = Accessed(name="", start=0, size=0)
 
 
@@ -77,6 +80,27 @@ class Scene:
         place = self.program.locations[pc]
         location = self.locations[place] if place >= 0 else None
         return location is not None and any(header in file for file in location.outside)
+
+    def is_update(self, pc: int) -> bool:
+        """Whether an access is half of a statement such as ``a[i] += 1``: its basic block has the
+        other half, at the same address."""
+        own = self.program.sources[pc]
+        address = own and _address(own)
+        if own is None or not address:
+            return False
+        writes = own.opcode.startswith("st")
+        steps = range(pc - 1, max(-1, pc - _NEAR), -1) if writes else range(pc + 1, pc + _NEAR)
+        for place in steps:
+            item = self.program.sources[place] if place < len(self.program.sources) else None
+            if item is None or item.opcode.startswith(_ENDS):
+                return False
+            if item is own:
+                continue
+            if _address(item) == address and item.opcode.startswith("ld" if writes else "st"):
+                return True
+            if item.operands and item.operands[0] in address:  # the address is another one there
+                return False
+        return False
 
     def overlap(self, event: np.void) -> Overlap | None:
         """The two extern arrays that an event is about, if it is about two."""
@@ -184,6 +208,7 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         access=access,
         other_write=bool(seen["other_write"]),
         same_value=same_value,
+        updates=event is Event.RACE and all(map(scene.is_update, _pcs(seen))),
         detail=_detail(event, seen["details"]),
         count=int(seen["count"]),
         plain_launch=event is Event.TRAP
@@ -191,6 +216,17 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         and scene.is_inside(int(seen["pc"]), _GRID_BARRIER),
         overlap=scene.overlap(seen) if event in _OVERLAPS else None,
     )
+
+
+def _pcs(seen: np.void) -> tuple[int, int]:
+    return int(seen["pc"]), int(seen["other_pc"])
+
+
+def _address(item: Instruction) -> str:
+    """The address of a load or store, as PTX has it; else empty."""
+    if not item.opcode.startswith(("ld", "st")):
+        return ""
+    return next((each for each in item.operands if each.startswith("[")), "")
 
 
 def _detail(event: Event, values: np.ndarray) -> Detail | None:
@@ -237,7 +273,8 @@ def instruction_note(
 
 
 def merge(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """One finding per kind, severity and line: the first, with the counts of all."""
+    """One finding per kind, severity and line: the first, with the counts of all. A barrier that
+    some threads miss comes before the races that follow from it."""
     merged: dict[tuple[FindingKind, Severity, Place | None], Finding] = {}
     for each in findings:
         key = (each.kind, each.severity, each.place)
@@ -246,7 +283,8 @@ def merge(findings: Sequence[Finding]) -> tuple[Finding, ...]:
             merged[key] = msgspec.structs.replace(first, count=first.count + each.count)
         else:
             merged[key] = each
-    return tuple(merged.values())
+    barriers = FindingKind.BARRIER_DIVERGENCE
+    return tuple(sorted(merged.values(), key=lambda each: each.kind is not barriers))
 
 
 def with_early(findings: Sequence[Finding], early: Sequence[Finding]) -> tuple[Finding, ...]:

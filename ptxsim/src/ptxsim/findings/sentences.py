@@ -128,6 +128,13 @@ def _freed_twice(s: EventScene) -> str:
 def _race(s: EventScene) -> str:
     if s.access.space == "shared" and not s.same_block:
         return "in cluster"
+    if s.seen.updates and s.seen.severity is Severity.ERROR:
+        one, other = s.seen.thread, s.seen.other_thread
+        assert one and other
+        if not s.same_block:
+            return "changed between blocks"
+        in_warp = (one[0] // 32, *one[1:]) == (other[0] // 32, *other[1:])
+        return "changed in a warp" if in_warp else "changed in a block"
     if s.access.space == "shared":
         return "in shared memory"
     by_one_line = s.access.write and s.seen.other_write and s.seen.here == s.seen.there
