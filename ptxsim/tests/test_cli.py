@@ -50,7 +50,7 @@ def test_run_answers_with_sentences_excerpts_and_a_status(command: Command) -> N
     assert command(f"run scale.cu {RIGHT}") == (0, "scale: nothing found\n", "")
     status, said, err = command(f"run scale.cu --kernel scale {WRONG} --expect half.npy")
     assert (status, err) == (1, "")
-    assert "reads 4 bytes at argument 0[60], 0 bytes past the end of the 240-byte" in said
+    assert "reads 4 bytes at argument 0[60], just past the end of the 240-byte" in said
     assert "\n  scale.cu:3, 4 times\n" in said and "\n  > 3 │   y[i] = factor" in said
     assert said.endswith("argument 1[60] is 0.0, and half.npy has 30.0; 4 of 64 elements differ\n")
     status, said, _ = command("run last.cu --grid 3 --arg out:1i32 --orders 2")

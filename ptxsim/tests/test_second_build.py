@@ -9,7 +9,7 @@ import pytest
 
 from harness import compiled, engine, kernels, sentence, table
 from ptxsim import Module, Output
-from ptxsim.frontend.debug_info import Section, local_variables
+from ptxsim.frontend.debug_info import DebugSection, local_variables
 from ptxsim.frontend.reader import parse
 from ptxsim.outcome import SimOutcome
 from ptxsim.report import Report
@@ -81,7 +81,7 @@ def test_debug_information_says_where_variables_lie_or_nothing(
             data = bytearray(section.data)
             for _ in range(chance.randrange(4)):
                 data[chance.randrange(len(data))] = chance.randrange(256)
-            damaged[name] = Section(data[: chance.randrange(len(data)) + 1], section.symbols)
+            damaged[name] = DebugSection(data[: chance.randrange(len(data)) + 1], section.symbols)
         assert isinstance(local_variables(damaged), dict)
 
 
@@ -100,5 +100,5 @@ def test_a_long_name_is_shortened_where_it_is_shown() -> None:
     )
     ptx, _ = compiled(f'extern "C" {source.replace("NAME", name)}', name="long", flags="-G")
     said = {sentence(each) for each in ran(ptx, "k", 4).findings}
-    assert all("vvv…[3], 0 bytes past the end of the 12-byte array vvv" in each for each in said)
+    assert all("vvv…[3], just past the end of the 12-byte array vvv" in each for each in said)
     assert said and max(map(len, said)) < 400

@@ -189,7 +189,7 @@ def test_out_of_bounds_names_array_distance_and_thread() -> None:
     outcome = run("past_the_end", [floats(32), zeros(32)])
     message = only(outcome, "out-of-bounds")
     assert "block (0,0,0) thread (31,0,0) reads 4 bytes at A[32]" in message
-    assert "0 bytes past the end of the 128-byte allocation A" in message
+    assert "just past the end of the 128-byte allocation A" in message
     assert outcome.findings[0].place.line == line_of("past the end")
 
 

@@ -88,8 +88,10 @@ def _outside(access: Access) -> Message:
         before = byte_count(start - access.address)
         return phrase("{bytes} before the start of {whole}", bytes=before, whole=whole)
     if access.address >= start + access.accessed.size:
-        past = byte_count(access.address - start - access.accessed.size)
-        return phrase("{bytes} past the end of {whole}", bytes=past, whole=whole)
+        past = access.address - start - access.accessed.size
+        if not past:
+            return phrase("just past the end of {whole}", whole=whole)
+        return phrase("{bytes} past the end of {whole}", bytes=byte_count(past), whole=whole)
     return phrase("across the end of {whole}", whole=whole)
 
 
