@@ -24,7 +24,7 @@ import msgspec
 from grader.base import ToolchainError
 from grader.build.diagnostics import first_error, readable
 from grader.build.entry import ENTRY, INCLUDE, WRAPPER
-from grader.build.nvcc_halves import SCRIPT, SECOND_S, make_script, second_ptx
+from grader.build.nvcc_script import SCRIPT, SECOND_S, make_script, second_ptx
 from grader.build.toolchain import Toolchain, to_ptx
 from grader.labs import NotAFileError, open_folder, read
 from grader.problems import Interface

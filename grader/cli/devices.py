@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 
 from rich.console import Console
 
 import grader
-from grader.base import GraderError, MachineError, UsageError
+from grader.base import MachineError, UsageError
 from grader.build import Toolchain, find_toolchain
 from grader.cli.console import say
 from grader.labs import Lab
 from grader.run import (
     GpuDevice,
     VisibleGpu,
-    engine_library,
     find_driver,
     first_gpu_arch,
     gpu_names,
     gpus_of_host,
 )
-from grader.sandbox import Sandbox
 from ptxsim.text import Message, phrase, verbatim
 
 
@@ -56,18 +53,9 @@ def _has_cupy() -> bool:
     return importlib.util.find_spec("cupy") is not None
 
 
-def _find_programs() -> None:
-    """Find compilers and sandbox while modules are imported; the answers are kept."""
-    with suppress(GraderError, OSError):  # reported where the answer is needed
-        find_toolchain()
-        Sandbox.open()
-        engine_library().path()
-
-
 @contextmanager
 def standby(wanted: str, lab: Lab) -> Iterator[GpuDevice | None]:
     """A GPU whose worker loads its libraries while the command gets ready; None without one."""
-    Thread(target=_find_programs, daemon=True).start()
     if wanted == "cpu" or not find_driver() or not _has_cupy():
         yield None
         return

@@ -8,8 +8,6 @@ time. The answer goes to stdout, everything else to stderr.
 from __future__ import annotations
 
 import argparse
-import atexit
-import gc
 import io
 import os
 import platform
@@ -23,6 +21,7 @@ from types import FrameType
 from rich.console import Console
 
 from grader.base import ENGLISH, GraderError, Language, MachineError, OutOfTime, UsageError
+from grader.cli import ahead
 from grader.cli import console as terminal
 from grader.cli.defaults import default_of, describe_choices_of_file
 from grader.cli.options import Command, record
@@ -76,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return terminal.FAULT
     # OpenBLAS's threads spin while NumPy is imported, and the products here are small.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    atexit.register(gc.freeze)  # nobody waits for a last search for cycles
+    ahead.leave_garbage()
     _open_standard_streams()
     option, arguments = language_of(arguments)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Thread
 from typing import Literal
 
 import msgspec
@@ -11,12 +10,12 @@ from rich.console import Console
 
 import grader
 from grader.base import UsageError
+from grader.cli import ahead
 from grader.cli.chosen_lab import LAB, LabName, chosen_lab, known_hidden
 from grader.cli.console import aside, speak_as
 from grader.cli.options import OptionGroup, flag, option
 from grader.cli.shared_options import DEVICE, NO_REPORT, OUT, SANDBOX, SUBMISSION, Device, Verbosity
 from grader.labs import Lab, revealed
-from grader.run import gpu_names
 from grader.sandbox import Mode
 
 _VERSION = f"grade {grader.__version__}"
@@ -54,7 +53,7 @@ class GradeOptions(OptionGroup):
 
 def run(chosen: GradeOptions, console: Console) -> int:
     if chosen.device != "cpu":
-        Thread(target=gpu_names).start()  # the driver starts while modules are imported
+        ahead.start_driver()
     if chosen.written_as not in (None, "json") and len(chosen.submissions) > 1:
         raise UsageError.saying("--format {name}: name one submission", name=chosen.written_as)
     lab = _lab(chosen)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 
 from rich.console import Console
 
+from grader.cli import ahead
 from grader.cli import console as progress
 from grader.cli.bench import check_place, open_bench
 from grader.cli.boards import known_ladders
@@ -30,17 +28,10 @@ def grade_each(chosen: GradeOptions, lab: Lab, console: Console, gpu: GpuDevice 
     course_cards()  # a wrong file is said now, not behind the grade
     ladders = known_ladders(chosen.out, console)
     context = open_bench(lab, chosen.device, chosen.sandbox, console, ladders=ladders)
-    Thread(target=_load_what_follows, daemon=True).start()
+    ahead.load(_FOLLOWING)
     first, *others = chosen.submissions
     status = _grade_one(first, context, chosen, console, gpu)
     return max([status, *(_grade_one(path, context, chosen, console) for path in others)])
-
-
-def _load_what_follows() -> None:
-    """Import, beside the compiler, what explains, confirms and shows a result."""
-    time.sleep(0.1)  # the compiler starts within this time
-    for each in _FOLLOWING:
-        import_module(f"grader.{each}")
 
 
 def _grade_one(

@@ -20,7 +20,7 @@ from grader.build.building import Build
 from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import coloured, first_error, readable
 from grader.build.entry import ENTRY, INCLUDE
-from grader.build.nvcc_halves import make_script
+from grader.build.nvcc_script import make_script
 from grader.build.steps import BuildSettings, link
 from grader.build.toolchain import Toolchain, find_toolchain, to_ptx
 from grader.sandbox.running import ProcessLimits, Sandbox
@@ -378,7 +378,7 @@ def test_an_nvcc_with_other_steps_takes_them_itself(compiled: Compile, tmp_path:
 @pytest.mark.parametrize(
     ("end", "words"), [("KILL", "killed twice"), ("SEGV", "compiler failed: Segmentation fault")]
 )
-def test_a_signal_ends_a_half_of_nvcc(
+def test_a_signal_ends_a_step_of_nvcc(
     end: str, words: str, compiled: Compile, tmp_path: Path
 ) -> None:
     tools = other_nvcc(tmp_path, f"sed 's#\"$CICC_PATH/#{tmp_path}/\"#'")

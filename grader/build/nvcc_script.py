@@ -1,15 +1,15 @@
-"""Runs nvcc's steps for the host beside its steps for the device.
+"""nvcc's steps as a shell script, and beside the last of them a second build of the device code.
 
 nvcc runs several programs, one after the other, and prints them with --dryrun:
 
-    g++ -E, cudafe++           the host's half
-    g++ -E, cicc, fatbinary    the device's half; for sm_90 ptxas checks what cicc made
-    g++ -c                     the object, of what both halves made
+    g++ -E, cudafe++           for the host
+    g++ -E, cicc, fatbinary    for the device; for sm_90 ptxas checks what cicc made
+    g++ -c                     the object, of both
 
-The halves share only the module's id: any word, which cudafe++ would make up and cicc reads.
+cudafe++ would make up the module's id, which is in names: with ours, equal sources make equal PTX.
 
 While g++ makes the object, cicc compiles the same preprocessed text once more, as nvcc -G calls it:
-the second build of the device code (judge/second_build.py). The build does without if that fails.
+the second build (judge/second_build.py). The build does without if that fails.
 """
 
 import re
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ptxsim import answer_of
 
-SCRIPT = "halves.sh"
+SCRIPT = "nvcc.sh"
 # CPU that the second build may take. CuTe's code needs more, and nobody reads that much PTX.
 SECOND_S = 5
 _MARK = ".debug"  # in the names of the files that it writes
@@ -45,16 +45,11 @@ def make_script(command: Sequence[str], folder: Path) -> str | None:
     variables = "\n".join(
         f"export {name}={shlex.quote(value)}" for name, value in assigned if name in _USED
     )
-    log = shlex.quote(f"{module_id[1]}.log")
+    steps = [preprocess, cudafe.replace(_NEW_ID, ""), *device]
     return f"""{variables}
 printf sgemm_grader > "{module_id[1]}"
-{{ {" && ".join(device)}; }} > {log} 2>&1 &
-{{ {preprocess} && {cudafe.replace(_NEW_ID, "")}; }} || exit
-wait $!
-status=$?
-cat {log} >&2
-[ $status = 0 ] || exit $status
-{{ ulimit -t {SECOND_S} && {_second(command, folder)}; }} > {log} 2>&1 &
+{" && ".join(steps)} || exit
+{{ ulimit -t {SECOND_S} && {_second(command, folder)}; }} > /dev/null 2>&1 &
 {compile_host}
 status=$?
 wait
