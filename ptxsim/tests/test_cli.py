@@ -133,3 +133,24 @@ def test_what_nvcc_hides_is_looked_for_in_a_second_build(command: Command) -> No
     status, said, err = command(f"{call} not_simulated --arg 1")
     assert (status, said) == (0, "not_simulated: nothing found\n")
     assert err.startswith("ptxsim: not looked at without optimisation: ") and "tcgen05" in err
+
+
+def test_variables_get_values_by_name(command: Command) -> None:
+    Path("mask.cu").write_text(kernels("mask.cu"))
+    np.save("mask.npy", np.array([1, 2, 3], np.float32))
+    np.save("y.npy", np.full(32, 9, np.float32))
+    np.save("ones.npy", np.ones(34, np.float32))
+    line = "run mask.cu --block 32 --arg ones.npy --arg out:32f32"
+    status, out, _ = command(line)
+    assert status == 1 and "nobody has set weights, 12 bytes of __constant__ memory" in out
+    given = "--symbol weights=mask.npy --symbol offset=zeros:1f32 --symbol scale=ones.npy"
+    status, _, err = command(f"{line} {given}")
+    assert (status, err) == (2, "ptxsim: scale has 4 bytes; its array has 136\n")
+    np.save("ones1.npy", np.array([1.5], np.float32))
+    given = given.replace("scale=ones.npy", "scale=ones1.npy")
+    assert command(f"{line} {given} --expect 1=y.npy")[0] == 0
+    for wrong, says in (
+        ("weight=mask.npy", "there is no one variable weight; the file has weights, offset, scale"),
+        ("weights=3", "--symbol weights=3: give NAME=FILE.npy or NAME=random:3f32"),
+    ):
+        assert command(f"{line} --symbol {wrong}") == (2, "", f"ptxsim: {says}\n")

@@ -93,6 +93,13 @@ def _parser() -> argparse.ArgumentParser:
         each.add_argument("--cluster", type=_extents, default=1, metavar="X[,Y[,Z]]")
         each.add_argument("--shared", type=int, default=0, metavar="BYTES", help="dynamic")
         each.add_argument("--arg", action="append", default=[], help=f"in order: {_FORMS}")
+        each.add_argument(
+            "--symbol",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="what a __constant__ or __device__ variable holds: an array as --arg takes it",
+        )
         each.add_argument("--arch", default="sm_80", help="for nvcc (%(default)s)")
         each.add_argument("--seconds", type=float, default=60.0, help="of CPU (%(default)s)")
         each.add_argument("--json", action="store_true", help="print a document")
@@ -148,6 +155,14 @@ def _argument(text: str, generator: np.random.Generator) -> Argument:
         raise ValueError(f"--arg {text}: {_FORMS}") from None
 
 
+def _symbol(text: str, generator: np.random.Generator) -> tuple[str, NDArray[Any]]:
+    name, equals, value = text.partition("=")
+    array = _argument(value, generator) if equals else None
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"--symbol {text}: give NAME=FILE.npy or NAME=random:3f32")
+    return name, array
+
+
 def _loaded(name: str, option: str) -> NDArray[Any]:
     try:
         return np.array(np.load(name), order="C")
@@ -161,6 +176,7 @@ def _launched(
 ) -> tuple[Report, list[Argument]]:
     generator = np.random.default_rng(0)
     arguments = [_argument(text, generator) for text in given.arg]
+    symbols = dict(_symbol(text, generator) for text in given.symbol)
     module = Module(given.file, arch=given.arch, metrics=metrics, second=second)
     if given.kernel is None and len(module.kernels) != 1:
         names = ", ".join(module.kernels) or "none"
@@ -168,7 +184,8 @@ def _launched(
     kernel = module.kernel(given.kernel or module.kernels[0])
     launch = kernel[given.grid, given.block, given.shared]
     limits = SimLimits(seconds=given.seconds, steps=1 << 40)
-    return launch(*arguments, cluster=given.cluster, limits=limits, **options), arguments
+    options = {"cluster": given.cluster, "limits": limits, "symbols": symbols, **options}
+    return launch(*arguments, **options), arguments
 
 
 # --- ptxsim run --------------------------------------------------------------------------------

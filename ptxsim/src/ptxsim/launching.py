@@ -25,7 +25,7 @@ from ptxsim.frontend.places import source_files
 from ptxsim.nvcc import compiled
 from ptxsim.orders import Orders, in_orders
 from ptxsim.outcome import SimLimits
-from ptxsim.plan.records import Allocation, Dim3, KernelParam, Launch, Plan, Size
+from ptxsim.plan.records import Allocation, Dim3, KernelParam, Launch, Plan, Size, SymbolWrite
 from ptxsim.report import Origin, Report
 from ptxsim.simulator import Simulator
 from ptxsim.tensor_maps import Output, TensorMap, Texture, encode
@@ -111,6 +111,7 @@ class Kernel:
         orders: int = 1,
         seed: int = 1,
         tolerance: float = 1e-5,
+        symbols: Mapping[str, NDArray[Any]] | None = None,
     ) -> Report:
         """Run it and return what was seen; arrays are changed in place.
 
@@ -120,9 +121,10 @@ class Kernel:
         cluster: blocks of a cluster, for a kernel that does not say it itself.
         limits: of each run.
         orders, seed, tolerance: as ``Orders`` has them.
+        symbols: what ``__constant__`` and ``__device__`` variables hold before, by their names.
 
-        Raises RefusedProgram for a launch that cannot be simulated, ValueError for arguments that
-        do not fit the kernel.
+        Raises RefusedProgram for a launch that cannot be simulated, ValueError for arguments and
+        symbols that do not fit the kernel.
         """
         __tracebackhide__ = True
         simulator, memory = self.module.simulator, _Memory(self.module.engine)
@@ -136,11 +138,18 @@ class Kernel:
             pointers=(),
             cluster=_dim3(cluster),
         )
-        plan = Plan(size=Size.of(), operations=(launch,), allocations=tuple(memory.allocations))
+        writes = [_written(self.module.declared, *each) for each in (symbols or {}).items()]
+        plan = Plan(
+            size=Size.of(),
+            operations=(*writes, launch),
+            allocations=tuple(memory.allocations),
+        )
         run = partial(simulator.run, plan, memory.buffers, limits, memory.inputs)
         names = [each.name for each in memory.allocations]
         outcome = in_orders(run, memory.arrays, names, Orders(orders, seed, tolerance))
-        findings = tuple(in_elements(each, memory.elements) for each in outcome.findings)
+        seen = tuple(in_elements(each, memory.elements) for each in outcome.findings)
+        unset = simulator.unset_constants(self.name, {each.symbol for each in writes})
+        findings = (*seen, *unset)
         origin, name = self.module.origin, plain_name(self.name)
         report = Report(**vars(replace(outcome, findings=findings)), origin=origin, kernel=name)
         if self.module.checked:
@@ -240,6 +249,18 @@ def _find(kernel: str, declared: Declarations) -> str:
         names = ", ".join(declared.entries) or "none"
         raise ValueError(f"there is no one kernel {kernel}; the file has {names}")
     return found[0]
+
+
+def _written(declared: Declarations, name: str, array: NDArray[Any]) -> SymbolWrite:
+    """The array as the contents of a variable. name: mangled, or plain."""
+    found = [each for each in declared.symbols if name in (each, plain_name(each))]
+    if len(found) != 1:
+        names = ", ".join(map(plain_name, declared.symbols)) or "none"
+        raise ValueError(f"there is no one variable {name}; the file has {names}")
+    size = declared.symbols[found[0]].size
+    if array.nbytes > size:
+        raise ValueError(f"{name} has {size} bytes; its array has {array.nbytes}")
+    return SymbolWrite(symbol=found[0], delta=0, data=array.tobytes())
 
 
 def _packed(

@@ -4,7 +4,7 @@ import ctypes
 import itertools
 import math
 import time
-from collections.abc import Container, Generator, Mapping, Sequence
+from collections.abc import Collection, Container, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -21,7 +21,7 @@ from ptxsim.frontend.interface import Declarations, interface
 from ptxsim.frontend.module import read_module
 from ptxsim.lowering.called_functions import resolve_pointers
 from ptxsim.lowering.memory_layout import cells, too_large
-from ptxsim.lowering.notes import hints, origins, tensor_core_notes
+from ptxsim.lowering.notes import hints, origins, tensor_core_notes, unset_constants
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.lowering.program import Builder, EngineProgram
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, errors, judge_races, judge_streams
@@ -79,6 +79,10 @@ class Simulator:
     @property
     def declared(self) -> Declarations:
         return interface(self._module, origins(self._module))
+
+    def unset_constants(self, kernel: str, given: Collection[str]) -> tuple[Finding, ...]:
+        """A warning for each __constant__ variable that a kernel uses and that nobody set."""
+        return tuple(unset_constants(self._module, kernel, given))
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
         """A note for every tensor-core instruction of the kernels that ``plans`` launch."""

@@ -2,10 +2,13 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+
+import msgspec
 
 from ptxsim.findings.event_table import SENTENCES
-from ptxsim.findings.finding import Finding, FindingKind
+from ptxsim.findings.finding import Finding, FindingKind, Severity
+from ptxsim.findings.names import plain_name
 from ptxsim.findings.reports import instruction_note
 from ptxsim.frontend.records import Function, Instruction, PtxModule
 from ptxsim.lowering.called_functions import possible_functions
@@ -13,6 +16,7 @@ from ptxsim.lowering.shared_arrays import lay_out_shared, reads_of_addresses
 from ptxsim.plan.records import Launch, Plan
 from ptxsim.text import Message, phrase, verbatim
 
+_NAME = re.compile(r"[\w$%]+")
 _NUMBER = re.compile(r"-?(?:0[xX][\da-fA-F]+|[1-9]\d*|0)")
 _SHARED_BYTES = 1 << 18  # addresses in shared memory are smaller
 _BITS = {"f16": 11, "f16x2": 11, "bf16": 8, "bf16x2": 8}
@@ -32,6 +36,27 @@ def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
     for item in itertools.islice(filter(_depends_on_the_first_address, reads), 1):
         text = _sentence("BITS_OF_AN_ADDRESS", first=shared.first, target=module.target)
         yield instruction_note(module, FindingKind.HINT, text, item)
+
+
+def unset_constants(module: PtxModule, kernel: str, given: Collection[str]) -> Iterator[Finding]:
+    """A warning for each __constant__ variable that a kernel uses and that has no value. given: the
+    names of those that are set."""
+    unset = {
+        each.name: each
+        for each in module.variables
+        if each.space == "const" and not each.initial and each.name not in given
+    }
+    for item in (item for each in possible_functions(module, kernel) for item in each.instructions):
+        for name in {word for text in item.operands for word in _NAME.findall(text)} & set(unset):
+            variable = unset.pop(name)
+            text = phrase(
+                "nobody has set {name}, {bytes} bytes of __constant__ memory that the kernel uses, so "
+                "it is 0: give --symbol {name}=FILE.npy, or in Python symbols=dict({name}=array)",
+                name=plain_name(name),
+                bytes=variable.size,
+            )
+            note = instruction_note(module, FindingKind.UNINITIALIZED_READ, text, item)
+            yield msgspec.structs.replace(note, severity=Severity.WARNING)
 
 
 def _depends_on_the_first_address(item: Instruction) -> bool:
