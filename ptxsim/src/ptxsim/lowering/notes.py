@@ -50,8 +50,8 @@ def unset_constants(module: PtxModule, kernel: str, given: Collection[str]) -> I
         for name in {word for text in item.operands for word in _NAME.findall(text)} & set(unset):
             variable = unset.pop(name)
             text = phrase(
-                "nobody has set {name}, {bytes} bytes of __constant__ memory that the kernel uses, so "
-                "it is 0: give --symbol {name}=FILE.npy, or in Python symbols=dict({name}=array)",
+                "nobody has set {name}, {bytes} bytes of __constant__ memory that the kernel uses, "
+                "so it is 0: give --symbol {name}=FILE.npy, or in Python symbols=dict({name}=array)",
                 name=plain_name(name),
                 bytes=variable.size,
             )
