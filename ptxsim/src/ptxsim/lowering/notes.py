@@ -51,7 +51,8 @@ def unset_constants(module: PtxModule, kernel: str, given: Collection[str]) -> I
             variable = unset.pop(name)
             text = phrase(
                 "nobody has set {name}, {bytes} bytes of __constant__ memory that the kernel uses, "
-                "so it is 0: give --symbol {name}=FILE.npy, or in Python symbols=dict({name}=array)",
+                "so it is 0: give --symbol {name}=FILE.npy, or in Python "
+                "symbols=dict({name}=array)",
                 name=plain_name(name),
                 bytes=variable.size,
             )
