@@ -91,6 +91,10 @@ def _found(kind: str, amount: bool) -> Value:
     return value
 
 
+def _extended(a: int, bits: int, kind: str) -> int:
+    return integer(a, f"{kind[0]}{bits}") if bits else 0
+
+
 def _reverse(a: int, bits: int) -> int:
     return int(f"{a:0{bits}b}"[::-1], 2)
 
@@ -157,10 +161,8 @@ def _integers() -> Iterator[Form]:
         yield Form(f"mul24.lo.{t}", t, (t, t), low)
         yield Form(f"mul24.hi.{t}", t, (t, t), high)
         yield Form(f"mad24.lo.{t}", t, (t, t, t), lambda a, b, c, f=low: (f(a, b) or 0) + c)
-        yield Form(
-            f"szext.wrap.{t}", t, (t, "u32"),
-            lambda a, b, t=t: integer(a, f"{t[0]}{b & 31}") if b & 31 else 0,
-        )  # fmt: skip
+        yield Form(f"szext.clamp.{t}", t, (t, "u32"), lambda a, b, t=t: _extended(a, min(b, 32), t))
+        yield Form(f"szext.wrap.{t}", t, (t, "u32"), lambda a, b, t=t: _extended(a, b & 31, t))
     relu = of_ints("s32", lambda a, b: max(0, min(a, b)))
     yield Form("min.relu.s32", "s32", ("s32", "s32"), relu, sm=90)
     yield Form("add.sat.s32", "s32", ("s32", "s32"), of_ints("s32", lambda a, b: _clamped(a + b)))

@@ -39,6 +39,12 @@ template <class T> u32 find_high(T a, bool amount) {
   u32 zeros = std::countl_zero(v);
   return amount ? zeros : sizeof(T) * 8 - 1 - zeros;
 }
+// The low n bits of a, extended by their sign if the type has one.
+template <class T> T extend(T a, u32 n) {
+  if (!n) return 0;
+  const u32 above = n < 32 ? 32 - n : 0;
+  return T(u32(a) << above) >> above;
+}
 u32 reverse(u32 a) {
   u32 r = 0;
   for (int k = 0; k < 32; ++k) r |= (a >> k & 1) << (31 - k);
@@ -140,14 +146,10 @@ void add_bits(Table& t) {
   rarely(t, "bmsk.clamp.b32",
          [](u32 a, u32 b) { return a >= 32 ? 0u : (b >= 32 ? ~0u : (1u << b) - 1) << a; });
   rarely(t, "bmsk.wrap.b32", [](u32 a, u32 b) { return ((1u << (b & 31)) - 1) << (a & 31); });
-  rarely(t, "szext.wrap.s32", [](i32 a, u32 b) {
-    b &= 31;
-    return b ? i32(u32(a) << (32 - b)) >> (32 - b) : 0;
-  });
-  rarely(t, "szext.wrap.u32", [](u32 a, u32 b) {
-    b &= 31;
-    return b ? a << (32 - b) >> (32 - b) : 0u;
-  });
+  rarely(t, "szext.clamp.s32", [](i32 a, u32 b) { return extend(a, b); });
+  rarely(t, "szext.clamp.u32", [](u32 a, u32 b) { return extend(a, b); });
+  rarely(t, "szext.wrap.s32", [](i32 a, u32 b) { return extend(a, b & 31); });
+  rarely(t, "szext.wrap.u32", [](u32 a, u32 b) { return extend(a, b & 31); });
   lanewise(t, "prmt.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, c); });
   rarely(t, "prmt.f4e.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'f')); });
   rarely(t, "prmt.b4e.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'b')); });
