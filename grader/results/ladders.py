@@ -13,17 +13,20 @@ It holds everything that the table, the page and a student's standing need, so i
 stored and rendered without the rungs' sources.
 """
 
+import difflib
+import heapq
 import itertools
 import re
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from grader import base
-from grader.labs import DEFAULT_LAB, REFERENCE, Lab, instead_of, load_lab, provided, shipped_labs
+from grader.labs import DEFAULT_LAB, REFERENCE, Lab, load_lab, provided, shipped_labs
 from grader.results import store
 from grader.results.case import CaseResult, Timing
 from grader.results.result import LabRef, Result, RungFacts, Standing, StandingRung
@@ -35,6 +38,7 @@ SCHEMA = "sgemm-grader/ladder"
 SCHEMA_VERSION = 3
 FOLDER = "ladder"  # below the results
 _LESSON = "ladder.toml"
+_SUGGESTED = 3  # rungs, where there is none of a name
 _NUMBERED = re.compile(r"(\d+)_\w+")
 _TITLE = re.compile(r"Rung \d+(?P<trap> \(a trap\))?: (?P<title>.+)")
 _LABEL = re.compile(r"(?P<label>[A-Z][a-z]+): +(?P<text>.+)")
@@ -63,10 +67,25 @@ def find_rung(named: str) -> tuple[Path, ...]:
                     for key in (name, f"{lab.name}/{name}"):
                         known[key] = known[key] or files
     if named not in known:
-        unknown = phrase("{name}: no such rung; {remedy}", name=base.one_line(named))
-        remedy = instead_of(named, [each for each in known if "/" in each and "_" in each])
-        raise base.UsageError(unknown.given(remedy=remedy))
+        names = [each for each in known if "/" in each and "_" in each]
+        near = heapq.nlargest(_SUGGESTED, names, key=partial(_likeness, named))
+        unknown = phrase(
+            "{name}: no such rung; did you mean {near}? grade rung lists the lesson, and with a "
+            "lab's name that lab's",
+            name=base.one_line(named),
+            near=", ".join(near),
+        )
+        raise base.UsageError(unknown)
     return tuple(known[named])
+
+
+def _likeness(named: str, rung: str) -> float:
+    """How much what was named is like a rung's name with its lab, without it, or a word of it."""
+    alone = rung.partition("/")[2]
+    return max(
+        difflib.SequenceMatcher(None, named, each).ratio()
+        for each in (rung, alone, *alone.split("_"))
+    )
 
 
 def find_reference(named: Path | None, lab: str, *alike: str) -> Path:
