@@ -1,4 +1,4 @@
-"""What is begun before it is needed, or left out at the end, to save time.
+"""Work that begins ahead of its need, or that is left out at the end, to save time.
 
 The figures are what a grade of submissions/alice on the CPU takes more without it, with a changed
 source and again, on 2 cores (docs/measurements/2026-11-29-tricks.txt). A trick that saves less than

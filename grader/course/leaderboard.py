@@ -47,12 +47,12 @@ class Board(Record):
 
     @property
     def unit(self) -> str:
-        """Of the speeds."""
+        """The unit of the speeds."""
         return self.problem.unit
 
     @property
     def baseline(self) -> str:
-        """What they are compared with."""
+        """The name of what speeds are compared with."""
         return self.problem.baseline
 
     @property
