@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from grader.base import Finding, GraderError, Rejected
+from grader.base import Finding, GraderError, Rejected, Verdict
 from grader.results import CaseResult
 from grader.run.statistics import Clocked
 from ptxsim.findings import LineCount
@@ -50,8 +50,9 @@ class CaseOutcome(CaseResult):
     clocks: tuple[tuple[Clocked, Clocked], ...] = ()  # of each repetition: submission, baseline
 
     def continues(self, begun: CaseOutcome) -> bool:
-        """Whether a worker left as it was what it got of the case."""
-        return _GIVEN(self) == _GIVEN(begun)
+        """Whether a worker left as it was what it got of the case, and did not accept it: it may
+        refuse, and only the judge accepts."""
+        return _GIVEN(self) == _GIVEN(begun) and self.verdict is not Verdict.AC
 
     def refused(self, refusal: Rejected) -> CaseOutcome:
         """The case, if it never ran because a stage refused it."""

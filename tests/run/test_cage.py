@@ -180,23 +180,39 @@ def forging(body: str) -> Sequence[str]:
     return (sys.executable, "-c", program.replace("worker.main(", keep))
 
 
-OUTCOME = (
-    '{"type":"finished","outcome":{"id":"%s","size":[5,7,3],"refused":%s,"message":"",'
-    '"stopped":%s,"seconds":%s,"error":null,"findings":[],"lines":[],"printed":""}}\n'
-)
 FORGED = {
-    "another case": ("cpu-7", "null", "null", "0"),
-    "a verdict of the judge's": ("cpu-0", '"AC"', "null", "0"),
-    "an unknown end": ("cpu-0", "null", '"well"', "0"),
-    "not a number": ("cpu-0", "null", "null", "NaN"),
-    "no finite number": ("cpu-0", "null", "null", "1e999"),
+    "another case": ("id", '"cpu-7"'),
+    "another size": ("size", '{"m":5,"n":7,"k":4}'),
+    "another amount": ("amount", "1"),
+    "a verdict of the judge's": ("verdict", '"AC"'),
+    "an unknown end": ("stopped", '"well"'),
+    "not a number": ("seconds", "NaN"),
+    "no finite number": ("seconds", "1e999"),
 }
 
 
-@pytest.mark.parametrize("values", FORGED.values(), ids=FORGED.keys())
-def test_what_a_worker_may_not_say_is_not_believed(values: tuple[str, ...], build: Build) -> None:
+def forged(field: str = "", value: str = "") -> Sequence[str]:
+    """A worker that says of a case only that it is right, and of one field something else."""
+    own = {"verdict": b"null", "stopped": b"null", "seconds": b"0", "lines": b"[]"}
+    said = {
+        **msgspec.json.decode(msgspec.json.encode(planned(0).case), type=dict[str, msgspec.Raw])
+    }
+    said |= {name: msgspec.Raw(text) for name, text in own.items()}
+    if field:
+        said[field] = msgspec.Raw(value.encode())
+    lines = b'{"type":"finished","outcome":%s}\n{"type":"done"}\n' % msgspec.json.encode(said)
+    return forging(repr(lines))
+
+
+def test_what_a_worker_may_say_is_believed(build: Build) -> None:
+    (outcome,) = run(forged(), build, [planned(0)])
+    assert outcome.verdict is None and outcome.id == planned(0).id
+
+
+@pytest.mark.parametrize(("field", "value"), FORGED.values(), ids=FORGED.keys())
+def test_what_a_worker_may_not_say_is_not_believed(field: str, value: str, build: Build) -> None:
     with pytest.raises(MachineError, match="the simulator's answer cannot be read"):
-        run(forging(repr((OUTCOME % values).encode())), build, [planned(0)])
+        run(forged(field, value), build, [planned(0)])
 
 
 @pytest.mark.parametrize(
