@@ -381,6 +381,14 @@ def test_every_thinking_question_is_answered_with_the_kernels_own_figures() -> N
     assert "512 of them FFMA" in text
 
 
+def test_a_problem_of_a_courses_own_gets_no_figure_of_a_shipped_one() -> None:
+    result = make_result(explanation=explained(ALICE))
+    own = msgspec.structs.replace(result.problem, name="stencil")
+    said = said_of(msgspec.structs.replace(result, problem=own))
+    assert "FFMA only" in said["Why no tensor cores?"]
+    assert said["Why no tensor cores?"] != said_of(result)["Why no tensor cores?"]
+
+
 @pytest.mark.sampled
 def test_a_branch_that_splits_warps_is_named_with_its_cost() -> None:
     """Half of the lanes wait in both loops, which are nearly all that the kernel executes."""
