@@ -48,8 +48,9 @@ PACKED = ("28_packed_bulk", "29_reuse_order", "30_shared_tail", "32_dispatch")
 # So large that rung 32 takes its other kernels, and that rung 31 sums in turns.
 PACKING_PAYS = ((1100, 550, 66), (1100, 1000, 70), (256, 128, 2048), (65, 70, 4099))
 MOST_BANK_WAITS = 0.25  # cycles for each FFMA, on sm_75 and sm_80
-# Simulated for ten seconds and more, and what they teach is in the last rung, too.
-LONG = ("26_cute", "29_reuse_order", "30_shared_tail")
+# Compiled or simulated for ten seconds and more; the last rung has what 29 and 30 teach, and a
+# fixture has CuTe.
+LONG = ("26_cute", "27_cute_pipelined", "29_reuse_order", "30_shared_tail")
 HEADER = ("Changed", "Why", "Tile", "Bound", "Command")
 
 
