@@ -22,7 +22,7 @@ from grader.judge.program import GradingContext, compile_for
 from grader.labs.lab import Case, load_lab
 from grader.labs.submission import load_submission
 from grader.model.main_loop import summarise
-from grader.results.ladders import find_rungs
+from grader.results.rungs import find_rungs
 from grader.run.protocol import quietly
 from grader.sandbox.running import Sandbox
 from ptxsim.findings import LineCount

@@ -20,7 +20,8 @@ import msgspec
 from benchmarks.measure import ROOT, table
 from grader.report import size_name
 from grader.results import store
-from grader.results.ladders import SCHEMA_VERSION, Ladder, LadderStep, Rung, find_rungs, load_ladder
+from grader.results.ladders import SCHEMA_VERSION, Ladder, LadderStep, load_ladder
+from grader.results.rungs import Rung, find_rungs
 from grader.study.ladder_render import bound
 
 REFERENCE = ROOT / "reference"

@@ -25,14 +25,8 @@ from .ladders import HostLoop as HostLoop
 from .ladders import HostRun as HostRun
 from .ladders import Ladder as Ladder
 from .ladders import LadderStep as LadderStep
-from .ladders import Rung as Rung
 from .ladders import Speed as Speed
-from .ladders import alike as alike
 from .ladders import document_path as document_path
-from .ladders import find_ladder as find_ladder
-from .ladders import find_reference as find_reference
-from .ladders import find_rung as find_rung
-from .ladders import find_rungs as find_rungs
 from .ladders import folder as folder
 from .ladders import load_ladder as load_ladder
 from .ladders import make_ladder as make_ladder
@@ -56,6 +50,12 @@ from .result import SlurmInfo as SlurmInfo
 from .result import Standing as Standing
 from .result import StandingRung as StandingRung
 from .result import SubmissionRef as SubmissionRef
+from .rungs import Rung as Rung
+from .rungs import alike as alike
+from .rungs import find_ladder as find_ladder
+from .rungs import find_reference as find_reference
+from .rungs import find_rung as find_rung
+from .rungs import find_rungs as find_rungs
 from .score import Measure as Measure
 from .score import Piece as Piece
 from .score import Score as Score

@@ -23,10 +23,7 @@ from grader.results.entries import read_entries
 from grader.results.ladders import (
     SCHEMA,
     Ladder,
-    Rung,
     document_path,
-    find_reference,
-    find_rungs,
     folder,
     load_ladder,
     make_ladder,
@@ -34,6 +31,7 @@ from grader.results.ladders import (
     stored_ladders,
 )
 from grader.results.result import LabRef, Result
+from grader.results.rungs import Rung, find_reference, find_rungs
 from grader.results.store import StoreError
 from grader.study.ladder_host import run_host
 from grader.study.ladder_render import html, legend, terminal

@@ -24,8 +24,9 @@ from grader.labs.submission import load_submission
 from grader.model.main_loop import summarise
 from grader.model.records import KernelSass, SassLoop
 from grader.report.formatting import for_students
-from grader.results.ladders import find_rungs, shipped_ladders
+from grader.results.ladders import shipped_ladders
 from grader.results.result import Result
+from grader.results.rungs import find_rungs
 from grader.run.protocol import quietly
 from grader.study.ladder_host import run_host
 from ptxsim.findings import LineCount

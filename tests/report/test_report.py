@@ -105,7 +105,7 @@ def test_messages_that_differ_in_numbers_are_told_of_the_first_size() -> None:
     told = text.told([missing(5, 24), missing(7, 20), missing(9, 24)])
     assert [(str(each.sizes), str(each.message)) for each in told] == [
         (
-            "4×6×5 (and alike, with other numbers, 4×6×7, 4×6×9)",
+            "4×6×5 (and with other numbers 4×6×7, 4×6×9)",
             "24 of 24 elements are wrong: no thread reaches rows 5 to 10",
         )
     ]

@@ -42,7 +42,7 @@ def said(
         ),
         ((33, 64), (2, 4), (16, 16), "rows", "2 blocks of 16 rows along x, and 3 are needed"),
         ((33, 64), (3, 1), (16, 16), "rows", "no thread reaches columns 16 to 63 of C"),
-        ((96, 64), (2, 2), (32, 16), "rows", "reaches rows 64 to 95, columns 32 to 63 of C: the"),
+        ((96, 64), (2, 2), (32, 16), "rows", "rows 64 to 95 and columns 32 to 63 of C: the grid"),
         ((96, 64), (2, 2), (32, 16), "rows", "2 blocks of 16 columns along y, and 4 are needed"),
     ],
 )

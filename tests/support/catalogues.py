@@ -20,7 +20,7 @@ from grader.cli.comments import translated
 from grader.cli.entry import DEFAULT, LINES, load
 from grader.cli.options import Command, OptionGroup, members
 from grader.record.refusals import REFUSALS
-from grader.results.ladders import find_rungs
+from grader.results.rungs import find_rungs
 from ptxsim.findings import SENTENCES, Severity
 from tests.support.places import ROOT
 

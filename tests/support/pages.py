@@ -11,8 +11,8 @@ from grader.base.records import Verdict
 from grader.report import terminal
 from grader.results import HostLoop, HostRun, Ladder, find_rungs, make_ladder, standing
 from grader.results.case import CaseResult, Run, Timing
-from grader.results.ladders import Rung
 from grader.results.result import Environment, LabRef, Result, Standing
+from grader.results.rungs import Rung
 from grader.results.score import Score
 from ptxsim.findings import LineCount
 from ptxsim.text import verbatim

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from grader.problems import Operand
 from ptxsim.plan import Launch, Record
-from ptxsim.text import NOTHING, Message, counted, listed, phrase
+from ptxsim.text import NOTHING, Message, counted, enumerated, phrase
 
 _LINE = (phrase("row"), phrase("column"))
 _LINES = (phrase("rows"), phrase("columns"))
@@ -54,7 +54,7 @@ def unreached(operand: Operand, who: NDArray[Any], launch: Launch) -> Message:
         return NOTHING
     sides = _sides(operand.shape, blocks[:rows, :columns], launch.grid)
     ends = [side.missing for side in sides if side.reached < side.extent]
-    none = phrase("no thread reaches {lines} of {name}", lines=listed(ends), name=operand.name)
+    none = phrase("no thread reaches {lines} of {name}", lines=enumerated(ends), name=operand.name)
     reason = _reason(sides, launch.grid)
     return phrase("{none}: {reason}", none=none, reason=reason) if reason else none
 
@@ -98,7 +98,8 @@ def _reason(sides: Sequence[_Side], grid: Sequence[int]) -> Message:
             down=_LINES[y],
             tile=f"{sides[x].tile} × {sides[y].tile}",
         )
-    return listed(_too_few(sides, grid))
+    few = list(_too_few(sides, grid))
+    return enumerated(few) if few else NOTHING
 
 
 def _too_few(sides: Sequence[_Side], grid: Sequence[int]) -> Iterator[Message]:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.base import Finding, Kind, Rejected, Verdict, element_words, wrong_elements
+from grader.base import ErrorStats, Finding, Kind, Rejected, Verdict, element_words, wrong_elements
 from grader.problems import FUNCTION, Operand, OutputCheck, Problem, check, make_inputs, poisoned
 from grader.results import ThreadTile
 from grader.run.protocol import CaseOutcome, PlannedCase
@@ -95,13 +95,16 @@ class Arrays:
                 )
         return None
 
-    def unreached(self, writers: Mapping[int, NDArray[Any]], plan: Plan) -> Message:
-        """Say what of a matrix the only launch of a plan does not reach."""
+    def unreached(
+        self, writers: Mapping[int, NDArray[Any]], plan: Plan, error: ErrorStats
+    ) -> Message:
+        """Say what of a matrix the only launch of a plan does not reach, if just that is wrong."""
         launches = [each for each in plan.operations if isinstance(each, Launch)]
-        if len(launches) != 1:
-            return NOTHING
-        found = (unreached(*written, launches[0]) for written in self._written(writers))
-        return next(filter(None, found), NOTHING)
+        for operand, who in self._written(writers):
+            missing = int(np.count_nonzero(who["block"] == 0))
+            if (operand.name, missing, len(launches)) == (error.operand, error.wrong, 1):
+                return unreached(operand, who, launches[0])
+        return NOTHING
 
     def _written(
         self, writers: Mapping[int, NDArray[Any]]
@@ -190,10 +193,11 @@ def summary(
             known.add((each.subject, each.message))
             findings.append(each)
     message = last.check.message if last.check else NOTHING
-    if last.check and message and (ends := arrays.unreached(last.outcome.writers, planned.plan)):
+    if message and last.check:
         error = last.check.error
-        wrong = wrong_elements(error.wrong, math.prod(error.shape))
-        message = phrase("{wrong}: {cause}", wrong=wrong, cause=ends)
+        if ends := arrays.unreached(last.outcome.writers, planned.plan, error):
+            wrong = wrong_elements(error.wrong, math.prod(error.shape))
+            message = phrase("{wrong}: {cause}", wrong=wrong, cause=ends)
     if message or hints:
         findings += worded(last.outcome.hints)
     by_order = message and last.outcome.early  # why a later call is wrong

@@ -1,5 +1,6 @@
 """Engine events → findings."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ _OVERLAPS = {Event.EXTERN_ARRAYS_MEET, Event.RACE}
 _MOST_CALLS = 8  # that are followed outwards
 # Ends of a basic block; and a barrier ends what one statement does.
 _ENDS = ("bra", "brx", "call", "ret", "exit", "bar")
+_REGISTER = re.compile(r"%\w+")
 _NEAR = 64  # instructions around an access that may belong to its statement
 _NOTHING = Accessed(name="", start=0, size=0)
 
@@ -98,8 +100,10 @@ class Scene:
                 continue
             if _address(item) == address and item.opcode.startswith("ld" if writes else "st"):
                 return True
-            if item.operands and item.operands[0] in address:  # the address is another one there
-                return False
+            if item.operands and not item.opcode.startswith("st"):
+                set_here = _REGISTER.findall(item.operands[0])
+                if set(set_here) & set(_REGISTER.findall(address)):
+                    return False  # there the address is another one
         return False
 
     def overlap(self, event: np.void) -> Overlap | None:

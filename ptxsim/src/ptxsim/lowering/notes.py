@@ -46,6 +46,8 @@ def unset_constants(module: PtxModule, kernel: str, given: Collection[str]) -> I
         for each in module.variables
         if each.space == "const" and not each.initial and each.name not in given
     }
+    if not unset:
+        return
     for item in (item for each in possible_functions(module, kernel) for item in each.instructions):
         for name in {word for text in item.operands for word in _NAME.findall(text)} & set(unset):
             variable = unset.pop(name)
