@@ -81,7 +81,7 @@ class Simulator:
         return interface(self._module, origins(self._module))
 
     def unset_constants(self, kernel: str, given: Collection[str]) -> tuple[Finding, ...]:
-        """A warning for each __constant__ variable that a kernel uses and that nobody set."""
+        """A warning for each __constant__ variable that a kernel uses and that has no value."""
         return tuple(unset_constants(self._module, kernel, given))
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:

@@ -39,8 +39,8 @@ def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
 
 
 def unset_constants(module: PtxModule, kernel: str, given: Collection[str]) -> Iterator[Finding]:
-    """A warning for each __constant__ variable that a kernel uses and that has no value. given: the
-    names of those that are set."""
+    """A warning for each __constant__ variable that a kernel uses and that has no value, or that the
+    source sets to 0: PTX tells no difference. given: the names of those that are set."""
     unset = {
         each.name: each
         for each in module.variables
@@ -52,9 +52,9 @@ def unset_constants(module: PtxModule, kernel: str, given: Collection[str]) -> I
         for name in {word for text in item.operands for word in _NAME.findall(text)} & set(unset):
             variable = unset.pop(name)
             text = phrase(
-                "nobody has set {name}, {bytes} bytes of __constant__ memory that the kernel uses, "
-                "so it is 0: give --symbol {name}=FILE.npy, or in Python "
-                "symbols=dict({name}=array)",
+                "the kernel uses {name}, {bytes} bytes of __constant__ memory that are all 0: the "
+                "source has no other value, and none was given; give --symbol {name}=FILE.npy, or "
+                "in Python symbols=dict({name}=array)",
                 name=plain_name(name),
                 bytes=variable.size,
             )
