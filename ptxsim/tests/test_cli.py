@@ -142,7 +142,10 @@ def test_variables_get_values_by_name(command: Command) -> None:
     np.save("ones.npy", np.ones(34, np.float32))
     line = "run mask.cu --block 32 --arg ones.npy --arg out:32f32"
     status, out, _ = command(line)
-    assert status == 1 and "the kernel uses weights, 12 bytes of __constant__ memory that are all 0" in out
+    assert (
+        status == 1
+        and "the kernel uses weights, 12 bytes of __constant__ memory that are all 0" in out
+    )
     given = "--symbol weights=mask.npy --symbol offset=zeros:1f32 --symbol scale=ones.npy"
     status, _, err = command(f"{line} {given}")
     assert (status, err) == (2, "ptxsim: scale has 4 bytes; its array has 136\n")

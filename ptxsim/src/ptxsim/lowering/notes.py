@@ -39,8 +39,8 @@ def hints(module: PtxModule, kernel: str) -> Iterator[Finding]:
 
 
 def unset_constants(module: PtxModule, kernel: str, given: Collection[str]) -> Iterator[Finding]:
-    """A warning for each __constant__ variable that a kernel uses and that has no value, or that the
-    source sets to 0: PTX tells no difference. given: the names of those that are set."""
+    """A warning for each __constant__ variable that a kernel uses and that has no value, or 0: PTX
+    does not tell these apart. given: the names of those that are set."""
     unset = {
         each.name: each
         for each in module.variables
