@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import msgspec
 from rich.console import Console
@@ -175,8 +176,16 @@ def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
     if task.submitted:
         store.add_hand_in(path, task.submitted)
         return True
-    beside = map(entry_or_complaint, path.parent.glob(f"*-{setup.device}.json"))
-    return all(isinstance(other, str) or other.created <= entry.created for other in beside)
+    own = _written(path, entry)
+    beside = (
+        (each, entry_or_complaint(each)) for each in path.parent.glob(f"*-{setup.device}.json")
+    )
+    return all(isinstance(other, str) or _written(each, other) <= own for each, other in beside)
+
+
+def _written(path: Path, entry: ResultEntry) -> tuple[str, int]:
+    """When a result was made; within one second, when its file was written."""
+    return entry.created, path.stat().st_mtime_ns
 
 
 def grade_tasks(

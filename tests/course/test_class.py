@@ -370,6 +370,18 @@ def test_the_same_source_handed_in_again_is_another_hand_in(place: Path) -> None
     assert ranked == {"7": (Verdict.AC, 3), "bea": (Verdict.AC, 2)}
 
 
+def test_results_of_one_second_are_in_the_order_of_their_files(place: Path) -> None:
+    for text in (STARTER, WRONG):
+        class_of(place / "c", {"bea": text})
+        assert run("c", "--lab", "lab.yaml", "--no-report", cwd=place).returncode == 0
+    stored = read_index(place / "results").of("bea")
+    for path, entry in sorted(stored, key=lambda each: each.entry.verdict):  # AC first
+        path.write_text(path.read_text().replace(entry.created, "2026-01-01T00:00:00+00:00"))
+    assert "1 of 1 are already" in run("c", "--lab", "lab.yaml", cwd=place).stderr
+    class_of(place / "c", {"bea": STARTER})
+    assert "bea: AC" in run("c", "--lab", "lab.yaml", "--no-report", cwd=place).stderr
+
+
 def test_wrong_usage(place: Path) -> None:
     class_of(place / "c", {"alice": STARTER})
     done = run("c", "--only", "bob", cwd=place)
