@@ -76,6 +76,14 @@ class Overlap(Record):
     element: int  # bytes of an element of ``first``
 
 
+class Leavers(Record):
+    """Threads of a block that had returned when the others passed their first barrier."""
+
+    count: int
+    returned: Place | None  # where the first of them did
+    barrier: Place | None
+
+
 class Finding(Record):
     """One thing that is wrong with a program, or worth a note, as data."""
 
@@ -99,6 +107,7 @@ class Finding(Record):
     detail: Detail | None = None  # what else is said of an event of this kind
     count: int = 1  # how many times it happened
     overlap: Overlap | None = None  # where two extern shared arrays meet, also in a race
+    leavers: Leavers | None = None  # of a read of shared memory that nobody wrote
     streams: Crossing | None = None  # of a race between operations on two streams
     plain_launch: bool = False  # of a trap: a barrier of the grid in a launch not cooperative
 

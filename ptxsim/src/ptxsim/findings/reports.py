@@ -16,6 +16,7 @@ from ptxsim.findings.finding import (
     Crossing,
     Finding,
     FindingKind,
+    Leavers,
     Overlap,
     Severity,
 )
@@ -122,6 +123,13 @@ class Scene:
             element=self.program.extern_elements.get(1, 4),
         )
 
+    def leavers(self, event: np.void) -> Leavers | None:
+        """The threads that may not have written what an event's thread read."""
+        barrier, returned, count, _ = map(int, event["details"])
+        if not count or int(event["space"]) != SHARED:
+            return None
+        return Leavers(count=count, returned=self.place(returned), barrier=self.place(barrier))
+
     def access(self, event: np.void) -> Access:
         space = _SPACES.get(int(event["space"]), "")
         address = int(event["address"])
@@ -219,6 +227,7 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         and not scene.cooperative
         and scene.is_inside(int(seen["pc"]), _GRID_BARRIER),
         overlap=scene.overlap(seen) if event in _OVERLAPS else None,
+        leavers=scene.leavers(seen) if event.kind is FindingKind.UNINITIALIZED_READ else None,
     )
 
 

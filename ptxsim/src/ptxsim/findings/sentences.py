@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 from ptxsim.findings.details import Dimensions, StuckPhase
 from ptxsim.findings.event_table import SENTENCES, Event
-from ptxsim.findings.finding import Crossing, Finding, FindingKind, Severity
+from ptxsim.findings.finding import Crossing, Finding, FindingKind, Leavers, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.scene import EventScene, byte_count, line_of
 from ptxsim.plan import records
-from ptxsim.text import NOTHING, Message, enumerated, phrase
+from ptxsim.text import NOTHING, Message, counted, enumerated, phrase
 
 _NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 
@@ -28,7 +28,10 @@ def _sentence(seen: Finding, gpu: str) -> Message:
         if seen.kind is FindingKind.TENSOR_CORE:
             return phrase("{instruction} runs on tensor cores", instruction=seen.text)
         return seen.text
-    found = _event_sentence(seen.event, EventScene(seen, gpu))
+    scene = EventScene(seen, gpu)
+    found = _event_sentence(seen.event, scene)
+    if seen.leavers is not None:
+        return scene.fill(_without_leavers(found, seen.leavers, seen.place))
     if seen.overlap is None or seen.overlap.offset:
         return found
     return phrase(
@@ -36,6 +39,20 @@ def _sentence(seen: Finding, gpu: str) -> Message:
         found=found,
         one=seen.overlap.overwritten,
         other=seen.overlap.written,
+    )
+
+
+def _without_leavers(found: Message, gone: Leavers, shown: records.Place | None) -> Message:
+    return counted(
+        "{found}; {that_thread} of its block returned at {returned}, before the barrier at "
+        "{barrier}: if it should have written there, let it stay, and guard only loads and stores",
+        "{found}; {count} threads of its block, {that_thread} first, returned at {returned}, "
+        "before the barrier at {barrier}: if they should have written there, let them stay, and "
+        "guard only loads and stores",
+        gone.count,
+        found=found,
+        returned=line_of(gone.returned, shown),
+        barrier=line_of(gone.barrier, shown),
     )
 
 
