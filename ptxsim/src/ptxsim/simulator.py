@@ -313,12 +313,13 @@ class Simulator:
             )
         if status not in _STOPS:
             ensure(status, EngineError(f"the simulator refused to launch {launch.kernel}"))
-        scene = Scene(
-            program, self._module.locations, machine.names, launch.shared_bytes, launch.cooperative
-        )
         events = view(
             library.sim_event(machine.handle), header.EVENT, library.sim_events(machine.handle)
         )
+        lanes = view(library.sim_blocks(handle), header.FLOW, program.length)["lanes"]
+        by_all = lanes >= math.prod((*launch.grid, *launch.block))
+        about = program, self._module.locations, machine.names
+        scene = Scene(*about, launch.shared_bytes, launch.cooperative, events, by_all)
         found = (finding(event, scene) for event in events)
         run.findings += [each for each in found if each is not None]
         library.sim_clear_events(machine.handle)

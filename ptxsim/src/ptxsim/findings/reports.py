@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from ptxsim.findings.details import Detail
+from ptxsim.findings.divergence import lacks_barrier
 from ptxsim.findings.event_table import DETAILS, Event
 from ptxsim.findings.finding import (
     Access,
@@ -16,6 +17,7 @@ from ptxsim.findings.finding import (
     Crossing,
     Finding,
     FindingKind,
+    Gap,
     Leavers,
     Overlap,
     Severity,
@@ -42,6 +44,7 @@ _OVERLAPS = {Event.EXTERN_ARRAYS_MEET, Event.RACE}
 _MOST_CALLS = 8  # that are followed outwards
 # Ends of a basic block; and a barrier ends what one statement does.
 _ENDS = ("bra", "brx", "call", "ret", "exit", "bar")
+_PLAIN = re.compile(r"ld(\.weak)?(\.global|\.shared)?(\.v\d)?\.[a-z]+\d+$")
 _REGISTER = re.compile(r"%\w+")
 _NEAR = 64  # instructions around an access that may belong to its statement
 _NOTHING = Accessed(name="", start=0, size=0)
@@ -56,6 +59,26 @@ class Scene:
     regions: Sequence[str]  # name of each region, in the engine's order
     dynamic_bytes: int
     cooperative: bool
+    events: np.ndarray  # all of the launch
+    by_all: np.ndarray  # by heads of basic blocks: whether all threads came there
+
+    def gap(self, event: np.void) -> Gap | None:
+        """Where a barrier between the two accesses of an event is missing."""
+        ranks = self.program.keep[0]["imm"]  # of basic blocks, by their heads
+        one, other = sorted(_pcs(event), key=lambda pc: (ranks[self.program.head[pc]], pc))
+        for start, goal in ((one, other), (other, one)):
+            after, before, again = self.place(start), self.place(goal), start == other
+            if not (after and before and (again or after != before)):
+                continue
+            if lacks_barrier(self.program, self.by_all, start, goal):
+                return Gap(after=after, before=before, again=again)
+        return None
+
+    def reads_once(self, line: Place | None) -> bool:
+        """Whether a loop at this line has a plain load of what another thread changes."""
+        races = (each for each in self.events if _EVENTS[each["kind"]].kind is FindingKind.RACE)
+        items = ((self.program.sources[pc], self.place(pc)) for each in races for pc in _pcs(each))
+        return any(item and _PLAIN.match(item.opcode) and at == line for item, at in items)
 
     def place(self, pc: int, calls: Iterable[int] = ()) -> Place | None:
         """The line of an instruction; where that is in a library, of the call in the program's own
@@ -128,7 +151,8 @@ class Scene:
         barrier, returned, count, _ = map(int, event["details"])
         if not count or int(event["space"]) != SHARED:
             return None
-        return Leavers(count=count, returned=self.place(returned), barrier=self.place(barrier))
+        first, at = _dim(event["other_thread"]), self.place(returned)
+        return Leavers(count=count, first=first, returned=at, barrier=self.place(barrier))
 
     def access(self, event: np.void) -> Access:
         space = _SPACES.get(int(event["space"]), "")
@@ -203,6 +227,8 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
     same_value = bool(seen["same_value"])
     between_blocks = block != other_block and access.space != "shared"
     double_work = event is Event.RACE and between_blocks and access.write and same_value
+    updates = event is Event.RACE and all(map(scene.is_update, _pcs(seen)))
+    in_block = event is Event.RACE and block == other_block and not updates
     # The read must be changed, not the line where its value did harm.
     place = there or here if event.kind is FindingKind.UNINITIALIZED_READ else here
     return Finding(
@@ -220,7 +246,9 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         access=access,
         other_write=bool(seen["other_write"]),
         same_value=same_value,
-        updates=event is Event.RACE and all(map(scene.is_update, _pcs(seen))),
+        updates=updates,
+        gap=scene.gap(seen) if in_block else None,
+        reads_once=event is Event.ENDLESS and scene.reads_once(here),
         detail=_detail(event, seen["details"]),
         count=int(seen["count"]),
         plain_launch=event is Event.TRAP

@@ -3,7 +3,7 @@
 from ptxsim.findings import details
 from ptxsim.findings.finding import Access, Finding
 from ptxsim.plan import records
-from ptxsim.text import Message, counted, enumerated, phrase, verbatim
+from ptxsim.text import NOTHING, Message, counted, enumerated, phrase, verbatim
 
 _SPACES = {
     "global": phrase("global"),
@@ -45,6 +45,8 @@ class EventScene:
             "memory": _memory(access),
             "where": _outside(access),
             "room": byte_count(access.accessed.size),
+            "gap": _gap(seen),
+            "left": _left(seen),
             **_detail_places(seen.detail),
         }
 
@@ -79,6 +81,29 @@ def _detail_places(detail: details.Detail | None) -> dict[str, int | str | Messa
         case details.TileCorner(coordinate=coordinate, axis=axis):
             return {"coordinate": coordinate, "expected": axis}
     return {}
+
+
+def _gap(seen: Finding) -> Message:
+    if seen.gap is None:
+        return NOTHING
+    straight = phrase("; one is missing after {after}, before {before}")
+    around = phrase("; one is missing after {after}, before the next iteration comes to {before}")
+    after, before = (line_of(at, seen.place) for at in (seen.gap.after, seen.gap.before))
+    return (around if seen.gap.again else straight).given(after=after, before=before)
+
+
+def _left(seen: Finding) -> Message:
+    if seen.leavers is None:
+        return NOTHING
+    return phrase(
+        "; {count} of its block's threads had returned before the barrier at {barrier}, {thread} "
+        "first, at {returned}: those that should write there must stay, and guard only loads and "
+        "stores",
+        count=seen.leavers.count,
+        barrier=line_of(seen.leavers.barrier, seen.place),
+        thread=phrase("thread {thread}", thread=_short(seen.leavers.first)),
+        returned=line_of(seen.leavers.returned, seen.place),
+    )
 
 
 def _outside(access: Access) -> Message:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 from ptxsim.findings.details import Dimensions, StuckPhase
 from ptxsim.findings.event_table import SENTENCES, Event
-from ptxsim.findings.finding import Crossing, Finding, FindingKind, Leavers, Severity
+from ptxsim.findings.finding import Crossing, Finding, FindingKind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.scene import EventScene, byte_count, line_of
 from ptxsim.plan import records
-from ptxsim.text import NOTHING, Message, counted, enumerated, phrase
+from ptxsim.text import NOTHING, Message, enumerated, phrase
 
 _NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 
@@ -28,10 +28,7 @@ def _sentence(seen: Finding, gpu: str) -> Message:
         if seen.kind is FindingKind.TENSOR_CORE:
             return phrase("{instruction} runs on tensor cores", instruction=seen.text)
         return seen.text
-    scene = EventScene(seen, gpu)
-    found = _event_sentence(seen.event, scene)
-    if seen.leavers is not None:
-        return scene.fill(_without_leavers(found, seen.leavers, seen.place))
+    found = _event_sentence(seen.event, EventScene(seen, gpu))
     if seen.overlap is None or seen.overlap.offset:
         return found
     return phrase(
@@ -39,20 +36,6 @@ def _sentence(seen: Finding, gpu: str) -> Message:
         found=found,
         one=seen.overlap.overwritten,
         other=seen.overlap.written,
-    )
-
-
-def _without_leavers(found: Message, gone: Leavers, shown: records.Place | None) -> Message:
-    return counted(
-        "{found}; {that_thread} of its block returned at {returned}, before the barrier at "
-        "{barrier}: if it should have written there, let it stay, and guard only loads and stores",
-        "{found}; {count} threads of its block, {that_thread} first, returned at {returned}, "
-        "before the barrier at {barrier}: if they should have written there, let them stay, and "
-        "guard only loads and stores",
-        gone.count,
-        found=found,
-        returned=line_of(gone.returned, shown),
-        barrier=line_of(gone.barrier, shown),
     )
 
 
@@ -134,14 +117,6 @@ def _misaligned(s: EventScene) -> Message:
     )
 
 
-def _no_function(s: EventScene) -> str:
-    return "null" if s.access.address < _NOT_UNDER_NULL else "other"
-
-
-def _freed_twice(s: EventScene) -> str:
-    return "in an earlier launch" if not s.access.accessed.size else "by another"
-
-
 def _race(s: EventScene) -> str:
     if s.access.space == "shared" and not s.same_block:
         return "in cluster"
@@ -198,10 +173,6 @@ def _extern_arrays_meet(s: EventScene) -> Message:
     )
 
 
-def _trap(s: EventScene) -> str:
-    return "grid barrier" if s.seen.plain_launch else "any"
-
-
 def _mbarrier_never_completes(s: EventScene) -> Message:
     phase, why = s.seen.detail, []
     assert isinstance(phase, StuckPhase)
@@ -233,10 +204,6 @@ def _mbarrier_never_completes(s: EventScene) -> Message:
     return phrase("{found}: {why}", found=found, why=enumerated(why)) if why else found
 
 
-def _before_grid_wait(s: EventScene) -> str:
-    return "after write" if s.seen.other_write else "after read"
-
-
 def _bad_tensor_map(s: EventScene) -> str:
     assert isinstance(s.seen.detail, Dimensions)
     return "dimensions" if s.seen.detail.found else "none"
@@ -251,8 +218,8 @@ def _bad_texture(s: EventScene) -> str:
 _MADE: dict[Event, Callable[[EventScene], str | Message]] = {
     Event.OUT_OF_BOUNDS: _out_of_bounds,
     Event.MISALIGNED: _misaligned,
-    Event.NO_FUNCTION: _no_function,
-    Event.FREED_TWICE: _freed_twice,
+    Event.NO_FUNCTION: lambda s: "null" if s.access.address < _NOT_UNDER_NULL else "other",
+    Event.FREED_TWICE: lambda s: "by another" if s.access.accessed.size else "in an earlier launch",
     Event.RACE: _race,
     Event.ATOMIC_AND_PLAIN: _by_space,
     Event.BULK_COPY_RACE: _by_space,
@@ -262,9 +229,10 @@ _MADE: dict[Event, Callable[[EventScene], str | Message]] = {
     Event.NO_FENCE_AFTER_FLAG: _by_block,
     Event.PROXY_FENCE_MISSING: _proxy_fence_missing,
     Event.EXTERN_ARRAYS_MEET: _extern_arrays_meet,
-    Event.TRAP: _trap,
+    Event.ENDLESS: lambda s: "reads once" if s.seen.reads_once else "any",
+    Event.TRAP: lambda s: "grid barrier" if s.seen.plain_launch else "any",
     Event.MBARRIER_NEVER_COMPLETES: _mbarrier_never_completes,
-    Event.BEFORE_GRID_WAIT: _before_grid_wait,
+    Event.BEFORE_GRID_WAIT: lambda s: "after write" if s.seen.other_write else "after read",
     Event.BAD_TENSOR_MAP: _bad_tensor_map,
     Event.BAD_TEXTURE: _bad_texture,
 }
