@@ -115,6 +115,7 @@ class Finding(Record):
     updates: bool = False  # both threads read the element, change it and write it back
     detail: Detail | None = None  # what else is said of an event of this kind
     count: int = 1  # how many times it happened
+    pointer: int | None = None  # the argument, from 0, by which a thread came to no memory
     overlap: Overlap | None = None  # where two extern shared arrays meet, also in a race
     gap: Gap | None = None  # of a race in a block
     reads_once: bool = False  # of an endless loop that waits for what it loads plainly

@@ -27,7 +27,7 @@ from ptxsim.frontend.records import Instruction, Location, PtxModule
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import EngineProgram
 from ptxsim.lowering.shared_arrays import accessed_size
-from ptxsim.plan.records import Dim3, Operation, Place
+from ptxsim.plan.records import Dim3, Launch, Operation, Place
 from ptxsim.text import Message
 
 _SPACES = {
@@ -46,6 +46,7 @@ _MOST_CALLS = 8  # that are followed outwards
 _ENDS = ("bra", "brx", "call", "ret", "exit", "bar")
 _PLAIN = re.compile(r"ld(\.weak)?(\.global|\.shared)?(\.v\d)?\.[a-z]+\d+$")
 _REGISTER = re.compile(r"%\w+")
+_NEAR_POINTER = 1 << 20  # bytes
 _NEAR = 64  # instructions around an access that may belong to its statement
 _NOTHING = Accessed(name="", start=0, size=0)
 
@@ -57,8 +58,8 @@ class Scene:
     program: EngineProgram
     locations: Sequence[Location | None]
     regions: Sequence[str]  # name of each region, in the engine's order
-    dynamic_bytes: int
-    cooperative: bool
+    launch: Launch
+    arguments: Sequence[int]  # its parameters, as numbers
     events: np.ndarray  # all of the launch
     by_all: np.ndarray  # by heads of basic blocks: whether all threads came there
 
@@ -129,6 +130,12 @@ class Scene:
                 if set(set_here) & set(_REGISTER.findall(address)):
                     return False  # there the address is another one
         return False
+
+    def pointer(self, address: int) -> int | None:
+        """The number of the argument that holds this address, or one shortly before."""
+        numbers = {address - each: number for number, each in enumerate(self.arguments)}
+        nearest = min((each for each in numbers if each >= 0), default=_NEAR_POINTER)
+        return numbers[nearest] if nearest < _NEAR_POINTER else None
 
     def overlap(self, event: np.void) -> Overlap | None:
         """The two extern arrays that an event is about, if it is about two."""
@@ -206,7 +213,7 @@ class Scene:
 
     def _shared_array(self, address: int) -> Accessed:
         for index, array in enumerate(self.program.arrays):
-            size = array.size or self.dynamic_bytes
+            size = array.size or self.launch.shared_bytes
             if array.start <= address < array.start + size:
                 return self._shared(index, array.start, size)
         return Accessed(name="shared memory", start=0, size=0)
@@ -252,8 +259,9 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         detail=_detail(event, seen["details"]),
         count=int(seen["count"]),
         plain_launch=event is Event.TRAP
-        and not scene.cooperative
+        and not scene.launch.cooperative
         and scene.is_inside(int(seen["pc"]), _GRID_BARRIER),
+        pointer=scene.pointer(access.address) if event is Event.OUT_OF_BOUNDS else None,
         overlap=scene.overlap(seen) if event in _OVERLAPS else None,
         leavers=scene.leavers(seen) if event.kind is FindingKind.UNINITIALIZED_READ else None,
     )

@@ -45,6 +45,7 @@ class EventScene:
             "memory": _memory(access),
             "where": _outside(access),
             "room": byte_count(access.accessed.size),
+            "argument": seen.pointer or 0,
             "gap": _gap(seen),
             "left": _left(seen),
             **_detail_places(seen.detail),

@@ -82,7 +82,8 @@ def _operation(operation: records.Operation) -> Message:
 def _out_of_bounds(s: EventScene) -> str:
     access, what = s.access, s.access.accessed
     if not what.name and access.space != "parameter":
-        return "null" if access.address < _NOT_UNDER_NULL else "nowhere"
+        nowhere = "nowhere" if s.seen.pointer is None else "by a pointer"
+        return "null" if access.address < _NOT_UNDER_NULL else nowhere
     if access.space == "global" and not what.size:
         return "freed"
     if access.space == "shared" and what.name and not what.size:
