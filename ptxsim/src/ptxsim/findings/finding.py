@@ -88,7 +88,6 @@ class Leavers(Record):
     """Threads of a block that had returned when the others passed their first barrier."""
 
     count: int
-    first: Dim3
     returned: Place | None  # where the first of them did
     barrier: Place | None
 

@@ -158,8 +158,7 @@ class Scene:
         barrier, returned, count, _ = map(int, event["details"])
         if not count or int(event["space"]) != SHARED:
             return None
-        first, at = _dim(event["other_thread"]), self.place(returned)
-        return Leavers(count=count, first=first, returned=at, barrier=self.place(barrier))
+        return Leavers(count=count, returned=self.place(returned), barrier=self.place(barrier))
 
     def access(self, event: np.void) -> Access:
         space = _SPACES.get(int(event["space"]), "")

@@ -94,7 +94,7 @@ def _gap(seen: Finding) -> Message:
 
 
 def _left(seen: Finding) -> Message:
-    if seen.leavers is None:
+    if seen.leavers is None or seen.other_thread is None:
         return NOTHING
     return phrase(
         "; {count} of its block's threads had returned before the barrier at {barrier}, {thread} "
@@ -102,7 +102,7 @@ def _left(seen: Finding) -> Message:
         "stores",
         count=seen.leavers.count,
         barrier=line_of(seen.leavers.barrier, seen.place),
-        thread=phrase("thread {thread}", thread=_short(seen.leavers.first)),
+        thread=phrase("thread {thread}", thread=_short(seen.other_thread)),
         returned=line_of(seen.leavers.returned, seen.place),
     )
 
