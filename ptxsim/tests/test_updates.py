@@ -9,6 +9,8 @@ import pytest
 
 from harness import compiled, engine, sentence
 from ptxsim import Module
+from ptxsim.adapters import TRITON_WORDS
+from ptxsim.findings.event_table import SENTENCES
 from ptxsim.findings.finding import Severity
 from ptxsim.outcome import SimLimits
 
@@ -49,6 +51,25 @@ def test_the_advice_fits(kernel: str, blocks: int, says: str) -> None:
 )
 def test_nothing_is_said_of_right_ones(kernel: str, blocks: int) -> None:
     assert not said(kernel, blocks)
+
+
+# Triton's compiler makes no such code.
+NOT_OF_TRITON = {"TRAP", "STACK_OVERFLOW", "BAD_TEXTURE", "BEFORE_GRID_WAIT", "COPY_NOT_COMMITTED"}
+NOT_OF_TRITON |= {"MBARRIER_NOT_FENCED"}
+
+
+def test_triton_hears_its_own_words() -> None:
+    for event, texts in SENTENCES.items():
+        for text in texts.values() if isinstance(texts, dict) else [texts]:
+            for cuda, own in TRITON_WORDS.items():
+                text = text.replace(cuda, own)
+            named = re.search(r"__\w|cuda|atomic[A-Z]|grid\.sync|thread_scope", text)
+            assert event in NOT_OF_TRITON or "extern __shared__" in text or not named, text
+    module = Module(compiled(SOURCE, "sm_80")[0], engine=engine(), words=TRITON_WORDS)
+    numbers, out = np.arange(64, dtype=np.int32), np.zeros(16, np.int32)
+    assert "; no barrier helps: use tl.atomic_add" in str(
+        module.kernel("total_of_blocks")[2, 64](numbers, out)
+    )
 
 
 def said(kernel: str, blocks: int) -> list[str]:
