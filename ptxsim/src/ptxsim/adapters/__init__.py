@@ -11,8 +11,8 @@ from ptxsim.launching import Argument, Kernel, Shape
 from ptxsim.report import Report
 
 # What Triton calls what our sentences call by CUDA's names.
-TRITON_WORDS = msgspec.json.decode(
-    Path(__file__).with_name("triton_words.json").read_bytes(), type=dict[str, str]
+TRITON_WORDS: dict[str, str] = msgspec.json.decode(
+    Path(__file__).with_name("triton_words.json").read_bytes()
 )
 
 
