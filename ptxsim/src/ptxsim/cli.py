@@ -36,8 +36,8 @@ _MADE = re.compile(r"(out|zeros|random):(\d{1,12})([iu]8|[fiu](?:16|32|64))")
 _INTEGER = re.compile(r"[+-]?(0x[0-9a-fA-F]+|0|[1-9][0-9]*)")
 _FORMS = "give FILE.npy, a number, or out:, zeros: or random: with count and type (out:4096f32)"
 _UNEXPECTED = phrase(
-    "argument {number}[{index}] is {one}, and {file} has {other}; elements that differ: "
-    "{count} of {total}"
+    "argument {number}[{index}] is {one}, and {file} has {other}; {count} of {total} elements "
+    "differ"
 )
 
 
