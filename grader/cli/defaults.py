@@ -15,6 +15,7 @@ from ptxsim.plan import Record
 from ptxsim.text import Message, clauses, phrase
 
 FILE = "grade.toml"
+SUBMISSIONS = "submissions"
 VARIABLES = {"lab": "GRADE_LAB", "out": "GRADE_OUT", "language": "GRADE_LANGUAGE"}
 
 
@@ -43,6 +44,20 @@ def default_of(name: str) -> Default | None:
     return read_defaults(os.environ, Path.cwd()).get(name)
 
 
+def course_root() -> Path:
+    """Return the folder in which submissions/ and results/ are meant, relative to where we are:
+    inside a submission one above it, if submissions/ or a course's file tells which."""
+    here = Path.cwd()
+    if here.name == SUBMISSIONS:
+        return Path("..")
+    if next(here.glob("*.cu"), None) is None:
+        return Path()
+    if here.parent.name == SUBMISSIONS:
+        return Path("../..")
+    file = _nearest_file(here)
+    return Path(os.path.relpath(file.parent, here)) if file else Path()
+
+
 def describe_choices_of_file(chosen: Mapping[str, object], language: str | None) -> Message | None:
     """Describe the options that a file chose for a command line, if one did: whoever runs the
     command may not have written it. ``language`` is the command line's own."""
@@ -62,8 +77,12 @@ def describe_choices_of_file(chosen: Mapping[str, object], language: str | None)
     return phrase("{file} chooses {options}", file=choices[0].origin, options=options)
 
 
+def _nearest_file(here: Path) -> Path | None:
+    return next((each / FILE for each in (here, *here.parents) if (each / FILE).is_file()), None)
+
+
 def _of_file(here: Path) -> dict[str, Default]:
-    file = next((each / FILE for each in (here, *here.parents) if (each / FILE).is_file()), None)
+    file = _nearest_file(here)
     if file is None:
         return {}
     origin = os.path.relpath(file, here)

@@ -274,12 +274,34 @@ def test_the_folder_of_all_is_no_submission(words: Sequence[str], place: Path) -
 
 @pytest.mark.parametrize("words", [*STORING, ["--out", "more/results"]], ids=" ".join)
 def test_results_do_not_go_into_a_submission(words: Sequence[str], place: Path) -> None:
-    folder = submission(place, "alice")
+    folder = submission(place, "alice").rename(place / "alice")
     before = set(folder.rglob("*"))
     done = run(*words, ".", "--lab", place / "lab.yaml", cwd=folder)
     assert done.returncode == 2
     assert done.stderr.endswith("name one with --out\n")
     assert done.stdout == "" and set(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("names", ["submissions/alice", "handed/alice"])
+def test_inside_a_submission_results_are_the_course_s(names: str, place: Path) -> None:
+    """Whether its folder's name or the course's file tells where the course is."""
+    folder = place / names
+    shutil.copytree(NAIVE, folder)
+    before = {*folder.iterdir()}
+    if folder.parent.name == "handed":
+        (place / "grade.toml").write_text('lab = "lab.yaml"\n')
+    for named in (".", "alice"):
+        done = run(named, "--lab", "../../lab.yaml", "--no-report", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert "alice: AC accepted" in done.stdout and "result: ../../results/quick/" in done.stdout
+    assert {*folder.iterdir()} == before
+    (document,) = (place / "results").rglob("*.json")
+    assert document.parent == place / "results" / "quick" / "alice"
+    done = run("report", names, "-q", "--lab", "lab.yaml", cwd=place)
+    assert done.returncode == 0, done.stderr
+    if folder.parent.name == "submissions":
+        done = run("report", "alice", "-q", "--lab", "../lab.yaml", cwd=folder.parent)
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_gpu_that_is_not_there_cannot_be_asked_for(place: Path) -> None:
