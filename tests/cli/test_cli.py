@@ -541,7 +541,14 @@ def test_labs_are_known_by_name(place: Path) -> None:
     assert done.returncode == 0
     rows = done.stdout.splitlines()
     assert rows[2].startswith("sgemm (default)") and "TFLOPS, beside cuBLAS" in rows[2]
-    assert any(row.startswith("sgemm-row ") and "all row-major" in row for row in rows)
+    told = dict(re.split(r"   +", row.strip(), maxsplit=1) for row in rows[2:])
+    assert len({*told.values()}) == len(told) == 8
+    for name, words in (
+        ("ladder", "timed at 4 sizes, 1024 to 8192;"),
+        ("sgemm-curve", "up to 120 points, by a curve"),
+        ("sgemm-row", "all row-major; sgemm.cu; timed at 4096, 8192;"),
+    ):
+        assert words in told[name]
 
     done = run("new", "grace", "--lab", "sgemm-row", cwd=place)
     assert "then: grade submissions/grace --lab sgemm-row\n" in done.stdout
