@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import PaddingDimensions
 from rich.segment import Segment
 from rich.style import Style
@@ -25,12 +26,35 @@ def table(
     padding: PaddingDimensions = (0, 1),
 ) -> Table:
     """words: the columns that hold words; others hold numbers. whole: those that nothing breaks."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
+    shown = _Fitting(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
     for i, name in enumerate(header):
         shown.add_column(name, justify="left" if i in words else "right", no_wrap=i in whole)
     for row in rows:
         shown.add_row(*row)
     return shown
+
+
+class _Fitting(Table):
+    """Where there is too little room, lines break between words as long as that is enough."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        least, most = [], []
+        for column in self.columns:
+            cells = (column.header, *column.cells)
+            spans = [Measurement.get(console, options, cell) for cell in cells]
+            most.append(max(span.maximum for span in spans))
+            least.append(most[-1] if column.no_wrap else max(span.minimum for span in spans))
+        gaps = len(least) - 1
+        room = options.max_width - sum(least) - gaps * (1 + self.padding[1] + self.padding[3])
+        if room < 0:
+            self.padding = 0
+            room = options.max_width - sum(least) - gaps
+        lacking = sorted(range(gaps + 1), key=lambda i: most[i] - least[i])
+        for rank, i in enumerate(lacking if room >= 0 else ()):
+            more = min(most[i] - least[i], room // (gaps + 1 - rank))
+            self.columns[i].width = least[i] + more
+            room -= more
+        yield from super().__rich_console__(console, options)
 
 
 class LongTable:
