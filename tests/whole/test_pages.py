@@ -202,6 +202,21 @@ def test_every_page_in_every_language(
     assert_readable(browser, file, thorough=True)
 
 
+def test_a_phone_cuts_nothing(browser: Browser, tmp_path: Path) -> None:
+    """Of long names either; tables alone may scroll, each in its own box."""
+    name = "student_of_a_long_name_1_in_a_group_of_four_who_work_together"
+    file = tmp_path / "page.html"
+    for kind, make in PAGES.items():
+        page = make(ENGLISH)
+        for each in ("alice", "张伟", "Ben"):
+            page = page.replace(f">{each}<", f">{name}<")
+        file.write_text(page, encoding="utf-8")
+        browser.open(file, width=PHONE)
+        browser.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), kind
+        assert browser.faults() == [], kind
+
+
 @pytest.mark.parametrize("kind", PAGES)
 def test_a_page_in_chinese_has_chinese_punctuation(kind: str) -> None:
     page = PAGES[kind](language("zh_CN"))
