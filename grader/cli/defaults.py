@@ -54,8 +54,8 @@ def course_root() -> Path:
         return Path()
     if here.parent.name == SUBMISSIONS:
         return Path("../..")
-    file = _nearest_file(here)
-    return Path(os.path.relpath(file.parent, here)) if file else Path()
+    course = next((each for each in here.parents if (each / FILE).is_file()), here)
+    return Path(os.path.relpath(course, here))
 
 
 def describe_choices_of_file(chosen: Mapping[str, object], language: str | None) -> Message | None:
@@ -77,12 +77,8 @@ def describe_choices_of_file(chosen: Mapping[str, object], language: str | None)
     return phrase("{file} chooses {options}", file=choices[0].origin, options=options)
 
 
-def _nearest_file(here: Path) -> Path | None:
-    return next((each / FILE for each in (here, *here.parents) if (each / FILE).is_file()), None)
-
-
 def _of_file(here: Path) -> dict[str, Default]:
-    file = _nearest_file(here)
+    file = next((each / FILE for each in (here, *here.parents) if (each / FILE).is_file()), None)
     if file is None:
         return {}
     origin = os.path.relpath(file, here)

@@ -11,7 +11,7 @@ from grader.cli.options import OptionGroup, option
 from grader.labs import DEFAULT_LAB, Lab, load_lab, shipped_labs
 from grader.report import size_name, table
 from grader.results import find_ladder
-from ptxsim.text import Message, clauses, listed, phrase, verbatim
+from ptxsim.text import Message, clauses, phrase, verbatim
 
 _BESIDE_MB = 4096  # for the grader and its GPU worker, beside the submission's own processes
 
@@ -33,14 +33,12 @@ def run(chosen: LabsOptions, console: Console) -> int:
         memory = chosen_lab(chosen.lab).limits.memory_mb + _BESIDE_MB
         to_stdout(f"{memory} {arch}\n")
         return DONE
-    language, labs = spoken(console), shipped_labs()
-    rows = []
+    language, labs, rows = spoken(console), shipped_labs(), []
     for name in sorted(labs, key=lambda name: labs[name] != DEFAULT_LAB):  # the default one first
         default = phrase("{lab} (default)", lab=name)
         shown = default if labs[name] == DEFAULT_LAB else verbatim(name)
         rows.append(map(language, (shown, _asked(load_lab(labs[name]), name))))
-    header = map(language, (phrase("lab"), phrase("task")))
-    console.print(table(header, rows, words=(0, 1), whole=(0,)))
+    console.print(table(map(language, (phrase("lab"), phrase("task"))), rows, words=(0, 1)))
     return DONE
 
 
@@ -49,14 +47,12 @@ def _asked(lab: Lab, name: str) -> Message:
     problem, scoring, rungs = lab.problem, lab.scoring, find_ladder(name)
     title = problem.title if isinstance(problem.title, Message) else verbatim(problem.title)
     sizes = sorted((case.size for case in lab.performance), key=problem.amount)
-    first, *others = (verbatim(size_name(size.dims)) for size in sizes)
-    timed = phrase("timed at {sizes}", sizes=listed([first, *others]))
-    if len(others) > 1:
-        timed = phrase("timed at {count} sizes, {first} to {last}", count=len(sizes), first=first)
-        timed = timed.given(last=others[-1])
+    names = [size_name(size.dims) for size in sizes]
+    names[1:-1] = ["…"] if names[2:] else []
+    timed = phrase("timed sizes: {count} ({names})", count=len(sizes), names=", ".join(names))
     speed = phrase("{unit}, beside {baseline}", unit=problem.unit.name, baseline=problem.baseline)
     points = phrase("up to {most} points", most=f"{scoring.cap:g}")
-    if scoring.policy == "curve":
+    if scoring.pieces:
         points = phrase("up to {most} points, by a curve", most=f"{scoring.pieces[-1].points:g}")
     said = [title, verbatim(problem.interface.main), timed, speed, points]
     if rungs:

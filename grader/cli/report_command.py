@@ -9,7 +9,6 @@ from rich.console import Console
 from grader.base import Rejected
 from grader.cli.chosen_lab import LAB, LabName, chosen_lab
 from grader.cli.console import DONE, answer, say, speak_as, spoken, status_of
-from grader.cli.defaults import SUBMISSIONS, course_root
 from grader.cli.formats import write_page
 from grader.cli.options import OptionGroup, argument, option
 from grader.cli.shared_options import (
@@ -93,8 +92,7 @@ def sources_of(document: Path, result: Result) -> dict[str, str]:
     if kept is not None:
         return kept
     try:
-        there = course_root() / SUBMISSIONS / reference.student
-        submission = load_submission(there, result.problem.main)
+        submission = load_submission(Path("submissions") / reference.student, result.problem.main)
     except (SubmissionError, Rejected, OSError):
         return {}
     return source_texts(submission.contents) if submission.sha256 == reference.sha256 else {}

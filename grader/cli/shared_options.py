@@ -58,11 +58,9 @@ def architecture(pattern: str, example: str) -> Callable[[str], str]:
 
 def results_folder(help: str | Message) -> Path:
     """Declare --out, which a course has a default of."""
-    return option(help, "DIR", factory=_default_results)
-
-
-def _default_results() -> Path:
-    return Path(str(default_of("out") or course_root() / "results"))
+    return option(
+        help, "DIR", factory=lambda: Path(str(default_of("out") or course_root() / "results"))
+    )
 
 
 SUBMISSION: Any = argument(

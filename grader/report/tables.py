@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.measure import Measurement
+from rich.measure import measure_renderables
 from rich.padding import PaddingDimensions
 from rich.segment import Segment
 from rich.style import Style
@@ -22,13 +22,12 @@ def table(
     header: Iterable[str],
     rows: Iterable[Iterable[RenderableType]],
     words: Collection[int] = (),
-    whole: Collection[int] = (),
     padding: PaddingDimensions = (0, 1),
 ) -> Table:
-    """words: the columns that hold words; others hold numbers. whole: those that nothing breaks."""
+    """words: the columns that hold words; others hold numbers."""
     shown = _Fitting(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
     for i, name in enumerate(header):
-        shown.add_column(name, justify="left" if i in words else "right", no_wrap=i in whole)
+        shown.add_column(name, justify="left" if i in words else "right")
     for row in rows:
         shown.add_row(*row)
     return shown
@@ -38,22 +37,16 @@ class _Fitting(Table):
     """Where there is too little room, lines break between words as long as that is enough."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        least, most = [], []
-        for column in self.columns:
-            cells = (column.header, *column.cells)
-            spans = [Measurement.get(console, options, cell) for cell in cells]
-            most.append(max(span.maximum for span in spans))
-            least.append(most[-1] if column.no_wrap else max(span.minimum for span in spans))
-        gaps = len(least) - 1
-        room = options.max_width - sum(least) - gaps * (1 + self.padding[1] + self.padding[3])
-        if room < 0:
-            self.padding = 0
-            room = options.max_width - sum(least) - gaps
-        lacking = sorted(range(gaps + 1), key=lambda i: most[i] - least[i])
-        for rank, i in enumerate(lacking if room >= 0 else ()):
-            more = min(most[i] - least[i], room // (gaps + 1 - rank))
-            self.columns[i].width = least[i] + more
-            room -= more
+        cells = [(each.header, *each.cells) for each in self.columns]
+        spans = [measure_renderables(console, options, each) for each in cells]
+        room = options.max_width - sum(span.minimum for span in spans) - (len(spans) - 1)
+        padded = room - (len(spans) - 1) * (self.padding[1] + self.padding[3])
+        self.padding = 0 if padded < 0 else self.padding
+        room = max(room if padded < 0 else padded, 0)
+        needs = sorted(zip(spans, self.columns, strict=True), key=lambda pair: pair[0].span)
+        for rest, (span, column) in zip(range(len(needs), 0, -1), needs, strict=True):
+            column.width = span.minimum + min(span.span, room // rest)
+            room -= column.width - span.minimum
         yield from super().__rich_console__(console, options)
 
 

@@ -90,7 +90,8 @@ def curve(language: Language) -> str:
     rules = load_lab(find_lab("sgemm-curve")).scoring
     cases = tuple(timed(edge, speed, 50.0) for edge, speed in ((4096, 37.5), (8192, 25.0)))
     asked = [Case(id=case.id, size=Size.of(**case.size)) for case in cases]
-    score = scoring.score(Verdict.AC, asked, cases, rules)
+    times = {case.id: case.timing for case in cases}
+    score = scoring.score(Verdict.AC, asked, times, rules)
     return html.render(gpu_result(cases=cases, score=score), {}, language)
 
 
