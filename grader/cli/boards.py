@@ -107,8 +107,8 @@ def _rescored(
     names[5:] = [verbatim("…")] if names[5:] else []
     if old:
         told = phrase(
-            "results by another version of this lab file: {count}; their points follow this one, but "
-            "not its rules and limits; to be graded again, since it counts other sizes: {names}"
+            "results by another version of this lab file: {count}; their points follow this one, "
+            "but not its rules and limits; to be graded again, since it counts other sizes: {names}"
         )
         warn(told.given(count=len(old), names=listed(names or [phrase("none")])), console)
     return [new.get(id(entry)) or entry for entry in entries]
