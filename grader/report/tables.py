@@ -34,7 +34,7 @@ def table(
 
 
 class _Fitting(Table):
-    """Where there is too little room, lines break between words as long as that is enough."""
+    """A table that breaks lines between words, where there is too little room, before it cuts one."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         cells = [(each.header, *each.cells) for each in self.columns]

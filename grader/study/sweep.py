@@ -77,7 +77,7 @@ class Sweep(Record):
 
     @property
     def name(self) -> str:
-        """Its macros, and a digest that tells it from other sweeps of the same source."""
+        """The macros, and a digest that tells it from other sweeps of the same source."""
         macros = "-".join(each.partition("=")[0] for each in self.variants[0])[:60]
         digest = hashlib.sha256(msgspec.json.encode((self.variants, self.sizes))).hexdigest()
         return "-".join(filter(None, (macros, digest[:6])))
