@@ -34,7 +34,7 @@ def table(
 
 
 class _Fitting(Table):
-    """A table that breaks lines between words, where there is too little room, before it cuts one."""
+    """A table that breaks lines between words before it cuts one, where there is little room."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         cells = [(each.header, *each.cells) for each in self.columns]
