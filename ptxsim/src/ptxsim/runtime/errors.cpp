@@ -2,10 +2,12 @@
 
 namespace {
 
-cudaError_t last_error = cudaSuccess;
+thread_local cudaError_t last_error = cudaSuccess;
 std::string last_failure;
 
 }  // namespace
+
+std::recursive_mutex one_call;
 
 Argument::Argument(const char* name, dim3 d)
     : name(name), text("(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " +
