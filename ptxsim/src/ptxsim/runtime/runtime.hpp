@@ -142,8 +142,8 @@ cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMe
                       cudaStream_t stream, const char* caller);
 
 // --- launch.cpp
-extern thread_local Frames
-    launch_site;  // where the <<<>>> stands that is being launched, else empty
+// Where the <<<>>> stands that this thread is launching, else empty.
+extern thread_local Frames& launch_site;
 Kernel& kernel_of(const void* function, const char* caller);
 
 // --- device.cpp
