@@ -60,7 +60,7 @@ class Machine:
         turn: int,
     ) -> None:
         self._library = engine.library
-        self._cell = cell
+        self.cell = cell
         self._filler = _FILLERS[turn % len(_FILLERS)]
         self.addresses = {**_addresses(plan, variables), **functions}
         self.workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)  # of grid.sync()
@@ -96,7 +96,7 @@ class Machine:
             region.data.ctypes.data,
             len(region.data),
             region.defined,
-            self._cell,
+            self.cell,
         )
         ensure(status, RefusedProgram(Reason.WRONG_PLAN, "two allocations overlap"))
 
@@ -202,8 +202,8 @@ class Machine:
                     self._allocations[index] for index in (operation.source, operation.target)
                 )
                 return (
-                    rows_use(Use(place, source, source + size, False), rows, read, self._cell),
-                    rows_use(Use(goal, target, target + size, True), rows, written, self._cell),
+                    rows_use(Use(place, source, source + size, False), rows, read, self.cell),
+                    rows_use(Use(goal, target, target + size, True), rows, written, self.cell),
                 )
             case records.SymbolWrite(symbol=symbol, delta=delta, data=data):
                 return (Use(self._symbols[symbol], delta, delta + len(data), True),)
@@ -229,7 +229,7 @@ class Machine:
             cells = ctypes.c_void_p()
             count = self._library.sim_uses(self.handle, index, ctypes.byref(cells))
             seen = view(cells.value or 0, np.dtype(np.uint8), count)
-            found.append(launch_use(index, seen, self._cell))
+            found.append(launch_use(index, seen, self.cell))
         return [use for use in found if use is not None]
 
     def _write(self, place: int, start: int, data: bytes) -> None:
@@ -242,7 +242,7 @@ class Machine:
         ensure(status, EngineError("the simulator has lost an allocation"))
 
     def _define(self, place: int, start: int, size: int) -> None:
-        status = self._library.sim_define(self.handle, place, start, size, self._cell)
+        status = self._library.sim_define(self.handle, place, start, size, self.cell)
         ensure(status, EngineError("the simulator refused a copy that was checked"))
 
 
@@ -289,9 +289,7 @@ def _regions(
         fits = data.size == size or data.size == MADE_UP < size
         if not (fits and data.flags.c_contiguous):
             raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")
-        found[index] = Region(
-            allocation.name, allocation.address, data, index in initialised, size
-        )
+        found[index] = Region(allocation.name, allocation.address, data, index in initialised, size)
     return found
 
 

@@ -82,6 +82,7 @@ class Simulator:
         self._resolved, self.functions = resolve_pointers(self._module)
         self.variables = [v for v in self._module.variables if v.space in ("global", "const")]
         self._hints_of: dict[str, Sequence[Finding]] = {}
+        self._living: dict[int, Running] = {}  # by machine, of ``carry_out``
         self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], EngineProgram] = {}
 
     @property
@@ -170,11 +171,27 @@ class Simulator:
             self._free(run)
 
     def carry_out(self, machine: Machine, launch: Launch, limits: SimLimits) -> SimOutcome:
-        """Execute one launch on memory that lives on. Raises what ``run`` raises."""
+        """Execute one launch on memory that lives on, and count nothing. Raises what ``run``
+        raises."""
         plan = Plan(size=Size.of(), allocations=(), operations=(launch,))
-        check_plan(plan, self._module, self.variables, limits.bytes)
-        look = partial(self._look, Running(machine), plan, plan.operations, resident=())
+        run = self._living.setdefault(machine.handle, Running(machine))
+
+        def look(limits: SimLimits) -> SimOutcome:
+            run.findings.clear()
+            run.blocks.clear()
+            printed = len(self._engine.library.sim_printed(machine.handle))
+            stopped = self._launch(run, launch, limits.steps or _MOST_STEPS, limits.seconds)
+            text = self._engine.library.sim_printed(machine.handle)[printed:]
+            return SimOutcome(
+                findings=merge(run.findings),
+                lines=(),
+                stopped=stopped,
+                seconds=0.0,
+                printed=text.decode(errors="replace"),
+            )
+
         try:
+            check_plan(plan, self._module, self.variables, limits.bytes)
             return judge_races(machine, limits, look)
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None

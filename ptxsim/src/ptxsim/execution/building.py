@@ -22,14 +22,15 @@ _MISSING = re.compile(r"undefined reference to `(cu\w+)'")
 _VERSIONS = f"{LIBRARY} {{ global: cuda*; cu*; __cuda*; local: *; }};\n"
 
 
-def build(sources: Sequence[str], options: Sequence[str], target: Path, arch: str) -> None:
-    """Compile a program with nvcc. Raises CompileError."""
+def compile_program(options: Sequence[str], arch: str) -> None:
+    """Have nvcc do what its ``options`` say, so that ptxsim can run the program. Raises
+    CompileError."""
     nvcc = cuda_program("nvcc")
     if nvcc is None:
         raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
     virtual = arch.replace("sm_", "compute_")
-    command = [nvcc, *_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{stand_in()}"]
-    done = native.answer_of([*command, *options, *sources, "-o", target])
+    command = [str(nvcc), *_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{stand_in()}"]
+    done = native.answer_of([*command, *options])
     if done.returncode != 0:
         said = done.stderr + done.stdout
         missing = sorted(set(_MISSING.findall(said)))

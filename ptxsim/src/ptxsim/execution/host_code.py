@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +23,7 @@ class HostCode:
         self._program = program
         self._known: dict[int, Place | None] = {}
         self._here = Path.cwd()
+        self._sites: dict[tuple[int, ...], int] = {}  # of allocations, in their order
 
     @cached_property
     def _addr2line(self) -> str | None:
@@ -40,18 +41,25 @@ class HostCode:
         places = (self._known.get(each) for each in frames)
         return next((each for each in places if each), None)
 
-    def allocation(self, frames: Sequence[int], number: int) -> str:
-        """What people call memory that was allocated there."""
+    def namer(self, frames: Sequence[int]) -> Callable[[], str]:
+        """What says how people call memory that was allocated there, once somebody asks."""
+        site = self._sites.setdefault(tuple(frames), len(self._sites))
+        return lambda: self._name(tuple(frames), site)
+
+    def _name(self, frames: tuple[int, ...], site: int) -> str:
         place = self.place(frames)
         if place is None:
-            return f"allocation {number + 1}"
+            return "an allocation"
         where = f"{place.file}:{place.line}"
         try:
-            line = (self._here / place.file).read_text(errors="replace").splitlines()[place.line - 1]
+            text = (self._here / place.file).read_text(errors="replace")
+            line = text.splitlines()[place.line - 1]
         except (OSError, IndexError):
             return f"the allocation of {where}"
-        found = _VARIABLE.search(line)
-        return f"{found[1]} ({where})" if found else f"the allocation of {where}"
+        earlier = [each for each, number in self._sites.items() if number < site]
+        beside = sum(self.place(each) == place for each in earlier)
+        found = _VARIABLE.findall(line)
+        return f"{found[beside % len(found)]} ({where})" if found else f"the allocation of {where}"
 
     def _own(self, text: str) -> Place | None:
         found = _ANSWER.match(text)

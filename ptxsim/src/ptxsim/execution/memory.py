@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.engine import Engine
-from ptxsim.execution.messages import ARENA_BYTES, FIRST_ADDRESS
+from ptxsim.execution.messages import ARENA_BYTES, FIRST_ADDRESS, BrokenChannel
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 
@@ -45,6 +45,8 @@ class DeviceMemory(Machine):
     def add(self, address: int, size: int, name: Callable[[], str], data: Bytes | None) -> None:
         """Memory at an address of the file. data: what it holds; None: nobody knows."""
         start = address - FIRST_ADDRESS
+        if not (start >= 0 and size <= ARENA_BYTES - start):
+            raise BrokenChannel
         there = self._bytes[start : start + size]
         if data is not None:
             there[:] = data[:size]
@@ -58,31 +60,40 @@ class DeviceMemory(Machine):
         return address
 
     def free(self, address: int) -> None:
-        place = self._place(address)
+        place, _ = self._find(address, 0)
         self._names[place].freed = True
         self._library.sim_resize(self.handle, place, 0)
 
     def define(self, address: int, size: int) -> None:
-        place = self._place(address)
-        start = address - self._regions[place].address
-        self._library.sim_define(self.handle, place, start, size, self._cell)
+        place, start = self._find(address, size)
+        self._library.sim_define(self.handle, place, start, size, self.cell)
 
     def undefined(self, address: int, size: int) -> tuple[str, int] | None:
         """The name of the allocation and the offset of the first byte there that nobody wrote."""
-        place = self._place(address)
-        start = address - self._regions[place].address
-        defined = self._library.sim_defined(self.handle, place, start, size, self._cell)
+        place, start = self._find(address, size)
+        defined = self._library.sim_defined(self.handle, place, start, size, self.cell)
         return None if defined >= size else (self._names[place].name(), start + defined)
 
     def name_at(self, address: int) -> str:
-        return self._names[self._place(address)].name()
+        """The name of what begins last at or below an address."""
+        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        return self._names[max(place, 0)].name()
 
-    def _place(self, address: int) -> int:
-        """The region that begins last at or below an address."""
-        return bisect.bisect_right(self._regions, address, key=lambda each: each.address) - 1
+    def _find(self, address: int, size: int) -> tuple[int, int]:
+        """The region that holds these bytes of the file, and where in it they begin. Raises
+        BrokenChannel."""
+        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        start = address - self._regions[place].address
+        if address < FIRST_ADDRESS or start + size > self._regions[place].size:
+            raise BrokenChannel
+        return place, start
 
     def _insert(self, region: Region, name: Callable[[], str]) -> None:
-        place = bisect.bisect(self._regions, region.address, key=lambda each: each.address)
+        place = bisect.bisect_right(self._regions, region.address, key=_address)
         self._add(region)
         self._regions.insert(place, region)
         self._names.insert(place, Allocation(name))
+
+
+def _address(region: Region) -> int:
+    return region.address

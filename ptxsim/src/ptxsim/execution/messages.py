@@ -35,6 +35,10 @@ class Module(Record, tag="module"):
     """Brings PTX, as the message's bytes."""
 
 
+class Load(Record, tag="load"):
+    """Says that the modules are complete; the answer is that their variables hold their values."""
+
+
 class FindKernel(Record, tag="kernel"):
     """Asks for the figures of a kernel."""
 
@@ -101,6 +105,7 @@ class LaunchKernel(Record, tag="launch"):
 Request = (
     Device
     | Module
+    | Load
     | FindKernel
     | Allocate
     | Variable
@@ -114,7 +119,7 @@ Request = (
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
 
-class BrokenChannel(Exception):
+class BrokenChannel(Exception):  # noqa: N818 - the program's fault, and no error of ours
     """The program sent what is no message: its host code wrote where it should not."""
 
 

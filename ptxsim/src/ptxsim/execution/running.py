@@ -13,15 +13,17 @@ from pathlib import Path
 
 from ptxsim.engine import Engine
 from ptxsim.execution import messages
-from ptxsim.execution.building import stand_in
+from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
-from ptxsim.findings.remarks import Remark
 from ptxsim.findings.finding import Severity
+from ptxsim.findings.remarks import Remark
+from ptxsim.nvcc import CompileError
 from ptxsim.outcome import RefusedProgram
 from ptxsim.text import phrase
 
 _SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+_ANOTHER = "not linked with CUDA's shared runtime: build it by ptxsim nvcc, with nvcc's options"
 _BROKEN = phrase("host code wrote into the channel to its device")
 
 
@@ -32,12 +34,14 @@ class Ended:
     status: int  # its own; -N: by signal N
     remarks: tuple[Remark[str], ...]
     launches: int
-    stopped: str | None  # the kernel that did not end in time
     refused: RefusedProgram | None  # why it could not go on
 
 
 def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: float) -> Ended:
-    """Run ``program`` to its end, with this process's own standard streams."""
+    """Run ``program`` to its end, with this process's own standard streams. Raises CompileError,
+    EngineError, OSError."""
+    if LIBRARY.encode() not in program.read_bytes():
+        raise CompileError(f"{program}: {_ANOTHER}")
     folder = stand_in()
     memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     os.ftruncate(memory, messages.ARENA_BYTES)
@@ -81,4 +85,4 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
     remarks = tuple(device.remarks)
     if broken:
         remarks += (Remark(kind="host-access", severity=Severity.ERROR, message=_BROKEN),)
-    return Ended(status, remarks, device.launches.total(), device.stopped, refused)
+    return Ended(status, remarks, device.launches.total(), refused)

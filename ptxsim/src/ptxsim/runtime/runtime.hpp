@@ -81,11 +81,13 @@ struct Refused {
 struct CallFailed { cudaError_t error; };
 
 extern std::recursive_mutex one_call;  // at a time; a callback may make others
+extern cudaError_t sink_broken;        // what a kernel ended with, and every call from then on
 
 // Answers one of CUDA's functions, whose name is `caller`.
 template <class Work>
 cudaError_t answer(const char* caller, Work work) {
   const std::lock_guard<std::recursive_mutex> alone(one_call);
+  if (sink_broken) return sink_broken;
   try {
     return work(caller);
   } catch (const CallFailed& failed) {

@@ -41,8 +41,7 @@ const Program& program() {
 
 void on_fault(int signal, siginfo_t* info, void*) {
   if (in_device_range(info->si_addr))
-    tell("{\"type\":\"fault\",\"address\":" +
-         number(reinterpret_cast<uint64_t>(info->si_addr)) +
+    tell("{\"type\":\"fault\",\"address\":" + number(reinterpret_cast<uint64_t>(info->si_addr)) +
          ",\"frames\":" + frames_json(call_stack()) + "}");
   ::signal(signal, SIG_DFL);  // and once more, to its end
 }
@@ -89,15 +88,15 @@ std::string frames_json(const Frames& frames) {
 }
 
 void sink_refused(const Refused& refused, size_t) {
-  tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" +
-       frames_json(site()) + "}");
+  tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" + frames_json(site()) +
+       "}");
 }
 
 void refuse(const Refused& refused) { refuse(refused, site()); }
 
 void refuse(const Refused& refused, const Frames& frames) {
-  tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" +
-       frames_json(frames) + "}");
+  tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" + frames_json(frames) +
+       "}");
   launch_site.clear();
   throw CallFailed{failed(ERRORS[refused.refusal], refused)};
 }

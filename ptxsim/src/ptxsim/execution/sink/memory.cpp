@@ -30,10 +30,15 @@ void map_memory() {
   const int flags = MAP_SHARED | MAP_NORESERVE;
   if (mmap(there, ARENA_BYTES, PROT_NONE, flags | MAP_FIXED_NOREPLACE, shared_memory, 0) != there)
     give_up("the addresses of device memory are in use in this program");
-  void* const second =
-      mmap(nullptr, ARENA_BYTES, PROT_READ | PROT_WRITE, flags, shared_memory, 0);
+  void* const second = mmap(nullptr, ARENA_BYTES, PROT_READ | PROT_WRITE, flags, shared_memory, 0);
   if (second == MAP_FAILED) give_up("there is too little address space for device memory");
   view = static_cast<unsigned char*>(second);
+}
+
+// Before anything is written there, variables get their first values.
+void load_modules() {
+  if (!modules_loaded) ask("{\"type\":\"load\"}");
+  modules_loaded = true;
 }
 
 const Allocation* around(const void* pointer) {
@@ -61,20 +66,21 @@ void* address_of(Place place) {
 }
 
 void define(Place place, size_t bytes) {
-  tell("{\"type\":\"define\",\"address\":" +
-       number(reinterpret_cast<uint64_t>(address_of(place))) + ",\"size\":" + number(bytes) + "}");
+  tell("{\"type\":\"define\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
+       ",\"size\":" + number(bytes) + "}");
 }
 
 // What leaves the device has to hold something.
 void take(const char* type, Place place, size_t bytes) {
-  tell(std::string("{\"type\":\"") + type + "\",\"address\":" +
-       number(reinterpret_cast<uint64_t>(address_of(place))) + ",\"size\":" + number(bytes) +
-       ",\"frames\":" + frames_json(site()) + "}");
+  tell(std::string("{\"type\":\"") + type +
+       "\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
+       ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
 }
 
 }  // namespace
 
 const bool sink_executes = true;
+bool modules_loaded = false;
 
 unsigned char* shared_view(const void* address) {
   return view + (reinterpret_cast<uint64_t>(address) - FIRST_ADDRESS);
@@ -90,6 +96,7 @@ void* sink_allocate(const std::string& name, size_t bytes, const std::string&) {
 }
 
 void* sink_allocate_workspace(size_t bytes, bool, cudaStream_t) {
+  load_modules();
   allocated += bytes;
   return allocate("allocate", "", bytes);
 }
@@ -125,16 +132,18 @@ bool sink_freed(const void* address) {
 
 void sink_share(void* address, size_t bytes) {
   mprotect(address, std::max<size_t>(bytes, 1), PROT_READ | PROT_WRITE);
-  Place place;
-  if (sink_find(address, bytes, place)) define(place, bytes);  // host code writes without a call
+  Place place;  // host code writes there without a call; a variable holds something anyway
+  if (modules_loaded && sink_find(address, bytes, place)) define(place, bytes);
 }
 
 void sink_memset(Place place, int value, size_t bytes, cudaStream_t) {
+  load_modules();
   std::memset(shared_view(address_of(place)), value, bytes);
   define(place, bytes);
 }
 
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
+  load_modules();
   for (size_t row = 0; row < rows.count; ++row) {
     const Place from{source.allocation, source.delta + row * rows.source_pitch};
     const Place to{target.allocation, target.delta + row * rows.target_pitch};
@@ -144,11 +153,13 @@ void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
 }
 
 void sink_write(Place target, const void* source, size_t bytes, bool, cudaStream_t) {
+  load_modules();
   std::memcpy(shared_view(address_of(target)), source, bytes);
   define(target, bytes);
 }
 
 void sink_read(void* target, Place source, size_t bytes, cudaStream_t) {
+  load_modules();
   take("read", source, bytes);
   std::memcpy(target, shared_view(address_of(source)), bytes);
 }

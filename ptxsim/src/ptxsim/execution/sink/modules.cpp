@@ -33,6 +33,7 @@ std::string triple(dim3 d) {
 }  // namespace
 
 Gpu gpu;
+cudaError_t sink_broken = cudaSuccess;
 
 void open_device() {
   std::istringstream in(ask("{\"type\":\"device\"}"));
@@ -49,6 +50,7 @@ void sink_register(const void* fat_binary, const void*) {
   const unsigned char* part = data + HEADER;
   const unsigned char* const end = part + read<uint64_t>(data + SIZE_AT);
   bool found = false;
+  modules_loaded = false;
   while (part < end) {
     const uint32_t head = read<uint32_t>(part + HEAD_AT);
     const uint64_t length = read<uint64_t>(part + LENGTH_AT);
@@ -96,15 +98,16 @@ void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t, bool cooperative, bool,
                  dim3 cluster) {
   std::fflush(stdout);  // what a kernel prints comes behind what host code did
-  const std::string answer =
-      ask("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" +
-              triple(grid) + ",\"block\":" + triple(block) + ",\"shared_bytes\":" +
-              number(shared) + ",\"stack_bytes\":" + number(device_stack_bytes()) +
-              ",\"cooperative\":" + text(cooperative) + ",\"cluster\":" + triple(cluster) +
-              ",\"frames\":" + frames_json(site()) + "}",
-          params.data(), params.size());
-  std::fwrite(answer.data() + 1, 1, answer.size() - 1, stdout);
+  const std::string answer = ask(
+      "{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
+          ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) +
+          ",\"stack_bytes\":" + number(device_stack_bytes()) +
+          ",\"cooperative\":" + text(cooperative) + ",\"cluster\":" + triple(cluster) +
+          ",\"frames\":" + frames_json(site()) + "}",
+      params.data(), params.size());
+  const size_t head = answer.find('\n') + 1;  // before it: the error that the launch ended with
+  std::fwrite(answer.data() + head, 1, answer.size() - head, stdout);
   std::fflush(stdout);
   launch_site.clear();
-  if (answer[0] != '0') throw CallFailed{failed(cudaErrorLaunchFailure, "the launch")};
+  sink_broken = cudaError_t(std::stoi(answer));
 }

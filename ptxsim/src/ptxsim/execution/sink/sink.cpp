@@ -1,4 +1,5 @@
 // One translation unit, so that headers are read once, and what is global is made in this order.
+#include "calls.cpp"
 #include "channel.cpp"
 #include "host.cpp"
 #include "memory.cpp"

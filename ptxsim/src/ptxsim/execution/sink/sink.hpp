@@ -4,6 +4,7 @@
 // - channel.cpp: messages to ptxsim's process, and its answers
 // - modules.cpp: the PTX that a program registers, its kernels and variables
 // - memory.cpp: device memory, which both processes share: allocations, copies
+// - calls.cpp: calls that a recorder cannot answer
 // - host.cpp: where host code stands, and its mistakes
 //
 // ptxsim/execution/messages.py has the messages. Addresses and bounds are macros from there, too.
@@ -21,7 +22,8 @@ std::string ask(const std::string& json, const void* blob = nullptr, size_t byte
 [[noreturn]] void give_up(const char* why);  // the program cannot go on
 
 // --- modules.cpp
-void open_device();  // learns what device ptxsim stands for
+void open_device();          // learns what device ptxsim stands for
+extern bool modules_loaded;  // all that are registered so far
 
 // --- memory.cpp
 unsigned char* shared_view(const void* address);  // through which host code's copies go
