@@ -36,6 +36,7 @@ class Row(Record, kw_only=True):
     other_lab: bool = False  # graded with another version of the lab file than the newest result
     adjusted: float | None = None  # points after what late work loses; ``points`` never change
     lateness: Message = NOTHING  # "2 days late"; not in time, nor where late work loses nothing
+    late_days: int = 0  # of a term's, that it used
 
 
 class Board(Record):
@@ -184,13 +185,15 @@ def _row(
     student = attempts[0].submission.student
     person = roster.get(student) if roster else None
     due, submitted = (person.due, person.submitted) if person else (None, None)
+    bank = person.late_days if person else 0
     limit = None if reference else due or (rules.due_at if rules else None)
     ordered = []
     for entry in attempts:
         known = submitted or entry.submission.submitted
         for time in entry.submission.submitted or (entry.created,):
             when = moment(time)
-            late = lateness(submitted or when, limit, rules, entry.points) if limit else None
+            came = submitted or when
+            late = lateness(came, limit, rules, entry.points, bank) if limit else None
             if known:
                 ordered.append(_Attempt(entry, when, late, untimed=False))
             else:  # it came before it was graded; how long before, nobody knows
@@ -216,7 +219,8 @@ def _row(
         untimed=any(attempt.untimed for attempt in ordered),
         other_lab=chosen.lab.sha256 != newest_lab,
         adjusted=counting.adjusted,
-        lateness=late.words if late and rules and rules.late else NOTHING,
+        lateness=late.words if late and (late.days or (rules and rules.late)) else NOTHING,
+        late_days=late.days if late else 0,
     )
 
 

@@ -39,5 +39,7 @@ from .submission import source_texts as source_texts
 from .submission import student_of as student_of
 from .submission import submissions_in as submissions_in
 from .submission import with_hint as with_hint
+from .term import Term as Term
+from .term import load_term as load_term
 from .yaml_file import did_you_mean as did_you_mean
 from .yaml_file import instead_of as instead_of

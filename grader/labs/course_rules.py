@@ -15,10 +15,11 @@ from grader.base import LabError, convert, moment
 from grader.labs.scoring_rules import NotNegative, Positive
 from grader.labs.yaml_file import at, explain, known_words, parse, read_file, say, wanted, wrong
 from ptxsim.plan import Record
-from ptxsim.text import Message, counted, phrase
+from ptxsim.text import Message, counted, listed, phrase
 
 Attempts = Literal["best", "latest", "last-before-deadline"]
 Unit = Literal["hour", "day"]
+_DAY = timedelta(days=1)
 _SECONDS: dict[str, int] = {"hour": 3600, "day": 86400}
 _RULE = "TIME[,grace=10m][,late=5%/day][,most=40%]"
 _EXAMPLE = "2026-01-31T23:59+08:00"
@@ -47,18 +48,18 @@ class TimeRules(Record):
         return moment(self.due) if self.due else None
 
 
-def wrong_times(rules: TimeRules) -> Iterator[Message]:
-    """Mistakes that no single field shows."""
+def wrong_times(rules: TimeRules, field: str = "time") -> Iterator[Message]:
+    """Mistakes that no single field shows. field: where the rules stand."""
     if rules.due is not None:
         try:
             due = datetime.fromisoformat(rules.due.strip().replace("Z", "+00:00"))
         except ValueError:
-            yield at("time.due", wanted(known_words()["TimeRules.due"], repr(rules.due)))
+            yield at(f"{field}.due", wanted(known_words()["TimeRules.due"], repr(rules.due)))
         else:
             if due.tzinfo is None:
-                yield wrong("time.due", "time.no-zone", time=repr(rules.due), example=_EXAMPLE)
+                yield wrong(f"{field}.due", "time.no-zone", time=repr(rules.due), example=_EXAMPLE)
     if rules.late is not None:
-        yield from _wrong_late(rules.late, "time.late")
+        yield from _wrong_late(rules.late, f"{field}.late")
 
 
 def _wrong_late(late: Late, field: str) -> Iterator[Message]:
@@ -78,30 +79,36 @@ def _wrong_late(late: Late, field: str) -> Iterator[Message]:
 class Lateness(Record):
     """How late work came, and what that costs."""
 
-    seconds: float  # after the due date; 0 of work in time
-    counted: int  # hours or days begun
+    counted: int  # hours or days begun, 0 where late days cover them
     unit: Unit
     lost: float  # points
+    days: int  # of the student's late days, each of which moves the due date by 24 hours
 
     @property
     def words(self) -> Message:
-        """``2 days late``."""
+        """``2 days late``, ``3 late days used``."""
+        late = counted("{count} day late", "{count} days late", self.counted)
         if self.unit == "hour":
-            return counted("{count} hour late", "{count} hours late", self.counted)
-        return counted("{count} day late", "{count} days late", self.counted)
+            late = counted("{count} hour late", "{count} hours late", self.counted)
+        used = counted("{count} late day used", "{count} late days used", self.days)
+        return listed([*([late] if self.counted else []), *([used] if self.days else [])])
 
 
-def lateness(came: datetime, due: datetime, rules: TimeRules | None, raw: float) -> Lateness | None:
+def lateness(
+    came: datetime, due: datetime, rules: TimeRules | None, raw: float, bank: int = 0
+) -> Lateness | None:
     """None for work in time: before the due date, or within the grace after it. Work after the
-    grace counts from the due date, not from the end of the grace."""
-    grace = timedelta(minutes=rules.grace_minutes) if rules else timedelta()
+    grace counts from the due date, not from the end of the grace. bank: late days at hand."""
+    grace = timedelta(minutes=rules.grace_minutes if rules else 0)
     if came <= due + grace:
         return None
-    seconds = (came - due).total_seconds()
+    days = min(bank, -((due + grace - came) // _DAY))  # a day that has begun counts
+    due += days * _DAY
     late = rules.late if rules else None
     unit: Unit = (late.started or late.per) if late else "day"
+    seconds = (came - due).total_seconds() if came > due + grace else 0.0
     begun = math.ceil(seconds / _SECONDS[unit])
-    return Lateness(seconds=seconds, counted=begun, unit=unit, lost=_lost(begun, unit, late, raw))
+    return Lateness(counted=begun, unit=unit, lost=_lost(begun, unit, late, raw), days=days)
 
 
 def _lost(begun: int, unit: Unit, late: Late | None, raw: float) -> float:
