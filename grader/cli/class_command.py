@@ -34,14 +34,8 @@ class ClassOptions(EnglishOptions):
         "3 the grader or the machine failed for a submission: the same command tries it again"
     )
 
-    folder: Path | None = argument(
-        "folder of submissions; with --course, of a folder per lab", "DIR"
-    )
-    course: Path | None = option(
-        "a term's file (docs/instructor.md): grade the labs that have a folder in DIR, then add up "
-        "the results of all; without DIR only add up",
-        "FILE",
-    )
+    folder: Path | None = argument("folder of submissions; with --course it may be left out", "DIR")
+    course: Path | None = option("add up the results of this term (docs/instructor.md)", "FILE")
     lab: LabName = LAB
     batch: Batch
     gpus: str | None = option(
@@ -56,6 +50,6 @@ def run(chosen: ClassOptions, console: Console) -> int:
     if chosen.folder and not chosen.system.plan:
         warm_up()
     # Not before: the workers' modules are imported beside these.
-    from grader.cli.class_grading import grade_class, grade_term
+    from grader.cli.class_grading import grade_class
 
-    return grade_term(chosen, console) if chosen.course else grade_class(chosen, console)
+    return grade_class(chosen, console)

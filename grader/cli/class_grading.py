@@ -16,16 +16,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from grader import course
+from grader import course, labs
 from grader.base import Rejected, UsageError, Verdict, one_line
 from grader.cli.bench import ready
-from grader.cli.boards import known_ladders, reference_names
+from grader.cli.boards import add_up, known_ladders, reference_names
 from grader.cli.chosen_lab import known_hidden, lab_file
 from grader.cli.class_command import ClassOptions
-from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped, spoken, warn
+from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped, warn
 from grader.cli.devices import choose_device, choose_gpus
 from grader.course import board_rendering as render
-from grader.labs import Entrant, Lab, SubmissionError, instead_of, load_lab, load_listed, load_term
+from grader.labs import Entrant, Lab, SubmissionError, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
 from grader.results import ResultEntry, StoreError, entry_or_complaint, read_entries, store
 from grader.run import VisibleGpu
@@ -35,8 +35,11 @@ from ptxsim.text import phrase
 
 def grade_class(chosen: ClassOptions, console: Console) -> int:
     batch, system = chosen.batch, chosen.system
+    term = labs.load_term(chosen.course) if chosen.course else None
     if chosen.folder is None:
-        raise UsageError("name the folder of submissions, or a term with --course")
+        if term is None:
+            raise UsageError("name a folder of submissions, or a term to add up: --course")
+        return add_up(*term, batch.out, batch.device, console)
     file, vouched = lab_file(chosen.lab)
     main = load_lab(file, vouched=vouched).problem.interface.main
     roll, complaints = course.find_submissions(chosen.folder, main)
@@ -60,6 +63,8 @@ def grade_class(chosen: ClassOptions, console: Console) -> int:
     context = setup.context()  # reports a fault of the lab or the machine, once
     lab = context.lab
     known_hidden(lab)
+    if term and lab.id not in (ids := [each.id for each in term[1]]):
+        raise UsageError(f"--lab: {lab.id} is no lab of {chosen.course}: {', '.join(ids)}")
     if not system.plan and not system.compile:
         store.check_folder(batch.out)
         course_cards()  # a wrong file is said now, not for each submission
@@ -74,51 +79,14 @@ def grade_class(chosen: ClassOptions, console: Console) -> int:
         grade_tasks(tasks, lanes("cpu", batch.jobs), setup, console)
         return DONE
     reports = grade_tasks(tasks, lanes(setup.device, batch.jobs, gpus), setup, console)
-    if system.manifest is None and chosen.course is None:
+    if term:
+        add_up(*term, batch.out, batch.device, console)
+    elif system.manifest is None:
         _show_board(lab, setup, console)
     _summarise(reports, console)
     if any(report.verdict is Verdict.IE for report in reports):
         return FAULT
     return WRONG_USAGE if complaints and system.manifest is None else DONE
-
-
-def grade_term(chosen: ClassOptions, console: Console) -> int:
-    """Grade the labs of a term that have a folder, then add up what is stored of all."""
-    assert chosen.course
-    system, batch, status = chosen.system, chosen.batch, DONE
-    if system.plan or system.manifest or system.compile or isinstance(chosen.lab, str):
-        raise UsageError("--course: leave out --lab, --plan, --manifest and --compile")
-    term = load_term(chosen.course)
-    if folder := chosen.folder:
-        found = [each for each in term.labs if (folder / each.lab.id).is_dir()]
-        if not found:
-            names = ", ".join(each.lab.id for each in term.labs)
-            raise UsageError(f"{one_line(folder)}: no folder is named like a lab: {names}")
-        for each in found:
-            say(console, f"lab {each.lab.id}")
-            one = {**vars(chosen), "lab": str(each.file), "folder": folder / each.lab.id}
-            status = max(status, grade_class(ClassOptions(**one), console))
-    entries, complaints = read_entries(batch.out)
-    ours = [each for each in entries if each.submission.student not in reference_names()]
-    if batch.device != "auto":
-        ours = [each for each in ours if each.environment.device == batch.device]
-    boards, people, doubled = course.term.term_boards(term, ours)
-    skipped([*complaints, *doubled], console)
-    if not boards:
-        raise UsageError.saying("no such results in {folder}", folder=one_line(batch.out))
-    key, language = course.load_pseudonym_key(batch.out), spoken(console)
-    hidden = render.for_students(boards, lambda student: course.pseudonym(key, student))
-    book, board = course.term.add_up(boards, term, people), course.term.add_up(hidden, term, {})
-    console.print("", course.term.terminal(book, language))
-    for name, text in (
-        ("gradebook.csv", "\ufeff" + course.term.table_csv(book)),
-        ("gradebook.html", course.term.html(book, term, phrase("Gradebook"), language)),
-        ("board.html", course.term.html(board, term, phrase("Leaderboard"), language)),
-    ):
-        path = batch.out / store.folder_name(chosen.course.stem) / name
-        store.write(path, text.encode(), mode=0o600)
-        answer(console, f"written: {path}")
-    return status
 
 
 def _architecture(chosen: ClassOptions, console: Console) -> str | None:

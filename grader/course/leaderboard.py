@@ -98,15 +98,8 @@ def make_boards(
         own = groups[(lab, device, gpu)]
         problem = own[-1].problem
         alike = (each for each in ladders if each.timed_on(gpu) and each.problem.like(problem))
-        boards.append(
-            Board(
-                lab=lab,
-                device=device,
-                gpu=gpu,
-                problem=problem,
-                rows=_rows(own, choice, roster, rules, references, next(alike, None)),
-            )
-        )
+        rows = _rows(own, choice, roster, rules, references, next(alike, None))
+        boards.append(Board(lab=lab, device=device, gpu=gpu, problem=problem, rows=rows))
     return tuple(boards)
 
 
@@ -192,8 +185,7 @@ def _row(
         known = submitted or entry.submission.submitted
         for time in entry.submission.submitted or (entry.created,):
             when = moment(time)
-            came = submitted or when
-            late = lateness(came, limit, rules, entry.points, bank) if limit else None
+            late = lateness(submitted or when, limit, rules, entry.points, bank) if limit else None
             if known:
                 ordered.append(_Attempt(entry, when, late, untimed=False))
             else:  # it came before it was graded; how long before, nobody knows

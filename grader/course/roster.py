@@ -270,7 +270,6 @@ def _one(party: str, people: Sequence[Person]) -> Person:
         name=", ".join(person.name or person.student for person in people),
         submitted=max((p.submitted for p in people if p.submitted), default=None),
         due=max((p.due for p in people if p.due), default=None),
-        canvas={},
         members=tuple(person.student for person in people),
     )
 

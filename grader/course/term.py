@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain
-from typing import NamedTuple
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -11,57 +11,48 @@ from grader.base import Language, UsageError, one_line
 from grader.course.board_rendering import marks
 from grader.course.leaderboard import Board, Row, make_boards
 from grader.course.roster import Parties, Person, Roster, csv_text, read_roster
-from grader.labs import Term, TimeRules
+from grader.labs import Lab, Term, TimeRules
 from grader.report import LongTable, page
 from grader.results import ResultEntry, weighted_mean
-from ptxsim.text import Message, clauses, phrase, verbatim
+from ptxsim.text import NOTHING, Message, clauses, listed, phrase, verbatim
 
+Floats = Sequence[float]
 Gradebook = Sequence[Sequence[Message]]  # columns' names, then a line per student, the best first
 
 
-class TermBoards(NamedTuple):
-    """The boards of the labs that have results, with a row for each member of a group."""
-
-    boards: tuple[Board, ...]
-    people: Roster  # on any lab's roster
-    complaints: tuple[str, ...]  # of names that would put a student into two groups
-
-
-def term_boards(term: Term, entries: Sequence[ResultEntry]) -> TermBoards:
-    """Results of a GPU go before the simulator's. A group has the late days of the member with
-    fewest. Raises UsageError for a wrong roster, and for results of two GPUs."""
+def term_boards(
+    term: Term, labs: Sequence[Lab], entries: Sequence[ResultEntry]
+) -> tuple[list[Board], Roster, list[str]]:
+    """Return the board of each lab that has results, with a row for every member of a group; who is
+    on a roster; and a line for each name that would put a student into two groups. Raises
+    UsageError for a wrong roster, and for results of several GPUs."""
     bank: dict[str, int] = defaultdict(lambda: term.late_days)
     boards, people, complaints = [], dict[str, Person](), []
-    for lab, _, _, rosters in term.labs:
-        who = Parties(read_roster(*rosters))
+    for given, lab in zip(term.labs, labs, strict=True):
+        who = Parties(read_roster(*map(Path, given.roster)))
         people |= who.people
         merged, doubled = who.merged(each for each in entries if each.lab.id == lab.id)
         complaints += doubled
         merged = [each for each in merged if each.environment.device == "gpu"] or merged
-        roster = dict(who.roster)
+        roster, members = dict(who.roster), dict[str, list[str]]()
         for party in {*roster, *(each.submission.student for each in merged)}:
-            members = tuple(each.student for each in who.members(party)) or (party,)
-            left = min(bank[each] for each in members)
-            person = roster.get(party) or Person(student=party)
-            roster[party] = replace(person, members=members, late_days=left)
+            members[party] = [each.student for each in who.members(party)] or [party]
+            left = min(bank[each] for each in members[party])  # each pays for what the group uses
+            roster[party] = replace(roster.get(party) or Person(student=party), late_days=left)
         rules = lab.time or TimeRules()
         made = make_boards(merged, rules.attempts, roster=roster, rules=rules)
         if len(made) > 1:
-            names = ", ".join(str(each.title) for each in made)
-            raise UsageError(f"several boards ({names}); keep each GPU's results in its own --out")
+            raise UsageError(f"{lab.id}: results of several GPUs; keep each one's in its own --out")
         for board in made:
-            own = [row for row in board.rows if row.kind != "baseline"]
-            split = ((row, name) for row in own for name in roster[row.student].members)
+            split = ((row, name) for row in board.rows for name in members.get(row.student, ()))
             rows = tuple(replace(row, student=name) for row, name in split)
             boards.append(replace(board, rows=rows))
             for row in rows:
                 bank[row.student] -= row.late_days
-    return TermBoards(tuple(boards), people, tuple(complaints))
+    return boards, people, complaints
 
 
-def weigh(
-    shares: Sequence[float], weights: Sequence[float], drop: int
-) -> tuple[float, frozenset[int]]:
+def weigh(shares: Floats, weights: Floats, drop: int) -> tuple[float, frozenset[int]]:
     """Return the weighted mean without the lowest shares, and which these are: of equal ones those
     that weigh most. At least one counts."""
     lowest = sorted(range(len(shares)), key=lambda i: (shares[i], -weights[i]))
@@ -71,22 +62,24 @@ def weigh(
 
 def add_up(boards: Sequence[Board], term: Term, people: Roster) -> Gradebook:
     """Add up a term's boards. people: their names, and who has 0 without being on any board."""
-    by_lab = {each.lab.id: each.weight for each in term.labs}
-    weights = [by_lab[board.lab] for board in boards]
+    weights = [given.weight for board in boards for given in term.labs if given.lab == board.lab]
     found = [{row.student: row for row in board.rows} for board in boards]
+    missing, lowest = phrase("missing"), phrase("not counted")
     sums = []
     for student in {*people, *chain(*found)}:
         rows = [each.get(student, Row(student=student, kind="missing")) for each in found]
         shares = [(row.adjusted or 0) / (row.max_points or 100) for row in rows]
         total, dropped = weigh(shares, weights, term.drop_lowest)
-        said = [(board.lab, marks(row)) for board, row in zip(boards, rows, strict=True)]
-        said += [(boards[i].lab, phrase("not counted")) for i in sorted(dropped)]
+        lost = [lowest if i in dropped else NOTHING for i in range(len(rows))]
+        told = [marks(row) if row.verdict else NOTHING for row in rows]
+        both = zip(boards, told, lost, strict=True)
+        said = [(board.lab, listed(filter(None, two))) for board, *two in both]
         notes = [phrase("{place}: {what}", place=lab, what=what) for lab, what in said if what]
         name = one_line(people[student].name) if student in people else ""
         days = sum(row.late_days for row in rows) or ""
-        cells = [one_line(student), name, f"{100 * total:.2f}", f"{days}"]
-        cells += [f"{row.adjusted or 0:.2f}" for row in rows]
-        sums.append((round(100 * total, 2), student, [*map(verbatim, cells), clauses(notes)]))
+        cells = map(verbatim, [one_line(student), name, f"{100 * total:.2f}", f"{days}"])
+        points = [verbatim(f"{row.adjusted:.2f}") if row.verdict else missing for row in rows]
+        sums.append((round(100 * total, 2), student, [*cells, *points, clauses(notes)]))
     sums.sort(key=lambda each: (-each[0], each[1]))
     totals = [each[0] for each in sums]
     header = [phrase("rank"), phrase("student"), phrase("full name"), phrase("total")]
@@ -103,8 +96,8 @@ def terminal(book: Gradebook, language: Language) -> LongTable:
     return table
 
 
-def html(book: Gradebook, term: Term, title: Message, language: Language) -> str:
-    return page("term.html.j2", language, title=language(title), term=term, book=book)
+def html(book: Gradebook, term: Term, language: Language) -> str:
+    return page("term.html.j2", language, term=term, book=book)
 
 
 def table_csv(book: Gradebook) -> str:

@@ -19,7 +19,6 @@ from ptxsim.text import Message, counted, listed, phrase
 
 Attempts = Literal["best", "latest", "last-before-deadline"]
 Unit = Literal["hour", "day"]
-_DAY = timedelta(days=1)
 _SECONDS: dict[str, int] = {"hour": 3600, "day": 86400}
 _RULE = "TIME[,grace=10m][,late=5%/day][,most=40%]"
 _EXAMPLE = "2026-01-31T23:59+08:00"
@@ -102,12 +101,11 @@ def lateness(
     grace = timedelta(minutes=rules.grace_minutes if rules else 0)
     if came <= due + grace:
         return None
-    days = min(bank, -((due + grace - came) // _DAY))  # a day that has begun counts
-    due += days * _DAY
+    days = min(bank, -((due + grace - came) // timedelta(days=1)))  # a day that has begun counts
+    due += timedelta(days=days)
     late = rules.late if rules else None
     unit: Unit = (late.started or late.per) if late else "day"
-    seconds = (came - due).total_seconds() if came > due + grace else 0.0
-    begun = math.ceil(seconds / _SECONDS[unit])
+    begun = math.ceil((came - due).total_seconds() / _SECONDS[unit]) if came > due + grace else 0
     return Lateness(counted=begun, unit=unit, lost=_lost(begun, unit, late, raw), days=days)
 
 
