@@ -78,19 +78,9 @@ def _wrong_late(late: Late, field: str) -> Iterator[Message]:
 class Lateness(Record):
     """How late work came, and what that costs."""
 
-    counted: int  # hours or days begun, 0 where late days cover them
-    unit: Unit
     lost: float  # points
     days: int  # of the student's late days, each of which moves the due date by 24 hours
-
-    @property
-    def words(self) -> Message:
-        """``2 days late``, ``3 late days used``."""
-        late = counted("{count} day late", "{count} days late", self.counted)
-        if self.unit == "hour":
-            late = counted("{count} hour late", "{count} hours late", self.counted)
-        used = counted("{count} late day used", "{count} late days used", self.days)
-        return listed([*([late] if self.counted else []), *([used] if self.days else [])])
+    words: Message  # "2 days late", "1 late day used"
 
 
 def lateness(
@@ -106,7 +96,12 @@ def lateness(
     late = rules.late if rules else None
     unit: Unit = (late.started or late.per) if late else "day"
     begun = math.ceil((came - due).total_seconds() / _SECONDS[unit]) if came > due + grace else 0
-    return Lateness(counted=begun, unit=unit, lost=_lost(begun, unit, late, raw), days=days)
+    words = counted("{count} day late", "{count} days late", begun)
+    if unit == "hour":
+        words = counted("{count} hour late", "{count} hours late", begun)
+    used = counted("{count} late day used", "{count} late days used", days)
+    said = listed([*([words] if begun else []), *([used] if days else [])])
+    return Lateness(lost=_lost(begun, unit, late, raw), days=days, words=said)
 
 
 def _lost(begun: int, unit: Unit, late: Late | None, raw: float) -> float:

@@ -227,6 +227,10 @@ def test_the_command_grades_one_lab_and_adds_up(place: Path) -> None:
     again = grade(*course, cwd=place)  # of stored results alone
     assert again.returncode == 0 and "ann" in again.stdout and "graded" not in again.stdout
     assert (place / "results" / "course" / "gradebook.csv").read_text("utf-8-sig") == book
+    changed = (place / "two.yaml").read_text().replace("[[2, 3, 5]]", "[[2, 3, 5], [3, 4, 5]]")
+    (place / "two.yaml").write_text(changed)
+    again = grade(*course, cwd=place)
+    assert "results by another version of this lab file: 2" in again.stderr
     shown = (place / "results" / "course" / "board.html").read_text()
     assert "ann" not in shown[shown.index("<main") : shown.index("<script")]
     assert (place / "results" / "course").stat().st_mode & 0o077 == 0
