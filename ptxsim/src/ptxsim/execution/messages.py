@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Annotated
+from typing import IO, Annotated
 
 import msgspec
 
@@ -125,33 +125,28 @@ class BrokenChannel(Exception):  # noqa: N818 - the program's fault, and no erro
 
 def requests(channel: socket.socket) -> Iterator[tuple[Request, bytes]]:
     """Messages with their bytes, until the program has ended. Raises BrokenChannel."""
-    while head := _received(channel, _HEAD.size):
-        text, more = _HEAD.unpack(head)
-        if text > _MOST_TEXT or more > _MOST_BYTES:
-            raise BrokenChannel
-        try:
-            request = _DECODER.decode(_received(channel, text))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise BrokenChannel from None
-        yield request, _received(channel, more)
+    with channel.makefile("rb") as incoming:
+        while len(head := _received(incoming, _HEAD.size)) == _HEAD.size:
+            text, more = _HEAD.unpack(head)
+            if text > _MOST_TEXT or more > _MOST_BYTES:
+                raise BrokenChannel
+            try:
+                request = _DECODER.decode(_received(incoming, text))
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                raise BrokenChannel from None
+            yield request, _received(incoming, more)
 
 
 def reply(channel: socket.socket, answer: bytes) -> None:
     channel.sendall(struct.pack("<I", len(answer)) + answer)
 
 
-def _received(channel: socket.socket, count: int) -> bytes:
-    """So many bytes; fewer, and then none, where the program ends."""
-    parts = bytearray()
-    while len(parts) < count:
-        try:
-            part = channel.recv(min(count - len(parts), 1 << 20))
-        except ConnectionError:
-            return b""
-        if not part:
-            return b""
-        parts += part
-    return bytes(parts)
+def _received(incoming: IO[bytes], count: int) -> bytes:
+    """So many bytes; fewer where the program ends."""
+    try:
+        return incoming.read(count)
+    except ConnectionError:
+        return b""
 
 
 def macros() -> tuple[str, ...]:
