@@ -1,5 +1,7 @@
 """Why a kernel is as fast as it is: machine code, counts, bounds, advice."""
 
+import msgspec
+
 from grader.base import Dims
 from ptxsim.plan import Dim3, Record
 from ptxsim.text import Message
@@ -214,3 +216,6 @@ class Explanation(Record):
     bounds: tuple[Bound, ...]  # for the GPU graded on; in the simulator for a few known ones
     advice: tuple[Advice, ...]  # the most promising first; () unless accepted
     missing: Message | None  # why there are no counts; the rest is empty or incomplete then
+    # What the lab keeps from students: of "advice", "rungs" and "answers" those that it does, and
+    # until when, ISO 8601; null: for good. Advice and rungs are then not above either.
+    withheld: dict[str, str | None] = msgspec.field(default_factory=dict)

@@ -30,7 +30,7 @@ from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from grader.run.simulator.device import CpuDevice
 from grader.study import explain_program, explaining, grade_and_explain
 from ptxsim.plan import Allocate, Free, Operation, Place, Plan, Size, Synchronise
-from tests.support.bench import bench
+from tests.support.bench import bench, of_lab
 from tests.support.explained import LARGE, at, explained, functions, rung
 from tests.support.files import table
 from tests.support.pages import printed
@@ -253,6 +253,17 @@ def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
     assert again.explanation == good.explanation and "explaining" not in stages
     assert bad.verdict is not Verdict.AC and bad.explanation is None
     assert took < 10, f"the analysis took {took:.1f} s; 3 are meant, on an idle machine"
+
+
+def test_a_grade_holds_no_help_that_its_lab_withholds() -> None:
+    full = grade_and_explain(ALICE, bench(), quietly).result.explanation
+    lab = of_lab(bench(), advice="hide", answers="hide")
+    found = grade_and_explain(ALICE, lab, quietly).result.explanation
+    assert full and found and full.advice and not full.withheld
+    assert (found.advice, found.withheld) == ((), {"advice": None, "answers": None})
+    found = grade_and_explain(ALICE, of_lab(bench(), rungs="hide"), quietly).result.explanation
+    assert found and [each.message for each in found.advice] == [e.message for e in full.advice]
+    assert any(each.rung for each in full.advice) and not any(each.rung for each in found.advice)
 
 
 # --- the corpus of benchmarks.estimates: every pattern is right ----------------------------------
