@@ -1,4 +1,4 @@
-"""What a lab file says that changes no score: when work is due, what late work costs, what help
+"""Fields of a lab file that change no score: when work is due, what late work costs, what help
 students are shown, the report's questions with their points, and what counts how much."""
 
 import math

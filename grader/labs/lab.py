@@ -81,8 +81,7 @@ class Lab(LabSettings, kw_only=True):
             over = self.time.due_at + timedelta(minutes=self.time.grace_minutes)
             if (now or datetime.now(timezone.utc)) < over:
                 until["after-due"] = over.isoformat(timespec="minutes")
-        set_to = {name: getattr(self, name) for name in SWITCHES}
-        return {name: until[switch] for name, switch in set_to.items() if switch in until}
+        return {each: until[to] for each in SWITCHES if (to := getattr(self, each)) in until}
 
     def arch_on(self, gpu: str) -> str:
         """Return the target to compile for on a GPU of the architecture ``gpu``: sm_90a on one of

@@ -169,10 +169,9 @@ def contradictions(file: Any, size_key: str, dims: Sequence[Dim]) -> Iterator[Me
         yield from groups.contradictions(file.groups, dims, file.multiple_of)
     if file.time is not None:
         yield from course_rules.wrong_times(file.time)
-    if file.time is None or file.time.due is None:
-        for name in SWITCHES:
-            if getattr(file, name) == "after-due":
-                yield wrong(name, "time.no-due")
+    for name in SWITCHES:
+        if getattr(file, name) == "after-due" and not (file.time and file.time.due):
+            yield wrong(name, "time.no-due")
     if file.rubric is not None:
         yield from course_rules.wrong_rubric(file.rubric, "rubric.")
     if file.language is not None and file.language not in known_languages():

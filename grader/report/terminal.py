@@ -10,9 +10,9 @@ from rich.text import Text
 
 from grader import base
 from grader.build import coloured
-from grader.model import Advice
+from grader.model import AccessMap, Advice
 from grader.report import formatting as text
-from grader.report.bounds import speed_in_brief, speed_sentence
+from grader.report.bounds import access_sentence, speed_in_brief, speed_sentence
 from grader.report.curve import next_sentence
 from grader.report.groups import group_sentences
 from grader.report.kernels import KernelRow, kernel_rows
@@ -24,7 +24,7 @@ from ptxsim.findings import Severity, excerpt, kernel_name, neighbours
 from ptxsim.text import phrase, verbatim
 
 _say = text.SENTENCES.say
-Detail = Literal["verdict", "brief", "all", "1", "2", "3"]  # a level of hint: else in brief
+Detail = Literal["verdict", "brief", "all", "accesses", "1", "2", "3"]  # numbers: hints
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
 _MESSAGES = 6  # about sizes
 _PICTURES = 1  # maps shown, of the largest output; more add nothing
@@ -249,6 +249,19 @@ def _next_step(result: Result, language: base.Language, detail: Detail) -> Itera
         yield from _advised(each, advice_in_brief(each, language), language)
     if why.advice:
         yield _indented(Text(language(phrase("all advice: -v")), style="dim"))
+    for drawn in why.accesses if detail == "accesses" else ():
+        yield from _lanes(drawn, language)
+
+
+def _lanes(drawn: AccessMap, language: base.Language) -> Iterator[RenderableType]:
+    """Where the lanes of a warp go, sixteen in a line."""
+    yield Text("\n" + text.clean(language(access_sentence(drawn))))
+    words = _say("access.sector-of" if drawn.in_global else "access.bank-of")
+    for first in (0, 16):
+        head = language(words.given(first=first, last=first + 15))
+        row = drawn.lanes[first : first + 16]
+        to = ("  –" if lane is None else f"{lane % 32:3}" for lane in row)
+        yield _indented(Text(head + "".join(to)))
 
 
 def _advised(advice: Advice, words: str, language: base.Language) -> Iterator[RenderableType]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from grader import base
-from grader.model import Advice
+from grader.model import AccessMap, Advice
 from grader.report import bounds
 from grader.report.bounds import peak_sentence, resource_name, resource_words, waiting_sentence
 from grader.report.formatting import SENTENCES, fix_first
@@ -190,27 +190,24 @@ def advice_shown(advice: Advice) -> Message:
     return phrase("To see it: {command}", command=f"grade rung {advice.rung}")
 
 
-# --- hints -------------------------------------------------------------------------------------
-
-# By level, what it needs that a lab may withhold.
+# By level of hint, what it needs that a lab may withhold.
 HINTS: Mapping[str, tuple[str, ...]] = {"1": (), "2": ("advice",), "3": ("advice", "rungs")}
-_NO_ADVICE = Advice(
-    idea="", rung=None, message=SENTENCES.say("hint.nothing"), file=None, line=None, gain=None
-)
 
 
 def hint(result: Result, level: str) -> Advice:
     """Return as much of the first advice as this level of hint says, or why it says nothing."""
-    why = result.explanation
+    why, nothing = result.explanation, SENTENCES.say("hint.nothing")
+    none = Advice(idea="", rung=None, message=nothing, file=None, line=None, gain=None)
     if why is None:
-        return msgspec.structs.replace(_NO_ADVICE, message=fix_first(result) or _NO_ADVICE.message)
+        return msgspec.structs.replace(none, message=fix_first(result) or nothing)
     for refused in filter(None, (not_shown(name, why.withheld) for name in HINTS[level])):
-        return msgspec.structs.replace(_NO_ADVICE, message=refused)
-    first = next(iter(why.advice), _NO_ADVICE)
+        return msgspec.structs.replace(none, message=refused)
+    first = next(iter(why.advice), none)
     if level == "1" and why.bounds:
-        where = SENTENCES.say("hint.where", gpu=why.bounds[0].gpu)
-        where = where.given(limit=bounds.limit(why.bounds[0]))
-        return msgspec.structs.replace(first, message=where, rung=None, gain=None)
+        limit = bounds.limit(why.bounds[0])
+        where = SENTENCES.say("hint.where", gpu=why.bounds[0].gpu, limit=limit)
+        at: Advice | AccessMap = why.accesses[0] if why.accesses and not why.advice else first
+        return msgspec.structs.replace(none, message=where, file=at.file, line=at.line)
     return first if level == "3" else msgspec.structs.replace(first, rung=None)
 
 

@@ -226,18 +226,14 @@ class Explaining(Watcher):
             if plan and timing:
                 times = timing.device_ms, timing.host_ms, timing.ratio
                 found = model.with_host_calls(found, plan, *times)
-        found = withhold(found, self._context.lab.withheld())
+        withheld = self._context.lab.withheld()
+        advice = () if "advice" in withheld else found.advice
+        if "rungs" in withheld:
+            advice = tuple(msgspec.structs.replace(each, rung=None) for each in advice)
+        found = msgspec.structs.replace(found, advice=advice, withheld=withheld)
         findings = (*result.findings, *mistakes)
         result = msgspec.structs.replace(result, explanation=found, findings=findings)
         return msgspec.structs.replace(graded, result=result)
-
-
-def withhold(why: Explanation, withheld: dict[str, str | None]) -> Explanation:
-    """Take out of an explanation what a lab does not show."""
-    advice = () if "advice" in withheld else why.advice
-    if "rungs" in withheld:
-        advice = tuple(msgspec.structs.replace(each, rung=None) for each in advice)
-    return msgspec.structs.replace(why, advice=advice, withheld=withheld)
 
 
 def refute(
