@@ -132,10 +132,9 @@ def test_what_lanes_access_is_drawn_on_page_and_terminal() -> None:
     assert "banks of lanes 16 to 31: 16 17 18 19 20 21 22 23" in said  # of a store, beside it
     assert page.count('class="wrong"') == 2 * 32  # the advice's picture, too
     result = make_result(explanation=explained(rung("naive")))
-    assert "sectors of lanes 16 to 31:  2  2  2  2  2  2  2  2  3" in printed(
-        result, detail="accesses"
-    )
-    assert "16 sectors of 32 bytes for each request, of 2 that it needs" in html.render(result, {})
+    said, page = printed(result, detail="accesses"), html.render(result, {})
+    assert "sectors of lanes 16 to 31:  2  2  2  2  2  2  2  2  3" in said
+    assert "16 sectors of 32 bytes for each request, which needs 2; 100 % of" in page
     assert "sectors of lanes" not in printed(result) + printed(result, detail="brief")
 
 
