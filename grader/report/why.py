@@ -197,9 +197,10 @@ HINTS: Mapping[str, tuple[str, ...]] = {"1": (), "2": ("advice",), "3": ("advice
 def hint(result: Result, level: str) -> Advice:
     """Return as much of the first advice as this level of hint says, or why it says nothing."""
     why, nothing = result.explanation, SENTENCES.say("hint.nothing")
+    unexplained = SENTENCES.say("hint.unexplained")
     none = Advice(idea="", rung=None, message=nothing, file=None, line=None, gain=None)
     if why is None:
-        return msgspec.structs.replace(none, message=fix_first(result) or nothing)
+        return msgspec.structs.replace(none, message=fix_first(result) or unexplained)
     for refused in filter(None, (not_shown(name, why.withheld) for name in HINTS[level])):
         return msgspec.structs.replace(none, message=refused)
     first = next(iter(why.advice), none)

@@ -126,7 +126,7 @@ def test_what_lanes_access_is_drawn_on_page_and_terminal() -> None:
     assert [*coalesced.lanes] == [lane // 8 for lane in range(32)]
     result = make_result(explanation=explained(rung("tile32_conflicts")))
     said, page = printed(result, detail="accesses"), html.render(result, {})
-    words = "32 wavefronts of shared memory for each request, 1 without bank conflicts; "
+    words = "wavefronts for each request: 32, without bank conflicts 1; "
     assert words in said and f"<figcaption>sgemm.cu:27: {words}" in page
     assert "banks of lanes  0 to 15:" + "  0" * 16 in said
     assert "banks of lanes 16 to 31: 16 17 18 19 20 21 22 23" in said  # of a store, beside it
@@ -134,7 +134,7 @@ def test_what_lanes_access_is_drawn_on_page_and_terminal() -> None:
     result = make_result(explanation=explained(rung("naive")))
     said, page = printed(result, detail="accesses"), html.render(result, {})
     assert "sectors of lanes 16 to 31:  2  2  2  2  2  2  2  2  3" in said
-    assert "16 sectors of 32 bytes for each request, which needs 2; 100 % of" in page
+    assert "sectors of 32 bytes for each request: 16, needed 2; 100 % of" in page
     assert "sectors of lanes" not in printed(result) + printed(result, detail="brief")
 
 
