@@ -87,7 +87,7 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
 
 
 def access_sentence(access: AccessMap) -> Message:
-    """What a request of a line costs, and what it could."""
+    """Return what a request of a line costs, and what it could."""
     words = _say("access.sectors" if access.in_global else "access.wavefronts")
     place = source_line(access.file, access.line) if access.file else "–"
     return words.given(place=place, cost=access.cost, least=access.least, share=100 * access.share)

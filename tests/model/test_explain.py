@@ -33,7 +33,7 @@ from ptxsim.plan import Allocate, Free, Operation, Place, Plan, Size, Synchronis
 from tests.support.bench import bench, of_lab
 from tests.support.explained import LARGE, at, explained, functions, rung
 from tests.support.files import table
-from tests.support.pages import printed
+from tests.support.pages import printed, standing_at
 from tests.support.places import ALICE, FIXTURES, ROOT
 from tests.support.results import NOTHING_KNOWN, make_result
 
@@ -294,13 +294,17 @@ def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
     assert took < 10, f"the analysis took {took:.1f} s; 3 are meant, on an idle machine"
 
 
-def test_a_grade_holds_no_help_that_its_lab_withholds() -> None:
-    full = grade_and_explain(ALICE, bench(), quietly).result.explanation
+def test_a_grade_holds_no_help_that_its_lab_withholds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grading, "standing", lambda *_: standing_at(0.86))
+    graded = grade_and_explain(ALICE, bench(), quietly).result
+    full = graded.explanation
     lab = of_lab(bench(), advice="hide", answers="hide")
     found = grade_and_explain(ALICE, lab, quietly).result.explanation
     assert full and found and full.advice and not full.withheld
     assert (found.advice, found.withheld) == ((), {"advice": None, "answers": None})
-    found = grade_and_explain(ALICE, of_lab(bench(), rungs="hide"), quietly).result.explanation
+    graded_so = grade_and_explain(ALICE, of_lab(bench(), rungs="hide"), quietly).result
+    found = graded_so.explanation
+    assert graded.standing and graded_so.standing is None
     assert found and [each.message for each in found.advice] == [e.message for e in full.advice]
     assert any(each.rung for each in full.advice) and not any(each.rung for each in found.advice)
 
