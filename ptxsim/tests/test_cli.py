@@ -135,6 +135,24 @@ def test_what_nvcc_hides_is_looked_for_in_a_second_build(command: Command) -> No
     assert err.startswith("ptxsim: not looked at without optimisation: ") and "tcgen05" in err
 
 
+@pytest.mark.parametrize(
+    "flags",
+    ["-I inc -D BY=2 -std c++20 -arch sm_90", "-Iinc -DBY=2 -std=c++20 -arch=sm_90 -DOTHER"],
+)
+def test_nvcc_gets_its_options_as_it_spells_them(command: Command, flags: str) -> None:
+    Path("inc").mkdir()
+    Path("inc/by.cuh").write_text("template <typename T> concept Any = true;\n#define FACTOR BY")
+    asks = '#include <by.cuh>\nstatic_assert(__cplusplus > 201703L);\n#line 1 "scale.cu"\n'
+    guard = "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900\n#error arch\n#endif\n"
+    Path("scale.cu").write_text(guard + asks + SOURCE.replace("factor * x", "FACTOR * x"))
+    np.save("ones.npy", np.ones(64, np.float32))
+    np.save("twos.npy", np.full(64, 2, np.float32))
+    call = "run scale.cu --grid 2 --block 32 --arg ones.npy --arg out:64f32 --arg 5"
+    assert command(f"{call} {flags} --expect twos.npy") == (0, "scale: nothing found\n", "")
+    status, _, err = command(f"{call} {flags[:6]}")
+    assert status == 3 and err.count("\n") == 1
+
+
 def test_variables_get_values_by_name(command: Command) -> None:
     Path("mask.cu").write_text(kernels("mask.cu"))
     np.save("mask.npy", np.array([1, 2, 3], np.float32))

@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -35,6 +36,7 @@ CLEAN, FOUND, MISUSED, REFUSED = range(4)
 _MADE = re.compile(r"(out|zeros|random):(\d{1,12})([iu]8|[fiu](?:16|32|64))")
 _INTEGER = re.compile(r"[+-]?(0x[0-9a-fA-F]+|0|[1-9][0-9]*)")
 _FORMS = "give FILE.npy, a number, or out:, zeros: or random: with count and type (out:4096f32)"
+_DIALECTS = [f"-std=c++{year}" for year in ("03", 11, 14, 17, 20)]  # of nvcc 13
 _UNEXPECTED = phrase(
     "argument {number}[{index}] is {one}, and {file} has {other}; {count} of {total} elements "
     "differ"
@@ -100,7 +102,12 @@ def _parser() -> argparse.ArgumentParser:
             metavar="NAME=VALUE",
             help="what a __constant__ or __device__ variable holds: an array as --arg takes it",
         )
-        each.add_argument("--arch", default="sm_80", help="for nvcc (%(default)s)")
+        nvcc = each.add_argument_group("for nvcc, which compiles a kernel.cu, in its own spelling")
+        flag = partial(nvcc.add_argument, dest="flags", action="append", default=[])
+        flag("-I", type=_folder, metavar="DIR", help="where headers are")
+        flag("-D", type="-D{}".format, metavar="NAME[=VALUE]", help="a macro")
+        flag("-std", "--std", type="-std={}".format, choices=_DIALECTS, metavar="c++17", help="C++")
+        nvcc.add_argument("-arch", "--arch", default="sm_80", metavar="sm_80", help="the GPU")
         each.add_argument("--seconds", type=float, default=60.0, help="of CPU (%(default)s)")
         each.add_argument("--json", action="store_true", help="print a document")
     run.add_argument(
@@ -137,6 +144,12 @@ def _extents(text: str) -> tuple[int, ...]:
         return tuple(map(int, text.split(",")))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text}: give 2 or 2,3,1") from None
+
+
+def _folder(text: str) -> str:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: there is no such folder")
+    return f"-I{text}"
 
 
 def _argument(text: str, generator: np.random.Generator) -> Argument:
@@ -177,7 +190,9 @@ def _launched(
     generator = np.random.default_rng(0)
     arguments = [_argument(text, generator) for text in given.arg]
     symbols = dict(_symbol(text, generator) for text in given.symbol)
-    module = Module(given.file, arch=given.arch, metrics=metrics, second=second)
+    if given.flags and given.file.suffix != ".cu":
+        raise ValueError(f"{given.flags[0]} is for nvcc, and {given.file} is no .cu; leave it out")
+    module = Module(given.file, arch=given.arch, flags=given.flags, metrics=metrics, second=second)
     if given.kernel is None and len(module.kernels) != 1:
         names = ", ".join(module.kernels) or "none"
         raise ValueError(f"{given.file}: --kernel must name one of its kernels: {names}")

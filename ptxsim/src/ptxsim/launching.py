@@ -46,8 +46,8 @@ Shape = tuple[Extents, Extents] | tuple[Extents, Extents, int]  # grid, block, s
 class Module:
     """The kernels of one PTX module, to be launched one at a time.
 
-    ptx: a PTX file; a CUDA source (``.cu``), which nvcc compiles for ``arch``; or, if it has more
-    than one line, PTX itself.
+    ptx: a PTX file; a CUDA source (``.cu``), which nvcc compiles for ``arch`` with ``flags``; or,
+    if it has more than one line, PTX itself.
     engine: without it the engine is compiled on first use.
     sources: texts of files that findings may name and that are not there to be read.
     checked: whether a launch that is not clean raises FindingsError.
@@ -55,7 +55,8 @@ class Module:
     second: whether nvcc compiles a source without optimisation (``ptxsim.second_build``).
 
     Raises RefusedProgram for PTX that cannot be read, CompileError for a source that nvcc does not
-    compile, OSError for a file that cannot be read, EngineError without an engine.
+    compile, OSError for a file that cannot be read, EngineError without an engine, ValueError for
+    an ``arch`` that nvcc does not know.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Module:
         ptx: Path | str,
         *,
         arch: str = "sm_80",
+        flags: Sequence[str] = (),
         sources: Mapping[str, str] | None = None,
         engine: Engine | None = None,
         checked: bool = False,
@@ -71,7 +73,7 @@ class Module:
     ) -> None:
         self.engine = engine or default_engine()
         self.checked = checked
-        self.origin = _origin(ptx, arch, sources or {}, second)
+        self.origin = _origin(ptx, arch, flags, sources or {}, second)
         text = self.origin.texts[self.origin.name]
         self.simulator = Simulator(text, self.origin.root, self.engine, metrics)
         self.declared = self.simulator.declared
@@ -157,14 +159,16 @@ class Kernel:
         return report
 
 
-def _origin(ptx: Path | str, arch: str, sources: Mapping[str, str], second: bool) -> Origin:
+def _origin(
+    ptx: Path | str, arch: str, flags: Sequence[str], sources: Mapping[str, str], second: bool
+) -> Origin:
     if isinstance(ptx, str) and "\n" in ptx:
         text, name, here = ptx, "the PTX", Path.cwd()
     else:
         path = Path(ptx)
         name, here = path.name, path.absolute().parent
         if path.suffix == ".cu":
-            name, text = f"{path.stem}.ptx", compiled(path, arch, second=second)
+            name, text = f"{path.stem}.ptx", compiled(path, arch, *flags, second=second)
         else:
             text = ptx_text(path.read_bytes())
     return Origin(_root(text, here), name, {**sources, name: text})
