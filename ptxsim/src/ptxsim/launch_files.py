@@ -1,0 +1,36 @@
+"""Launches of several kernels, as a file in JSON lists them."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ptxsim.record import Record
+
+_Extents = int | tuple[int, ...]
+_FORM = """a launch is {"kernel": "scale", "grid": 2, "block": [32, 8], "arguments": ["x", 0.5]}"""
+
+
+class AskedLaunch(Record):
+    kernel: Annotated[str, msgspec.Meta(min_length=1)]
+    grid: _Extents
+    block: _Extents
+    cluster: _Extents = 1
+    shared: int = 0  # bytes, dynamic
+    arguments: tuple[str | int | float, ...] = ()  # in order: names of buffers, and numbers
+
+
+class Work(Record):
+    buffers: dict[str, str]  # what --arg takes, by name
+    launches: Annotated[tuple[AskedLaunch, ...], msgspec.Meta(min_length=1)]  # in order
+
+
+def read_work(file: Path) -> Work:
+    """Return what the file asks for. Raises ValueError, OSError."""
+    try:
+        return msgspec.convert(json.loads(file.read_bytes()), Work)
+    except (ValueError, msgspec.ValidationError) as error:
+        what, _, place = str(error).partition(" - at `$.")
+        said = (str(file), place.rstrip("`"), f"{what}; {_FORM}")
+        raise ValueError(": ".join(filter(None, said))) from None
