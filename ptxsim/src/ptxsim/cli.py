@@ -98,14 +98,9 @@ def _parser() -> argparse.ArgumentParser:
         of_a_launch("--cluster", type=_extents, metavar="X[,Y[,Z]]")
         of_a_launch("--shared", type=int, metavar="BYTES", help="dynamic")
         of_a_launch("--arg", action="append", help=f"in order: {_FORMS}")
-        each.add_argument(
-            "--symbol",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="what a __constant__ or __device__ variable holds: an array as --arg takes it",
-        )
-        flag = partial(each.add_argument, dest="flags", action="append", default=[])
+        several = partial(each.add_argument, action="append", default=[])
+        several("--symbol", metavar="NAME=VALUE", help="a __constant__ or __device__ array")
+        flag = partial(several, dest="flags")
         flag("-I", type="-I{}".format, metavar="DIR", help="for nvcc: where headers are")
         flag("-D", type="-D{}".format, metavar="NAME[=VALUE]", help="for nvcc: a macro")
         flag("-std", "--std", type="-std={}".format, metavar="c++17", help="for nvcc")
@@ -195,8 +190,8 @@ def _work(given: argparse.Namespace) -> Work:
 
 def _launched(
     given: argparse.Namespace, *, metrics: bool = False, second: bool = False, **options: Any
-) -> tuple[Report, dict[str, Argument]]:
-    """The report, and the arguments by name."""
+) -> tuple[Report, dict[str, NDArray[Any]]]:
+    """The report, and the arrays by name."""
     work, generator = _work(given), np.random.default_rng(0)
     option = f"{given.launches}: buffers:" if given.launches else "--arg"
     buffers = {name: _argument(each, generator, option) for name, each in work.buffers.items()}
@@ -223,10 +218,10 @@ def _launched(
     except (KeyError, ValueError) as error:
         known = f"there is no buffer {error}; there are {', '.join(buffers)}"
         where = f"{given.launches}: launches[{len(launches)}]: " if given.launches else ""
-        why = known if isinstance(error, KeyError) else error
-        raise ValueError(f"{where}{why}") from None
+        raise ValueError(f"{where}{known if isinstance(error, KeyError) else error}") from None
     limits = SimLimits(seconds=given.seconds, steps=1 << 40)
-    return module.run(launches, memory, limits=limits, symbols=symbols, **options), buffers
+    report = module.run(launches, memory, limits=limits, symbols=symbols, **options)
+    return report, dict(zip((each.name for each in memory.allocations), memory.arrays, strict=True))
 
 
 # --- ptxsim run --------------------------------------------------------------------------------
@@ -252,12 +247,11 @@ def _second_remarks(given: argparse.Namespace) -> list[Remark[str]]:
 def _run(given: argparse.Namespace) -> tuple[str, int]:
     wanted = [(*_expected(text, _work(given).buffers), text) for text in given.expect]
     chosen = {} if given.tolerance is None else {"tolerance": given.tolerance}
-    report, arguments = _launched(given, orders=given.orders, seed=given.seed, **chosen)
+    report, arrays = _launched(given, orders=given.orders, seed=given.seed, **chosen)
     wrong = []
     for name, array, file in wanted:
-        argument = arguments[name]
-        made = argument.array if isinstance(argument, Output) else argument
-        if not isinstance(made, np.ndarray) or made.size != array.size:
+        made = arrays.get(name)
+        if made is None or made.size != array.size:
             raise ValueError(f"--expect {file}: {name} is no array of {array.size}")
         tolerance = usual_tolerance(made.dtype) if given.tolerance is None else given.tolerance
         if found := differing(made, array, tolerance):
@@ -294,8 +288,7 @@ def _expected(text: str, buffers: Mapping[str, str]) -> tuple[str, NDArray[Any]]
         file = text
     name = name if name in buffers else f"argument {name}"
     if name not in buffers:
-        how = f"by its number, as in 1={file}, or a buffer by its name"
-        raise ValueError(f"--expect {text}: name the argument {how}")
+        raise ValueError(f"--expect {text}: name the argument by number or name, as in 1={file}")
     return name, _loaded(file, "--expect")
 
 

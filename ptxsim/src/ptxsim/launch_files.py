@@ -8,15 +8,14 @@ import msgspec
 
 from ptxsim.record import Record
 
-_Extents = int | tuple[int, ...]
 _FORM = """a launch is {"kernel": "scale", "grid": 2, "block": [32, 8], "arguments": ["x", 0.5]}"""
 
 
 class AskedLaunch(Record):
     kernel: Annotated[str, msgspec.Meta(min_length=1)]
-    grid: _Extents
-    block: _Extents
-    cluster: _Extents = 1
+    grid: int | tuple[int, ...]
+    block: int | tuple[int, ...]
+    cluster: int | tuple[int, ...] = 1
     shared: int = 0  # bytes, dynamic
     arguments: tuple[str | int | float, ...] = ()  # in order: names of buffers, and numbers
 
@@ -32,5 +31,5 @@ def read_work(file: Path) -> Work:
         return msgspec.convert(json.loads(file.read_bytes()), Work)
     except (ValueError, msgspec.ValidationError) as error:
         what, _, place = str(error).partition(" - at `$.")
-        said = (str(file), place.rstrip("`"), f"{what}; {_FORM}")
-        raise ValueError(": ".join(filter(None, said))) from None
+        where = f"{file}: {place}".rstrip("`: ")
+        raise ValueError(f"{where}: {what}; {_FORM}") from None

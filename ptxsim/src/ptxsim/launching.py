@@ -39,7 +39,7 @@ _FLOATS = {2: "e", 4: "f", 8: "d"}  # size → struct's letter
 Argument = (
     NDArray[Any] | Output | Texture | TensorMap | list[TensorMap] | np.generic | int | float | bytes
 )
-Named = tuple[str, Argument]
+Arguments = Sequence[tuple[str, Argument]]  # with their names
 Extents = int | Sequence[int]
 Shape = tuple[Extents, Extents] | tuple[Extents, Extents, int]  # grid, block, shared bytes
 
@@ -105,8 +105,7 @@ class Module:
         orders, seed, tolerance: as ``Orders`` has them.
         symbols: what ``__constant__`` and ``__device__`` variables hold before, by their names.
 
-        Raises RefusedProgram for a launch that cannot be simulated, ValueError for other symbols
-        than the module has.
+        Raises RefusedProgram for a launch that cannot be simulated, ValueError for wrong symbols.
         """
         __tracebackhide__ = True
         writes = [_written(self.declared, *each) for each in (symbols or {}).items()]
@@ -157,17 +156,14 @@ class Kernel:
         named = [(f"argument {place}", each) for place, each in enumerate(arguments)]
         return self.module.run([self.request(memory, shape, named, cluster)], memory, **options)
 
-    def request(
-        self, memory: Memory, shape: Shape, arguments: Sequence[Named], cluster: Extents = 1
-    ) -> Launch:
+    def request(self, memory: Memory, shape: Shape, given: Arguments, cluster: Extents) -> Launch:
         """The launch as a plan has it, with its arrays in ``memory`` under their names. Raises
         ValueError for arguments that do not fit the kernel."""
-        if len(arguments) != len(self.parameters):
-            raise ValueError(
-                f"{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}"
-            )
-        params = bytearray(self.module.declared.entries[self.name].size)
-        for (name, argument), param in zip(arguments, self.parameters, strict=True):
+        entry = self.module.declared.entries[self.name]
+        if len(given) != len(entry.params):
+            raise ValueError(f"{self.name} takes {len(entry.params)} arguments, not {len(given)}")
+        params = bytearray(entry.size)
+        for (name, argument), param in zip(given, entry.params, strict=True):
             value = _value(name, argument, param, memory)
             if len(value) != param.size:
                 raise ValueError(f"{name} has {len(value)} bytes, its parameter {param.size}")
