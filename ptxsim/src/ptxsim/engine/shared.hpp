@@ -87,6 +87,7 @@ enum EventKind : u32 {
   EARLY_LOOK,
   UNFENCED_READ,
   UNCHECKED_SWAP,
+  COMPLETED_BY_NO_COMPLETE,
 };
 
 enum SpecialRegister {
@@ -235,6 +236,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "49c65e6d58fa408f";
+constexpr const char* LAYOUT = "c1442739b7ce5358";
 
 }  // namespace sim
