@@ -40,6 +40,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_given": "qpq",
     "sim_uses": "qpqP",
     "sim_writers": "qpqP",
+    "sim_idle": "qpQ",
     "sim_launch": "ippUUuBqqdquq",
     "sim_events": "qp",
     "sim_event": "pp",

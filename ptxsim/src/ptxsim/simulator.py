@@ -25,7 +25,14 @@ from ptxsim.lowering.notes import hints, origins, tensor_core_notes, unset_const
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.lowering.program import Builder, EngineProgram
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, errors, judge_races, judge_streams
-from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
+from ptxsim.outcome import (
+    EngineError,
+    LaunchedBlocks,
+    Reason,
+    RefusedProgram,
+    SimLimits,
+    SimOutcome,
+)
 from ptxsim.plan.records import Launch, Operation, Plan
 from ptxsim.soundness import check_parameters, check_plan, cluster_of
 from ptxsim.streams import Watch, postponed
@@ -51,6 +58,7 @@ class Running:
 
     machine: Machine
     findings: list[Finding] = field(default_factory=list)
+    blocks: list[LaunchedBlocks] = field(default_factory=list)
     programs: dict[str, tuple[EngineProgram, int]] = field(default_factory=dict)  # and the engine's
     doubtful: dict[int, tuple[int, int]] = field(default_factory=dict)  # Watch's, of the last call
 
@@ -205,6 +213,7 @@ class Simulator:
         steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
         library = self._engine.library
         run.findings.clear()
+        run.blocks.clear()
         machine = run.machine
         printed = len(library.sim_printed(machine.handle))
         before = machine.kept(plan)
@@ -262,6 +271,7 @@ class Simulator:
             metrics=metrics,
             early=merge(early),
             synchronises=synchronises,
+            blocks=tuple(run.blocks),
         )
 
     def _prepare(
@@ -313,6 +323,9 @@ class Simulator:
             )
         if status not in _STOPS:
             ensure(status, EngineError(f"the simulator refused to launch {launch.kernel}"))
+        ended = ctypes.c_uint64()
+        idle = library.sim_idle(machine.handle, ctypes.byref(ended))
+        run.blocks.append(LaunchedBlocks(launch, ended.value, idle))
         scene = Scene(
             program, self._module.locations, machine.names, launch.shared_bytes, launch.cooperative
         )

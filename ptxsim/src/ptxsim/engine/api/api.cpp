@@ -179,6 +179,12 @@ u64 sim_writers(Machine* m, u64 index, const Region::Stamp** stamps) {
   return m->regions[index]->stamps.size();
 }
 
+// Blocks of the last launch that changed nothing in global memory, and how many came to their end.
+u64 sim_idle(Machine* m, u64* ended) {
+  *ended = m->ended;
+  return m->idle;
+}
+
 // How many regions there are: those that were added, and behind them those of malloc in kernels.
 u64 sim_regions(Machine* m) { return m->regions.size(); }
 // The bytes that malloc was asked for.
