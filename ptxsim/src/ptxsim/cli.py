@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, clean, in_words, source_line
 from ptxsim.findings.sarif import sarif, sarif_result
-from ptxsim.launch_files import AskedLaunch, Work, read_work
-from ptxsim.launching import Argument, Memory, Module
+from ptxsim.launch_files import AskedLaunch, LaunchList, read_launches
+from ptxsim.launching import Arena, Argument, Module
 from ptxsim.nvcc import CompileError
 from ptxsim.orders import differing, usual_tolerance
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
@@ -176,23 +176,23 @@ def _loaded(name: str, option: str) -> NDArray[Any]:
         raise ValueError(f"{option} {name}: {why}; numpy.save writes such files") from None
 
 
-def _work(given: argparse.Namespace) -> Work:
-    """What --launches asks for, or the one launch of the command line."""
+def _asked_launches(given: argparse.Namespace) -> LaunchList:
+    """The launches of the file of --launches, or the one launch of the command line."""
     asked = {name: value for name, value in vars(given).items() if name in _OF_A_LAUNCH}
     if given.launches is None:
         buffers = {f"argument {place}": text for place, text in enumerate(asked.pop("arg", ()))}
         asked = {"kernel": "", "grid": 1, "block": 1, **asked, "arguments": tuple(buffers)}
-        return Work(buffers=buffers, launches=(AskedLaunch(**asked),))
+        return LaunchList(buffers=buffers, launches=(AskedLaunch(**asked),))
     if asked:
         raise ValueError(f"--{next(iter(asked))}: the file of --launches says it; leave it out")
-    return read_work(given.launches)
+    return read_launches(given.launches)
 
 
 def _launched(
     given: argparse.Namespace, *, metrics: bool = False, second: bool = False, **options: Any
 ) -> tuple[Report, dict[str, NDArray[Any]]]:
     """The report, and the arrays by name."""
-    work, generator = _work(given), np.random.default_rng(0)
+    work, generator = _asked_launches(given), np.random.default_rng(0)
     option = f"{given.launches}: buffers:" if given.launches else "--arg"
     buffers = {name: _argument(each, generator, option) for name, each in work.buffers.items()}
     symbols = dict(_symbol(text, generator) for text in given.symbol)
@@ -205,7 +205,7 @@ def _launched(
     if not work.launches[0].kernel and len(module.kernels) != 1:
         names = ", ".join(module.kernels) or "none"
         raise ValueError(f"{given.file}: --kernel must name one of its kernels: {names}")
-    memory, launches = Memory(module.engine), list[Launch]()
+    memory, launches = Arena(module.engine), list[Launch]()
     try:
         for asked in work.launches:
             arguments = [
@@ -245,7 +245,7 @@ def _second_remarks(given: argparse.Namespace) -> list[Remark[str]]:
 
 
 def _run(given: argparse.Namespace) -> tuple[str, int]:
-    wanted = [(*_expected(text, _work(given).buffers), text) for text in given.expect]
+    wanted = [(*_expected(text, _asked_launches(given).buffers), text) for text in given.expect]
     chosen = {} if given.tolerance is None else {"tolerance": given.tolerance}
     report, arrays = _launched(given, orders=given.orders, seed=given.seed, **chosen)
     wrong = []

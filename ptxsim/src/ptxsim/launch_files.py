@@ -20,15 +20,15 @@ class AskedLaunch(Record):
     arguments: tuple[str | int | float, ...] = ()  # in order: names of buffers, and numbers
 
 
-class Work(Record):
+class LaunchList(Record):
     buffers: dict[str, str]  # what --arg takes, by name
     launches: Annotated[tuple[AskedLaunch, ...], msgspec.Meta(min_length=1)]  # in order
 
 
-def read_work(file: Path) -> Work:
+def read_launches(file: Path) -> LaunchList:
     """Return what the file asks for. Raises ValueError, OSError."""
     try:
-        return msgspec.convert(json.loads(file.read_bytes()), Work)
+        return msgspec.convert(json.loads(file.read_bytes()), LaunchList)
     except (ValueError, msgspec.ValidationError) as error:
         what, _, place = str(error).partition(" - at `$.")
         where = f"{file}: {place}".rstrip("`: ")
