@@ -25,7 +25,7 @@ from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, clean, in_words, source_line
 from ptxsim.findings.sarif import sarif, sarif_result
 from ptxsim.launch_files import AskedLaunch, LaunchList, read_launches
-from ptxsim.launching import Arena, Argument, Module
+from ptxsim.launching import Argument, Module, Storage
 from ptxsim.nvcc import CompileError
 from ptxsim.orders import differing, usual_tolerance
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RefusedProgram as error:
         place = error.place
         status = MISUSED if error.reason is Reason.WRONG_PLAN else REFUSED
-        file = (status == MISUSED and given.launches) or given.file
+        file = (status == MISUSED and vars(given).get("launches")) or given.file
         where = source_line(place.file, place.line) if place else file
         return _failed(f"{where}: {error.message}", status)
     except (CompileError, EngineError) as error:
@@ -209,7 +209,7 @@ def _launched(
     if not work.launches[0].kernel and len(module.kernels) != 1:
         names = ", ".join(module.kernels) or "none"
         raise ValueError(f"{given.file}: --kernel must name one of its kernels: {names}")
-    memory, launches = Arena(module.engine), list[Launch]()
+    memory, launches = Storage(module.engine), list[Launch]()
     try:
         for asked in work.launches:
             arguments = [

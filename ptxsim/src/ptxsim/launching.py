@@ -91,7 +91,7 @@ class Module:
     def run(
         self,
         launches: Sequence[Launch],
-        memory: Arena,
+        memory: Storage,
         *,
         limits: SimLimits = _LIMITS,
         orders: int = 1,
@@ -152,11 +152,11 @@ class Kernel:
         cluster: blocks of a cluster, for a kernel that does not say it itself.
         """
         __tracebackhide__ = True
-        memory = Arena(self.module.engine)
+        memory = Storage(self.module.engine)
         named = [(f"argument {place}", each) for place, each in enumerate(arguments)]
         return self.module.run([self.request(memory, shape, named, cluster)], memory, **options)
 
-    def request(self, memory: Arena, shape: Shape, given: Arguments, cluster: Extents) -> Launch:
+    def request(self, memory: Storage, shape: Shape, given: Arguments, cluster: Extents) -> Launch:
         """The launch as a plan has it, with its arrays in ``memory`` under their names. Raises
         ValueError for arguments that do not fit the kernel."""
         entry = self.module.declared.entries[self.name]
@@ -223,7 +223,7 @@ def engine_path() -> Path:
     return native.user_cache("ptxsim") / f"engine-{digest.hexdigest()[:16]}.so"
 
 
-class Arena:
+class Storage:
     """Device allocations for arrays, each made where it is first asked for."""
 
     def __init__(self, engine: Engine) -> None:
@@ -287,7 +287,7 @@ def _written(declared: Declarations, name: str, array: NDArray[Any]) -> SymbolWr
     return SymbolWrite(symbol=found[0], delta=0, data=array.tobytes())
 
 
-def _value(name: str, argument: Argument, param: KernelParam, memory: Arena) -> bytes:
+def _value(name: str, argument: Argument, param: KernelParam, memory: Storage) -> bytes:
     """The bytes of the parameter."""
     match argument:
         case Output() | np.ndarray():
