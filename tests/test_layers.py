@@ -110,6 +110,7 @@ def test_only_the_gpu_device_imports_cupy() -> None:
 
 # Built at import, or by a command that has no second thread.
 OWN_DECODERS = {
+    "ptxsim/src/ptxsim/execution/messages.py": ["msgspec.json.Decoder"],
     "ptxsim/src/ptxsim/findings/event_table.py": ["msgspec.json.decode"],
     "ptxsim/src/ptxsim/launch_files.py": ["msgspec.convert"],
 }
