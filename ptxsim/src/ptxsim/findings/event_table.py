@@ -85,6 +85,7 @@ class Event(Enum):
     EARLY_LOOK = auto()
     UNFENCED_READ = auto()
     UNCHECKED_SWAP = auto()
+    COMPLETED_BY_NO_COMPLETE = auto()
 
     @property
     def needs_difference(self) -> bool:
