@@ -76,8 +76,8 @@ class Module:
     ) -> None:
         self.engine = engine or default_engine()
         self.checked = checked
-        origin = _origin(ptx, sources or {}, arch, *flags, second=second)
-        self.origin = replace(origin, words=words or {})
+        made = _origin(ptx, sources or {}, arch, *flags, second=second)
+        self.origin = replace(made, words=words or {})
         text = self.origin.texts[self.origin.name]
         self.simulator = Simulator(text, self.origin.root, self.engine, metrics)
         self.declared = self.simulator.declared
