@@ -412,7 +412,7 @@ class Simulator:
             view(library.sim_guarded(handle), header.FLOW, n),
             view(library.sim_memory(handle), header.MEMORY, n),
             view(library.sim_source(handle), header.MEMORY, n),
-            view(patterns, header.PATTERN, n if patterns else 0),
+            view(patterns, header.PATTERN, 2 * n if patterns else 0),
         )
 
 

@@ -189,7 +189,7 @@ static_assert(sizeof(MemoryCount) == 72);
 struct Pattern {
   u32 mask;
   u32 extra;   // wavefronts that conflicts add at 4, 8 and 16 bytes together
-  u32 at[32];  // shared addresses
+  u32 at[32];  // shared addresses; in global memory bytes from a line of 128 bytes
 };
 static_assert(sizeof(Pattern) == 136);
 
@@ -236,6 +236,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "c1442739b7ce5358";
+constexpr const char* LAYOUT = "0f0f123be30302d5";
 
 }  // namespace sim
