@@ -54,6 +54,7 @@ class Module:
     checked: whether a launch that is not clean raises FindingsError.
     metrics: whether reports have ``metrics``: counts by line under ncu's names.
     second: whether nvcc compiles a source without optimisation (``ptxsim.second_build``).
+    words: what stands in reports for words of CUDA's.
 
     Raises RefusedProgram for PTX that cannot be read, CompileError for a source that nvcc does not
     compile, OSError for a file that cannot be read, EngineError without an engine, ValueError for
@@ -71,10 +72,12 @@ class Module:
         checked: bool = False,
         metrics: bool = False,
         second: bool = False,
+        words: Mapping[str, str] | None = None,
     ) -> None:
         self.engine = engine or default_engine()
         self.checked = checked
-        self.origin = _origin(ptx, sources or {}, arch, *flags, second=second)
+        made = _origin(ptx, sources or {}, arch, *flags, second=second)
+        self.origin = replace(made, words=words or {})
         text = self.origin.texts[self.origin.name]
         self.simulator = Simulator(text, self.origin.root, self.engine, metrics)
         self.declared = self.simulator.declared

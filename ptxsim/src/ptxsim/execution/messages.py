@@ -1,4 +1,4 @@
-"""What a program asks of the device, as messages from an untrusted process.
+"""Requests that a program makes of the device: messages from an untrusted process.
 
 A message is two lengths (32 bits each), JSON, and bytes that JSON would only blow up: PTX, or the
 parameters of a launch. ``sink/channel.cpp`` has the other end.
