@@ -15,6 +15,7 @@ from ptxsim.plan import Record
 MATRICES = ("LDSM", "STSM")  # of 8 rows of 16 bytes; lanes hold the rows' addresses
 MATRIX_ROW = 16  # bytes
 WORD = 4  # bytes
+SECTOR = 32  # bytes
 _BULK = ("UTMALDG", "UTMASTG", "UBLKCP")
 _OF_SHARED = ("LDS", "STS", "LDGSTS", *MATRICES)
 _ATOMIC = ("ATOMS", "ATOMG", "REDG")
@@ -43,6 +44,15 @@ class MemoryAccess(Record):
     def base(self) -> str:
         """The opcode without modifiers, of a generic one the one that accesses the same memory."""
         return _base(self.item, self.row)
+
+    @property
+    def sectors(self) -> tuple[float, float]:
+        """Count sectors of global memory for a request, and the least that hold what its lanes
+        move; (0, 0) of other memory."""
+        row = self.row
+        if not row.lines or not row.requests:
+            return 0.0, 0.0
+        return row.cost / row.requests, max(row.active / row.warps * row.width / SECTOR, 1.0)
 
 
 def _base(item: SassInstruction, row: RowCount) -> str:
