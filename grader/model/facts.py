@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import dropwhile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -95,13 +96,19 @@ class KernelFacts(Record, kw_only=True):
         now = self.bound()
         return {limit.resource: limit.speed for limit in now.limits} if now else {}
 
-    def bound(self, loop: MainLoop | None = None, /, **changes: object) -> Bound | None:
+    def bound(
+        self,
+        loop: MainLoop | None = None,
+        /,
+        kernel: base.KernelInfo | None = None,
+        **changes: object,
+    ) -> Bound | None:
         """Return the bound of the counts after ``changes``; with ``loop``, the estimate too."""
         counts = msgspec.structs.replace(self.counts, **changes)
-        kernels = {self.kernel.name: self.kernel}
+        kernels = {self.kernel.name: kernel or self.kernel}
         return bound([counts], kernels, self.work, self.gpu, [loop], cards=self.cards)
 
-    def gain(self, **changes: object) -> float | None:
+    def gain(self, **changes: Any) -> float | None:
         """How the bound grows when the counts change so."""
         return _noticed(self.bound(), self.bound(**changes))
 
@@ -151,7 +158,7 @@ class Facts(KernelFacts, kw_only=True):
         return self.say(f"{rule}-waiting", loads=loads, barriers=barriers, **figures)
 
     def gain_if(
-        self, relieved: Callable[[LoopStep], LoopStep | None], **changes: object
+        self, relieved: Callable[[LoopStep], LoopStep | None], **changes: Any
     ) -> float | None:
         """How the bound grows when every step of the loop becomes what ``relieved`` says, None for
         one that goes away, and the counts change so."""

@@ -82,6 +82,7 @@ def split_warps(facts: KernelFacts) -> Advice | None:
 # --- any problem ---------------------------------------------------------------------------------
 
 _SCATTERED = 1.5  # sectors / those that hold what is asked for
+_HARDLY = 0.1  # edges may go another way
 _FEW = 0.5  # of the warps that a multiprocessor holds
 _WAITS = frozenset(("latency", "global_loads", "barriers", "stalls"))
 _MOVES = {"LDG": "global_loads", "STG": "global_stores", "REDG": "global_atomics"}
@@ -91,9 +92,10 @@ _LANES = 32
 def scattered_accesses(facts: KernelFacts) -> Advice | None:
     """The access to global memory that moves most for nothing. A product without tiles is told
     about tiles instead."""
-    worst, tiles = facts.scattered, facts.executed("LDS") or facts.work.unit.of == "bytes"
+    worst, loads = facts.scattered, facts.executed("LDG")
+    tiles = facts.work.unit.of == "bytes" or facts.executed("LDS", "LDSM") > _HARDLY * loads
     field = _MOVES.get(worst.base) if worst and tiles else None
-    if worst is None or field is None or worst.sectors[0] < _SCATTERED * worst.sectors[1]:
+    if worst is None or field is None or worst.sectors[0] <= _SCATTERED * worst.sectors[1]:
         return None
     (found, least), now = worst.sectors, getattr(facts.counts, field)
     times = SECTOR * now.cost / facts.work.bytes
@@ -108,17 +110,20 @@ def few_warps(facts: KernelFacts) -> Advice | None:
     """Too few resident warps to wait for one another. Many sums in each thread do without."""
     held = gpus.occupancy(facts.gpu.multiprocessor, facts.kernel, facts.counts)
     alone = facts.counts.tensor or (isinstance(facts, Facts) and facts.loop.accumulators >= BLOCKED)
-    if held is None or alone or held.warps > _FEW * held.of_warps:
+    if not held or alone or held.warps > _FEW * held.of_warps or _WAITS.isdisjoint(facts.causes):
         return None
     remedy = say(f"few-warps.{held.limited_by.replace(' ', '-')}")
     message = facts.say("few-warps", warps=held.warps, most=held.of_warps, remedy=remedy)
-    return advice(facts, "occupancy", message, "LDG") if _WAITS & {*facts.causes} else None
+    small = msgspec.structs.replace(facts.kernel, registers=_LANES, shared_bytes=0)
+    gain = facts.gain(kernel=small, shared_bytes=0)
+    return advice(facts, "occupancy", message, "LDG", gain=gain)
 
 
 def contended_atomics(facts: KernelFacts) -> Advice | None:
     """Threads that change one word, one after the other."""
     inside, outside = facts.counts.shared_atomics, facts.counts.global_atomics
-    if not facts.near_the_limit("atomics"):
+    one_for_each_warp = outside.bytes / WORD + inside.cost <= facts.warps
+    if one_for_each_warp or not facts.near_the_limit("atomics"):
         return None
     each, shared = (count / facts.work.elements for count in (outside.bytes / WORD, inside.cost))
     message = facts.say("contended-atomics", each=each, shared=shared)
