@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
-from grader.base import ProblemInfo
+from grader.base import ProblemInfo, convert
 from grader.problems.operands import FLOAT, Element, Launcher, OnGpu, Operand, Tools
 from ptxsim.plan import Record, Size
 from ptxsim.text import Message, phrase
@@ -29,9 +29,8 @@ FUNCTION = "run_custom"  # what every lab calls the host function, a template of
 
 # The rules of grader/model/advice/, by kind and name, with what each relieves; and ideas, by what
 # shows that a kernel follows them.
-RULES = msgspec.toml.decode(
-    Path(__file__).with_name("advice.toml").read_bytes(), type=dict[str, dict[str, frozenset[str]]]
-)
+_TABLE = msgspec.toml.decode(Path(__file__).with_name("advice.toml").read_bytes())
+RULES = convert(_TABLE, dict[str, dict[str, frozenset[str]]])
 ADVICE = {**RULES["always"], **RULES["any"], **RULES["product"]}
 
 
