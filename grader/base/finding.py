@@ -37,6 +37,7 @@ class Kind(str, Enum):
     CHECKS_DIFFER = "checks-differ"  # the host finds wrong what the GPU's comparison let pass
     BOUND_EXCEEDED = "bound-exceeded"  # a measured speed; the model is wrong
     SECOND_BUILD = "second-build"  # it was not looked at
+    IDLE_BLOCKS = "idle-blocks"  # most blocks of a launch store nothing
     STATE_LEFT = "state-left"  # a call is wrong because of what the one before it left behind
 
 

@@ -43,7 +43,7 @@ def run(chosen: HiddenOptions, console: Console) -> int:
         for kind in KINDS
         for case in getattr(hidden, kind)
     ]
-    console.print(table(("size", "for", "weight"), rows, words=range(3), whole=range(3)))
+    console.print(table(("size", "for", "weight"), rows, words=range(3)))
     return DONE
 
 

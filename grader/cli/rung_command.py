@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from grader.base import UsageError
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab
 from grader.cli.comments import translated
 from grader.cli.console import DONE, say, spoken, to_stdout
 from grader.cli.options import OptionGroup, argument
 from grader.labs import DEFAULT_LAB
-from grader.report import table
+from grader.report import not_shown, table
 from grader.results import Rung, find_ladder, find_rung, find_rungs
 from ptxsim.text import counted, phrase
 
@@ -23,9 +25,12 @@ class RungOptions(OptionGroup):
     rung: str | None = argument(
         "such as 06_tile32 or 6; with its lab: hgemm/04_swizzled; or a lab: hgemm", "RUNG"
     )
+    lab: LabName = LAB
 
 
 def run(chosen: RungOptions, console: Console) -> int:
+    if refused := not_shown("rungs", chosen_lab(chosen.lab).withheld()):
+        raise UsageError(refused)
     named = chosen.rung or DEFAULT_LAB.stem
     if rungs := find_ladder(named):
         _list(rungs, named, console)
@@ -46,7 +51,7 @@ def _list(rungs: Sequence[Rung], lab: str, console: Console) -> None:
     lesson = [rung for rung in rungs if rung.lesson]
     rows = [(rung.name, translated(rung.title, language)) for rung in lesson]
     header = (language(phrase("rung")), language(phrase("idea")))
-    console.print(table(header, rows, words=range(2), whole=(0,)))
+    console.print(table(header, rows, words=range(2)))
     if others := len(rungs) - len(lesson):
         more = counted(
             "{count} more rung is a detour or research: reference/{lab}/README.md",

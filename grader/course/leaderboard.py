@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from grader.base import ProblemInfo, Verdict, moment
-from grader.course.roster import Roster
+from grader.course.roster import Person, Roster
 from grader.labs import Attempts, Lateness, TimeRules, lateness
 from grader.results import Ladder, ResultEntry
 from ptxsim.plan import Record
@@ -33,9 +33,10 @@ class Row(Record, kw_only=True):
     sha256: str | None = None
     late: bool = False
     untimed: bool = False  # graded after the due date, and nothing says when it was handed in
-    other_lab: bool = False  # graded with another version of the lab file than the newest result
+    other_lab: bool = False  # graded with another version of the lab file than the one that counts
     adjusted: float | None = None  # points after what late work loses; ``points`` never change
     lateness: Message = NOTHING  # "2 days late"; not in time, nor where late work loses nothing
+    late_days: int = 0  # of a term's, that it used
 
 
 class Board(Record):
@@ -80,13 +81,14 @@ def make_boards(
     rules: TimeRules | None = None,
     references: Collection[str] = (),
     ladders: Sequence[Ladder] = (),
+    version: str | None = None,
 ) -> tuple[Board, ...]:
     """Boards of GPUs first.
 
     choice: which of a student's results counts. roster: further students, and due dates. rules:
-    when work is due, and what late work loses.
-    references: names of submissions to compare with, which are not ranked. ladders: where the
-    first that was measured on a board's GPU model stands between the students, too.
+    when work is due, and what late work loses. references: names of submissions to compare with,
+    which are not ranked. ladders: where the first that was measured on a board's GPU model stands
+    between the students, too. version: hash of the lab file that counts; else the newest result's.
     """
     groups: dict[tuple[str, str, str | None], list[ResultEntry]] = defaultdict(list)
     for entry in entries:
@@ -97,15 +99,8 @@ def make_boards(
         own = groups[(lab, device, gpu)]
         problem = own[-1].problem
         alike = (each for each in ladders if each.timed_on(gpu) and each.problem.like(problem))
-        boards.append(
-            Board(
-                lab=lab,
-                device=device,
-                gpu=gpu,
-                problem=problem,
-                rows=_rows(own, choice, roster, rules, references, next(alike, None)),
-            )
-        )
+        rows = _rows(own, choice, roster, rules, references, next(alike, None), version)
+        boards.append(Board(lab=lab, device=device, gpu=gpu, problem=problem, rows=rows))
     return tuple(boards)
 
 
@@ -142,11 +137,12 @@ def _rows(
     rules: TimeRules | None,
     references: Collection[str],
     ladder: Ladder | None,
+    version: str | None,
 ) -> tuple[Row, ...]:
     by_student: dict[str, list[ResultEntry]] = defaultdict(list)
     for entry in entries:
         by_student[entry.submission.student].append(entry)
-    newest_lab = max(entries, key=lambda entry: entry.created).lab.sha256
+    newest_lab = version or max(entries, key=lambda entry: entry.created).lab.sha256
     rows = [
         _row(attempts, choice, roster, rules, newest_lab, student in references)
         for student, attempts in by_student.items()
@@ -182,15 +178,15 @@ def _row(
     reference: bool,
 ) -> Row:
     student = attempts[0].submission.student
-    person = roster.get(student) if roster else None
-    due, submitted = (person.due, person.submitted) if person else (None, None)
-    limit = None if reference else due or (rules.due_at if rules else None)
+    person = (roster or {}).get(student) or Person(student=student)
+    limit = None if reference else person.due or (rules.due_at if rules else None)
     ordered = []
     for entry in attempts:
-        known = submitted or entry.submission.submitted
+        known = person.submitted or entry.submission.submitted
         for time in entry.submission.submitted or (entry.created,):
             when = moment(time)
-            late = lateness(submitted or when, limit, rules, entry.points) if limit else None
+            came = person.submitted or when
+            late = lateness(came, limit, rules, entry.points, person.late_days) if limit else None
             if known:
                 ordered.append(_Attempt(entry, when, late, untimed=False))
             else:  # it came before it was graded; how long before, nobody knows
@@ -216,7 +212,8 @@ def _row(
         untimed=any(attempt.untimed for attempt in ordered),
         other_lab=chosen.lab.sha256 != newest_lab,
         adjusted=counting.adjusted,
-        lateness=late.words if late and rules and rules.late else NOTHING,
+        lateness=late.words if late and (late.days or (rules and rules.late)) else NOTHING,
+        late_days=late.days if late else 0,
     )
 
 

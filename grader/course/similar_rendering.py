@@ -37,7 +37,7 @@ def terminal(
             ]
             for pair in pairs
         )
-        parts = [table(("submission", "shared") * 2, rows, words=(0, 2), whole=range(4))]
+        parts = [table(("submission", "shared") * 2, rows, words=(0, 2))]
     if copies:
         parts += ["", *(Text(_copied(pair)) for pair in copies)]
     return Group(*parts, "", Text(CAUTION, style="dim")) if pairs or copies else parts[0]

@@ -184,7 +184,9 @@ def merge_findings(outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
     for outcome in outcomes:
         for finding in outcome.findings:
             place = (finding.file, finding.line) if finding.file else (finding.message,)
-            key = (finding.kind, finding.severity, *place)
+            key: tuple[object, ...] = (finding.kind, finding.severity, *place)
+            if finding.kind is Kind.IDLE_BLOCKS:  # the first size that shows it tells it
+                key = (finding.kind,)
             first = merged.get(key)
             count = finding.count + (first.count if first else 0)
             merged[key] = msgspec.structs.replace(first or finding, count=count)

@@ -8,7 +8,7 @@ import msgspec
 
 from grader import base
 from grader.build import SassFunction
-from grader.model.accesses import accesses, shared_accesses
+from grader.model.accesses import MemoryAccess, accesses, most_moving, shared_accesses
 from grader.model.advice import advise
 from grader.model.banks import worst
 from grader.model.bound import bound
@@ -77,11 +77,14 @@ def explain_speed(
     # The report states the limit on the first of the GPUs.
     stated = next(iter(found.bounds), None)
     card = next((each for each in shown if stated and each.name == stated.gpu), shown[0])
-    about = (counts, most, loops[most], launches[most], kernels, work, card, cards)
+    function, sample = launches[most]
+    rows = {row.row: row for row in sample.rows}
+    moving = tuple(accesses(function, rows, executions(function, rows)))
+    about = (counts, most, loops[most], (function, moving), kernels, work, card, cards)
     advice = _advice(*about, rungs, stated.causes if stated else (), problem, engine)
     output = next(each for each in problem.operands(size) if each.role == "out")
-    tile = _tile(counts[most], output)
-    return msgspec.structs.replace(found, tile=tile, advice=advice)
+    tile, drawn = _tile(counts[most], output), tuple(most_moving(moving))
+    return msgspec.structs.replace(found, tile=tile, advice=advice, accesses=drawn)
 
 
 def _unusable(
@@ -130,7 +133,7 @@ def _advice(
     counts: Sequence[KernelCounts],
     most: int,
     steps: MainLoop | None,
-    launch: tuple[SassFunction, LaunchSample],
+    launch: tuple[SassFunction, Sequence[MemoryAccess]],
     kernels: Mapping[str, base.KernelInfo],
     work: Work,
     gpu: base.gpus.Gpu,
@@ -144,11 +147,9 @@ def _advice(
     kernel = kernels.get(counts[most].name)
     if kernel is None:
         return ()
-    function, sample = launch
+    function, moving = launch
     loop = summarise(function).loop
     code = main_loop_code(function)
-    rows = {row.row: row for row in sample.rows}
-    moving = tuple(accesses(function, rows, executions(function, rows)))
     shared = shared_accesses(moving, code)
     conflict = None  # where conflicts cost little, too
     ideal = sum(each.requests * each.ideal for each in shared)

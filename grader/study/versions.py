@@ -170,6 +170,8 @@ def _followed(result: Result, given: Version | None) -> tuple[Advice, ...]:
     why = result.explanation
     if given is None or why is None or why.missing or result.verdict is not Verdict.AC:
         return ()
+    if "advice" in why.withheld:
+        return ()
     left = {(advice.rule, advice.idea) for advice in why.advice}
     gone = (advice for advice in given.advice if (advice.rule, advice.idea) not in left)
     return tuple(advice for advice in gone if is_shown(advice, why))

@@ -176,7 +176,7 @@ def code(source: str) -> list[str]:
 
 
 def test_a_string_is_no_comment() -> None:
-    source = 'const char* text = "// row of C";  // row of C\nconst char slash = \'"\';  // none\n'
+    source = 'const char* text = "// row of C";  // row of C\nconst char slash = \'"\';  // sic\n'
     assert translated(source, CHINESE) == source.replace(";  // row of C", ";  // C 的行")
 
 

@@ -1,20 +1,22 @@
-"""Where a launch's grid ends before the matrix that it should fill."""
+"""Where a launch's grid ends before the matrix that it should fill, or goes far beyond it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grader.problems import Operand
+from ptxsim import LaunchedBlocks
 from ptxsim.plan import Launch, Record
 from ptxsim.text import NOTHING, Message, counted, enumerated, phrase
 
 _LINE = (phrase("row"), phrase("column"))
 _LINES = (phrase("rows"), phrase("columns"))
 _AXES = ("x", "y")
+_CROWD, _MOST_IDLE = 64, 0.75  # blocks; of these, before somebody should be told
 
 
 class _Side(Record):
@@ -57,6 +59,35 @@ def unreached(operand: Operand, who: NDArray[Any], launch: Launch) -> Message:
     none = phrase("no thread reaches {lines} of {name}", lines=enumerated(ends), name=operand.name)
     reason = _reason(sides, launch.grid)
     return phrase("{none}: {reason}", none=none, reason=reason) if reason else none
+
+
+def idle_blocks(
+    blocks: LaunchedBlocks, matrices: Iterable[tuple[Operand, NDArray[Any]]]
+) -> Message:
+    """Say that most blocks of a launch store nothing, and how many would do.
+
+    matrices: those that it wrote, with their cells as in ``unreached``.
+    """
+    grid = blocks.launch.grid
+    if blocks.ended < _CROWD or blocks.idle <= _MOST_IDLE * blocks.ended:
+        return NOTHING
+    idle = phrase("{idle} of {ended} blocks store nothing", idle=blocks.idle, ended=blocks.ended)
+    for operand, who in matrices:
+        writers = operand.logical(who["block"].astype(np.int64)) - 1
+        if grid[2] > 1 or not (writers >= 0).all():
+            continue
+        sides = _sides(operand.shape, writers, grid)
+        needed = [next((s.needed for s in sides if s.axis == axis), 1) for axis in (0, 1)]
+        return phrase(
+            "{idle}: the grid has {grid} blocks, but a block computes {tile} elements of {name}: "
+            "divide by that, rounding up, and {needed} are enough",
+            idle=idle,
+            grid=f"{grid[0]} × {grid[1]}",
+            tile=f"{sides[0].tile} × {sides[1].tile}",
+            name=operand.name,
+            needed=f"{needed[0]} × {needed[1]}",
+        )
+    return idle
 
 
 def _sides(

@@ -21,7 +21,7 @@ from grader.problems import FUNCTION, Operand, OutputCheck, Problem, check, make
 from grader.results import ThreadTile
 from grader.run.protocol import CaseOutcome, PlannedCase
 from grader.run.simulator.messages import BlockCapacity
-from grader.run.simulator.reach import unreached
+from grader.run.simulator.reach import idle_blocks, unreached
 from ptxsim import Reason, RefusedProgram, SimOutcome
 from ptxsim import findings as simulator
 from ptxsim.findings import Residency, Severity, in_elements, remark, with_early
@@ -106,6 +106,13 @@ class Arrays:
                 return unreached(operand, who, launches[0])
         return NOTHING
 
+    def idle(self, outcome: SimOutcome) -> tuple[Finding, ...]:
+        """A warning for each launch of a call most of whose blocks store nothing."""
+        own = (Kind.IDLE_BLOCKS, Severity.WARNING)
+        written = list(self._written(outcome.writers)) if len(outcome.blocks) == 1 else []
+        said = (idle_blocks(each, written) for each in outcome.blocks)
+        return tuple(Finding.at(None, *own, words) for words in dict.fromkeys(said) if words)
+
     def _written(
         self, writers: Mapping[int, NDArray[Any]]
     ) -> Iterator[tuple[Operand, NDArray[Any]]]:
@@ -186,7 +193,7 @@ def summary(
     """Combine the calls: counts are the judged call's, the verdict that of the worst. hints: also
     if all elements are right; shown: with the tile that a block computes."""
     judged, last = seen[min(1, len(seen) - 1)], seen[-1]
-    findings = list(judged.findings)
+    findings = [*arrays.idle(judged.outcome), *judged.findings]
     known = {(each.subject, each.message) for each in findings}
     for each in (finding for other in seen for finding in other.findings):
         if (each.subject, each.message) not in known:

@@ -5,6 +5,7 @@ Only this process handles what a student can forge: the PTX and the plans. It ru
 and before it reads the first request it gives up every right that computing does not need.
 """
 
+import math
 import sys
 import threading
 import time
@@ -18,7 +19,7 @@ from typing import Any
 import msgspec
 import numpy.random  # noqa: F401 - now: later no file can be opened
 
-from grader.base import GraderError, Rejected, Verdict, decoder
+from grader.base import GraderError, Kind, Rejected, Verdict, decoder
 from grader.problems import Problem, ProblemRef, load_problem
 from grader.run import protocol
 from grader.run.simulator import messages
@@ -44,11 +45,13 @@ from ptxsim import (
     load_engine,
     runs_alike,
 )
-from ptxsim.text import phrase
+from ptxsim.plan import Launch, Plan
+from ptxsim.text import NOTHING, phrase
 
 _DECODER: msgspec.json.Decoder[messages.Request] = decoder(messages.Request)
 # Needed in any case: the interpreter, and the operands with their copies and shadows.
 _INTERPRETER, _PER_BYTE = 512 << 20, 16
+_FAR_TOO_LONG = 2  # times the limit: a case may have run twice, or on a busy machine
 _OUT_OF_MEMORY = phrase(
     "the simulator needs more memory than the lab allows: raise limits.memory_mb in the lab file, "
     "or give it smaller cpu sizes"
@@ -138,16 +141,29 @@ def _serve(
 ) -> None:
     """Limits are CPU time: the thread's for a case, the process's for all cases. Every other case,
     the last among them, begins with the last block and warp, so that both orders are seen; a case
-    that is alone runs in both."""
+    that is alone runs in both. Where blocks that store nothing would make one of them late, none
+    runs any more."""
     started = time.process_time()
     out_of_time = threading.Event()
+    most = max(_blocks(case.plan) for case in job.cases)
+    hopeless = NOTHING
 
     def work(place: int) -> None:
+        nonlocal hopeless
         left = job.total_seconds - (time.process_time() - started)
         if out_of_time.is_set() or left <= 0:
             return
-        outcome = run_case(simulator, problem, job, place, min(job.case_seconds, left))
-        if outcome.stopped == "time":
+        planned, begun = job.cases[place], time.thread_time()
+        if hopeless:
+            outcome = planned.case.refused(Rejected(Verdict.TLE, hopeless))
+        else:
+            outcome = run_case(simulator, problem, job, place, min(job.case_seconds, left))
+        idle = next((each for each in outcome.findings if each.kind is Kind.IDLE_BLOCKS), None)
+        took = time.thread_time() - begun
+        if idle and took * most / _blocks(planned.plan) > _FAR_TOO_LONG * job.case_seconds:
+            words = phrase("the larger sizes would take far more than {seconds:g} s: {why}")
+            hopeless = words.given(seconds=job.case_seconds, why=idle.message)
+        elif hopeless or outcome.stopped == "time":
             out_of_time.set()
         replies.send(protocol.Finished(outcome=outcome))
 
@@ -159,6 +175,10 @@ def _serve(
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     replies.send(protocol.Done())
+
+
+def _blocks(plan: Plan) -> int:
+    return sum(math.prod(each.grid) for each in plan.operations if isinstance(each, Launch))
 
 
 def run_case(

@@ -21,6 +21,7 @@ from .native import shipped_engine as shipped_engine
 from .native import user_cache as user_cache
 from .nvcc import wheel_folders as wheel_folders
 from .outcome import EngineError as EngineError
+from .outcome import LaunchedBlocks as LaunchedBlocks
 from .outcome import Reason as Reason
 from .outcome import RefusedProgram as RefusedProgram
 from .outcome import SimLimits as SimLimits

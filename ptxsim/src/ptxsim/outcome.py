@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ptxsim.findings.finding import Finding, LineCount
-from ptxsim.plan.records import Place
+from ptxsim.plan.records import Launch, Place
 from ptxsim.text import Message, verbatim
 
 if TYPE_CHECKING:
@@ -31,6 +31,15 @@ class SimLimits:
 
 
 @dataclass(frozen=True)
+class LaunchedBlocks:
+    """What came of the blocks of one launch."""
+
+    launch: Launch
+    ended: int  # blocks that ran to their end
+    idle: int  # of these, changed nothing in global memory
+
+
+@dataclass(frozen=True)
 class SimOutcome:
     findings: tuple[Finding, ...]
     lines: tuple[LineCount, ...]
@@ -44,6 +53,7 @@ class SimOutcome:
     # Whether several warps used global memory by atomic, volatile, relaxed or similar accesses.
     synchronises: bool = False
     changed: tuple[str, ...] = ()  # what lives on and is not as the call found it, by its name
+    blocks: tuple[LaunchedBlocks, ...] = ()  # one for each launch, as far as they ran
     metrics: tuple[LineMetrics, ...] = ()  # where the simulator was asked for them
     # By allocation, where asked for: who wrote last to its cells (Machine.writers).
     writers: Mapping[int, np.ndarray] = field(default_factory=dict)

@@ -156,10 +156,11 @@ class RowCount(Record):
     source_lines: int
     source_zeros: int  # wavefronts of the copies that write zeros, if only from some lanes
     # Of an access to shared memory: where its lanes went, in the execution with the most bank
-    # conflicts. Bytes from the start of the array; None for a lane that took no part.
+    # conflicts. Bytes from the start of the array; None for a lane that took no part. Of one to
+    # global memory: in the first execution of the most lanes, from a line of 128 bytes.
     lanes: tuple[int | None, ...] = ()  # () or 32
     array: int = 0  # which shared array of the kernel
-    array_bytes: int = 0
+    array_bytes: int = 0  # of global memory, the most that lanes may span
     active: int = 0  # lanes, summed over ``warps``
     branch: int = 0  # line of the innermost branch that split warps on their way here; 0: none
     # The global side of a bulk copy; its shared side, in each block that it reaches, is ``cost``.

@@ -72,6 +72,7 @@ struct Machine {
   std::vector<u32> warp_order;                // of each block
   u32 filler = POISON;                        // in shared and local memory that nobody has written
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
+  u64 ended = 0, idle = 0;  // blocks of this launch; of these, changed nothing in global memory
   bool out_of_time = false, deadlocked = false, trapped = false;
 
   // Reads that raced in a look at this call (suspect_reads.hpp). time: by the reader's clock.

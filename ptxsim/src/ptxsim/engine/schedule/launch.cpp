@@ -45,6 +45,9 @@ class Residents {
       const Outcome outcome = run(*b);
       if (machine.out_of_time || machine.deadlocked || machine.trapped) return;
       const bool ended = outcome == Outcome::finished;
+      b->changed |= changes != machine.changes;
+      machine.ended += ended;
+      machine.idle += ended && !b->changed;
       preempted = outcome == Outcome::preempted;
       quiet = outcome == Outcome::waiting && changes == machine.changes ? quiet + 1 : 0;
       const bool polls = outcome == Outcome::waiting || outcome == Outcome::polling;
@@ -208,6 +211,7 @@ void Machine::launch() {
   flags.clear();
   looks.clear();
   stale.clear();
+  ended = idle = 0;
   warp_order.resize((ntid.x * ntid.y * ntid.z + 31) / 32);
   std::iota(warp_order.begin(), warp_order.end(), 0u);
   u64 drawn = u64{1} << 31;
