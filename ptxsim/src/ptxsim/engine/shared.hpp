@@ -87,6 +87,7 @@ enum EventKind : u32 {
   EARLY_LOOK,
   UNFENCED_READ,
   UNCHECKED_SWAP,
+  COMPLETED_BY_NO_COMPLETE,
 };
 
 enum SpecialRegister {
@@ -235,6 +236,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "51c0f2a61d7ecec3";
+constexpr const char* LAYOUT = "0f0f123be30302d5";
 
 }  // namespace sim

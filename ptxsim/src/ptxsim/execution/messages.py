@@ -1,4 +1,4 @@
-"""What a program asks of the device, as messages from an untrusted process.
+"""Requests that a program makes of the device: messages from an untrusted process.
 
 A message is two lengths (32 bits each), JSON, and bytes that JSON would only blow up: PTX, or the
 parameters of a launch. ``sink/channel.cpp`` has the other end.
@@ -27,15 +27,15 @@ Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 56)]
 Frames = tuple[Count, ...]  # return addresses in the program's file, innermost first
 
 
-class Device(Record, tag="device"):
+class AskDevice(Record, tag="device"):
     """Asks for the figures of the device."""
 
 
-class Module(Record, tag="module"):
+class NewModule(Record, tag="module"):
     """Brings PTX, as the message's bytes."""
 
 
-class Load(Record, tag="load"):
+class LoadModules(Record, tag="load"):
     """Says that the modules are complete; the answer is that their variables hold their values."""
 
 
@@ -45,29 +45,29 @@ class FindKernel(Record, tag="kernel"):
     name: str  # mangled
 
 
-class Allocate(Record, tag="allocate"):
+class NewAllocation(Record, tag="allocate"):
     name: str
     address: Count
     size: Count
     frames: Frames
 
 
-class Variable(Allocate, tag="variable"):
+class NewVariable(NewAllocation, tag="variable"):
     """A __device__ or __constant__ variable that host code knows by ``name``, mangled."""
 
 
-class Free(Record, tag="free"):
+class FreeAllocation(Record, tag="free"):
     address: Count
 
 
-class Define(Record, tag="define"):
+class DefineBytes(Record, tag="define"):
     """The host has written here."""
 
     address: Count
     size: Count
 
 
-class Read(Record, tag="read"):
+class ReadBytes(Record, tag="read"):
     """The host copies this to its own memory."""
 
     address: Count
@@ -75,14 +75,14 @@ class Read(Record, tag="read"):
     frames: Frames
 
 
-class Fault(Record, tag="fault"):
+class HostFault(Record, tag="fault"):
     """Host code touched device memory, and ends."""
 
     address: Count
     frames: Frames
 
 
-class RefusedCall(Record, tag="refused"):
+class FailedCall(Record, tag="refused"):
     """A call failed, and host code goes on."""
 
     refused: Refused
@@ -103,17 +103,17 @@ class LaunchKernel(Record, tag="launch"):
 
 
 Request = (
-    Device
-    | Module
-    | Load
+    AskDevice
+    | NewModule
+    | LoadModules
     | FindKernel
-    | Allocate
-    | Variable
-    | Free
-    | Define
-    | Read
-    | Fault
-    | RefusedCall
+    | NewAllocation
+    | NewVariable
+    | FreeAllocation
+    | DefineBytes
+    | ReadBytes
+    | HostFault
+    | FailedCall
     | LaunchKernel
 )
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
