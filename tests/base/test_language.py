@@ -31,6 +31,7 @@ from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.model.advice import advice_title
 from grader.report import html, terminal
 from grader.results import store
+from grader.results.rungs import find_rungs
 from grader.study import grade_and_explain
 from ptxsim.text import Message
 from tests.support.bench import bench
@@ -173,6 +174,18 @@ def code(source: str) -> list[str]:
     assert "/*" not in source
     lines = (COMMENT.sub("", line).rstrip() for line in source.splitlines())
     return [line for line in lines if line]
+
+
+def test_every_rung_says_in_chinese_what_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    for lab in (ROOT / "reference").iterdir():
+        for rung in find_rungs(lab):
+            assert cli.main(["rung", f"{lab.name}/{rung.name}", "--language", "zh"]) == 0
+            shown = capsys.readouterr().out
+            english = "".join(file.read_text() for file in sorted((lab / rung.name).glob("*.cu")))
+            assert code(shown) == code(english)
+            head, _, rest = shown.partition("\n// 改动：")
+            assert head.startswith(f"// 第 {rung.number} 级"), head
+            assert "\n// 原因：" in rest and "\n// Why:" not in rest
 
 
 def test_a_string_is_no_comment() -> None:
