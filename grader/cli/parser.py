@@ -196,8 +196,7 @@ def broken(text: str, width: int) -> list[str]:
 
 
 def _refusal(action: argparse.Action, what: Message | str) -> argparse.ArgumentError:
-    ours = what if isinstance(what, Message) else verbatim(what)
-    return argparse.ArgumentError(action, cast(Any, ours))
+    return argparse.ArgumentError(action, cast(Any, verbatim(what)))
 
 
 def _label(action: argparse.Action) -> str:

@@ -291,13 +291,12 @@ def columns_stand_below_each_other(lines: list[str]) -> None:
     assert rows and all(cell_len(row[: row.index("AC")]) == place for row in rows)
 
 
-# --- students' documents in both languages
+# --- documents in both languages
 
 
 SUFFIX = ".zh.md"
 DOCUMENTS = (
-    ROOT / "docs" / "student.md",
-    ROOT / "docs" / "glossary.md",
+    *(path.with_name(path.name.replace(".zh", "")) for path in sorted(ROOT.glob("docs/*.zh.md"))),
     *sorted((ROOT / "starter").glob("README.md")),
     *sorted((ROOT / "starters").glob("*/README.md")),
 )
@@ -328,8 +327,9 @@ def words_of_code(text: str) -> Counter[str]:
 
 
 def links(text: str) -> Counter[str]:
-    """Where links lead; to a translation or its picture is to the original."""
-    return Counter(target.replace(".zh.", ".") for target in re.findall(r"\]\(([^)]+)\)", text))
+    """The files that links lead to; to a translation or its picture is to the original."""
+    targets = re.findall(r"\]\(([^)#]*)", text)
+    return Counter(target.replace(".zh.", ".") for target in targets)
 
 
 def figures(text: str) -> Counter[str]:
