@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Grades a class, from the login node:  slurm/class.sh DIR [TYPE]
 # TYPE is a GPU type such as a100. One job compiles for it (in GRADE_CPU_PARTITION, if set), an array
-# grades, and one ranks. The same command again grades what is missing. Settings: GRADE_CHUNK
-# submissions per task, GRADE_PARALLEL tasks at a time, GRADE_ROSTER, and those of settings.sh.
+# grades, and one ranks; where check.sh finds that they cannot run, nothing is submitted. The same
+# command again grades what is missing. Settings: GRADE_CHUNK submissions per task, GRADE_PARALLEL
+# tasks at a time, GRADE_ROSTER, and those of settings.sh.
 # Put options that sbatch needs at your site (account, partition) into SBATCH_* variables.
 set -euo pipefail
 home=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,6 +30,11 @@ if ((left)); then
   most=$(scontrol show config | awk '$1 == "MaxArraySize" {print $3}')
   tasks=$(((left + chunk - 1) / chunk))
   if ((tasks > ${most:-1001} - 1)); then tasks=$((${most:-1001} - 1)); fi
+  if ((tasks < 1)); then tasks=1; fi # arrays are off; the check says so
+  if ! checked=$(GRADE_OUT=$GRADE_OUT "$home/slurm/check.sh" "$type" "$tasks" 2>&1); then
+    printf '%s\n' "$checked" "$0: nothing was submitted" >&2
+    exit 1
+  fi
   compile=(class --compile "$GRADE_ARCH" --manifest "$manifest" "${options[@]}" -- "$class")
   shared=("SGEMM_GRADER_CACHE=$GRADE_CACHE" "SGEMM_GRADER_PREPARED=${SGEMM_GRADER_PREPARED:-}")
   # Not --wrap: its shell may not understand bash's quotes.

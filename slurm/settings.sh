@@ -57,24 +57,24 @@ options=(--device "$GRADE_DEVICE" --out "$GRADE_OUT")
 # shellcheck disable=SC2206 # split at blanks on purpose
 [[ -n $GRADE_OPTIONS ]] && options+=($GRADE_OPTIONS)
 
-# Options of sbatch, in asked, for a job with a GPU: $1 is its type, "" for any. Its architecture, or
-# "-", goes to arch.
+# Of a job on a GPU of type $1 ("": any): asked, options of sbatch; arch, or "-"; gres; memory in MiB.
 ask() {
-  local needs memory
+  local needs
   needs=$("$GRADE_BIN" labs --job "${1:-any}" ${GRADE_LAB:+--lab "$GRADE_LAB"}) || return
-  # shellcheck disable=SC2034 # for class.sh
+  # shellcheck disable=SC2034 # for who sources this
   read -r memory arch <<<"$needs"
+  memory=${GRADE_MEM:-$memory} gres=
+  [[ $GRADE_GRES == none ]] || gres=--gres=$GRADE_GRES${1:+:$1}:1
   # What Slurm itself says of a job belongs in its log.
-  asked=(--output="${GRADE_OUT//%/%%}/logs/${2:-%j}.log" --open-mode=append)
-  [[ $GRADE_GRES == none ]] || asked+=(--gres="$GRADE_GRES${1:+:$1}:1")
-  [[ $GRADE_MEM == none ]] || asked+=(--mem="${GRADE_MEM:-$memory}M")
+  asked=(--output="${GRADE_OUT//%/%%}/logs/${2:-%j}.log" --open-mode=append ${gres:+"$gres"})
+  [[ $memory == none ]] || asked+=(--mem="${memory}M")
 }
 
 # Every setting as an argument; run.sh and leaderboard.sh read these first, up to --. If a site sets
 # SBATCH_EXPORT=NONE, this environment does not reach a job.
 hand_over() {
-  handed=(--settings)
   local name
+  handed=(--settings)
   for name in "${!GRADE_@}"; do handed+=("$name=${!name}"); done
   handed+=(--)
 }

@@ -10,13 +10,14 @@ import msgspec
 from rich.console import Console
 
 from grader import course
-from grader.base import UsageError
+from grader.base import UsageError, one_line
 from grader.cli.console import skipped, warn
 from grader.cli.options import OptionGroup, flag, option
 from grader.cli.shared_options import RESULTS, OneDevice
-from grader.labs import REFERENCE, Attempts, TimeRules, due_rule, load_lab, provided
-from grader.results import Ladder, read_entries, shipped_ladders, stored_ladders
-from ptxsim.text import phrase
+from grader.judge import rescored
+from grader.labs import REFERENCE, Attempts, Lab, TimeRules, due_rule, load_lab, provided
+from grader.results import Ladder, ResultEntry, read_entries, shipped_ladders, stored_ladders
+from ptxsim.text import listed, phrase, verbatim
 
 
 class Selection(OptionGroup):
@@ -24,7 +25,7 @@ class Selection(OptionGroup):
 
     out: Path = RESULTS
     lab: str | None = option(
-        "only this lab's results: its id, or its file, whose rules of time then hold", "LAB"
+        "only this lab's results: its id, or its file, by which points then count", "LAB"
     )
     only: OneDevice
     choose: Attempts | None = option(
@@ -57,10 +58,13 @@ class Selected(NamedTuple):
 
 def select(chosen: Selection, console: Console) -> Selected:
     """Reports files that are not results."""
-    lab, rules = lab_and_rules(chosen)
+    file, lab, rules = lab_and_rules(chosen)
+    ladders = known_ladders(chosen.out, console)
     parties = course.Parties(course.read_roster(*chosen.roster)) if chosen.roster else None
     found, complaints = read_entries(chosen.out)
     entries = [entry for entry in found if lab in (None, entry.lab.id)]
+    if file is not None:
+        entries = _rescored(entries, file, ladders, console)
     if parties:
         entries, doubled = parties.merged(entries)
         complaints += doubled
@@ -71,23 +75,43 @@ def select(chosen: Selection, console: Console) -> Selected:
         roster=parties.roster if parties else None,
         rules=rules,
         references=reference_names(),
-        ladders=() if chosen.no_ladder else known_ladders(chosen.out, console),
+        ladders=() if chosen.no_ladder else ladders,
+        version=file.sha256 if file else None,
     )
     wanted = tuple(board for board in boards if chosen.only.wants(board.device, board.gpu))
     warn(course.undated(wanted), console)
     return Selected(wanted, parties)
 
 
-def lab_and_rules(chosen: Selection) -> tuple[str | None, TimeRules | None]:
-    """The id of the lab that is asked for, and the rules of time: --due goes before its file's.
-    Raises LabError."""
+def lab_and_rules(chosen: Selection) -> tuple[Lab | None, str | None, TimeRules | None]:
+    """The lab of the file that is asked for, if all of its sizes are known; the id; and the rules
+    of time: --due goes before the file's. Raises LabError."""
     named = chosen.lab
     if named is None or not ("/" in named or "." in named or Path(named).is_file()):
-        return named, chosen.due
+        return None, named, chosen.due
     lab = load_lab(Path(named))
-    if chosen.due is None or lab.time is None:
-        return lab.id, chosen.due or lab.time
-    return lab.id, msgspec.structs.replace(chosen.due, attempts=lab.time.attempts)
+    rules = chosen.due or lab.time
+    if chosen.due is not None and lab.time is not None:
+        rules = msgspec.structs.replace(chosen.due, attempts=lab.time.attempts)
+    return lab if lab.hidden is None or lab.hidden.known else None, lab.id, rules
+
+
+def _rescored(
+    entries: Sequence[ResultEntry], lab: Lab, ladders: Sequence[Ladder], console: Console
+) -> list[ResultEntry]:
+    """The results as this version of the lab file scores them; says which ones it cannot score."""
+    old = [entry for entry in entries if entry.lab.sha256 != lab.sha256]
+    new = {id(entry): rescored(entry, lab, ladders) for entry in old}
+    kept = [entry.submission for entry in old if new[id(entry)] is None]
+    names = [verbatim(f"{one_line(who.student)} {who.sha256[:12]}") for who in kept]
+    names[5:] = [verbatim("…")] if names[5:] else []
+    if old:
+        told = phrase(
+            "results by another version of this lab file: {count}; their points follow this one, "
+            "but not its rules and limits; to be graded again, since it counts other sizes: {names}"
+        )
+        warn(told.given(count=len(old), names=listed(names or [phrase("none")])), console)
+    return [new.get(id(entry)) or entry for entry in entries]
 
 
 def known_ladders(out: Path, console: Console) -> tuple[Ladder, ...]:

@@ -220,7 +220,7 @@ class RegradeOptions(OptionGroup):
 
 
 def _run_regrade(chosen: RegradeOptions, console: Console) -> int:
-    lab, rules = boards.lab_and_rules(chosen.selection)
+    _, lab, rules = boards.lab_and_rules(chosen.selection)
     entries = _entries(chosen, lab, console)
     parties = (
         course.Parties(course.read_roster(*chosen.selection.roster))

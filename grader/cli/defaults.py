@@ -15,6 +15,7 @@ from ptxsim.plan import Record
 from ptxsim.text import Message, clauses, phrase
 
 FILE = "grade.toml"
+SUBMISSIONS = "submissions"
 VARIABLES = {"lab": "GRADE_LAB", "out": "GRADE_OUT", "language": "GRADE_LANGUAGE"}
 
 
@@ -41,6 +42,20 @@ def read_defaults(environment: Mapping[str, str], here: Path) -> dict[str, Defau
 def default_of(name: str) -> Default | None:
     """Return the default that a course has here for an option. Raises UsageError."""
     return read_defaults(os.environ, Path.cwd()).get(name)
+
+
+def course_root() -> Path:
+    """Return the folder in which submissions/ and results/ are meant, relative to where we are:
+    inside a submission one above it, if submissions/ or a course's file tells which."""
+    here = Path.cwd()
+    if here.name == SUBMISSIONS:
+        return Path("..")
+    if next(here.glob("*.cu"), None) is None:
+        return Path()
+    if here.parent.name == SUBMISSIONS:
+        return Path("../..")
+    course = next((each for each in here.parents if (each / FILE).is_file()), here)
+    return Path(os.path.relpath(course, here))
 
 
 def describe_choices_of_file(chosen: Mapping[str, object], language: str | None) -> Message | None:

@@ -44,7 +44,7 @@ def run(chosen: HiddenOptions, console: Console) -> int:
         for case in getattr(hidden, kind)
     ]
     header = [spoken(console)(each) for each in (phrase("size"), phrase("for"), phrase("weight"))]
-    console.print(table(header, rows, words=range(3), whole=range(3)))
+    console.print(table(header, rows, words=range(3)))
     return DONE
 
 

@@ -14,7 +14,7 @@ from grader.build import FILE, editor_flags, find_toolchain
 from grader.cli.chosen_lab import LAB, LabName, chosen_lab, find_starter
 from grader.cli.comments import translated
 from grader.cli.console import DONE, answer, say, speak_as, spoken
-from grader.cli.defaults import default_of
+from grader.cli.defaults import SUBMISSIONS, course_root, default_of
 from grader.cli.options import OptionGroup, argument
 from grader.labs import Lab
 from ptxsim.text import phrase, verbatim
@@ -36,8 +36,7 @@ def run(chosen: NewOptions, console: Console) -> int:
     except ToolchainError as error:  # a student may begin before the machine can grade
         without = phrase("without {file}, which tells an editor where CUDA is: {reason}")
         say(console, without.given(file=FILE, reason=error.message))
-    folder = new_submission(chosen.name, Path.cwd(), lab, flags, spoken(console))
-    folder = folder.relative_to(Path.cwd())
+    folder = new_submission(chosen.name, course_root(), lab, flags, spoken(console))
     main = lab.problem.interface.main
     command = f"grade {folder}" + (
         f" --lab {chosen.lab}" if chosen.lab != default_of("lab") else ""
@@ -75,7 +74,7 @@ def new_submission(
         )
         raise UsageError(refused.given(name=repr(name), most=_LONGEST))
     starter = find_starter(base, lab)
-    target = base / "submissions" / name
+    target = base / SUBMISSIONS / name
     if target.exists() or target.is_symlink():
         taken = phrase("{folder} already exists; choose another name or remove it first")
         raise UsageError(taken.given(folder=str(target)))

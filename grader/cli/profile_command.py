@@ -121,7 +121,7 @@ def _show(size: ProfiledSize, document: ProfileDocument, arch: str, console: Con
     console.print(Text(f"\n{language(head)}", style="bold"))
     header = ["", *(clean(side_name(side, document)) for side in size.sides)]
     rows = ((language(name), *values) for name, values in figures(size, document, arch))
-    console.print(table(header, rows, words=(0,), whole=(0,)))
+    console.print(table(header, rows, words=(0,)))
     for side in size.sides:
         if side.role != "baseline":
             console.print(Text(clean(language(redundancy(size, side)))))
@@ -147,4 +147,4 @@ def _beside_the_model(own: WatchedKernel, document: ProfileDocument, console: Co
             apart = "" if each.apart is None else f"{100 * each.apart:+.2f} %"
             rows.append((language(each.quantity), f"{each.ours:,.0f}", theirs, apart))
         header = (NOTHING, phrase("model"), verbatim("ncu"), phrase("difference"))
-        console.print(table(map(language, header), rows, words=(0,), whole=range(4)))
+        console.print(table(map(language, header), rows, words=(0,)))

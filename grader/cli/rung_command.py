@@ -75,7 +75,7 @@ def _list(rungs: Sequence[Rung], lab: str, console: Console) -> None:
     lesson = [rung for rung in rungs if rung.lesson]
     rows = [(rung.name, language(Message(text=rung.title))) for rung in lesson]
     header = (language(phrase("rung")), language(phrase("idea")))
-    console.print(table(header, rows, words=range(2), whole=(0,)))
+    console.print(table(header, rows, words=range(2)))
     if others := len(rungs) - len(lesson):
         more = counted(
             "{count} more rung is a detour or research: reference/{lab}/README.md",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from grader.base import UsageError, one_line
-from grader.cli.defaults import default_of
+from grader.cli.defaults import SUBMISSIONS, course_root, default_of
 from grader.cli.options import OptionGroup, argument, flag, option
 from grader.labs import did_you_mean
 from grader.sandbox import Mode
@@ -19,13 +19,15 @@ Device = Literal["auto", "gpu", "cpu"]
 
 
 def find_submission(named: str, commands: Iterable[str] = ()) -> Path:
-    """Return the folder ``named``, else the one of this name in submissions/.
+    """Return the folder ``named``, else the one of this name in submissions/ or where we are.
 
     Raises UsageError where neither is there, but something is that was probably meant.
     """
-    path, among = Path(named), Path("submissions")
+    path, among = Path(named), course_root() / SUBMISSIONS
     if os.path.lexists(path) or path.name != named or named == "..":
         return path
+    if named == Path.cwd().name and next(Path().glob("*.cu"), None):
+        return Path()
     if os.path.isdir(among / named):  # noqa: PTH112 - False where a name is too long
         return among / named
     there = [each.name for each in among.iterdir() if each.is_dir()] if among.is_dir() else []
@@ -57,7 +59,9 @@ def architecture(pattern: str, example: str) -> Callable[[str], str]:
 
 def results_folder(help: str | Message) -> Path:
     """Declare --out, which a course has a default of."""
-    return option(help, "DIR", factory=lambda: Path(str(default_of("out") or "results")))
+    return option(
+        help, "DIR", factory=lambda: Path(str(default_of("out") or course_root() / "results"))
+    )
 
 
 SUBMISSION: Any = argument(

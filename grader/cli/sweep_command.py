@@ -77,7 +77,7 @@ def run(chosen: SweepOptions, console: Console) -> int:
     tell = partial(_tell, console=console)
     with progress.stages(submission.student, console) as told:
         found = run_sweep(sweep, context, chosen.out, uuid, told, force=chosen.force, found=tell)
-    _show(found, submission, context, chosen, console)
+    _show(found, sweep, context, chosen, console)
     return NOT_ACCEPTED if all(point.dropped for point in found) else DONE
 
 
@@ -90,14 +90,14 @@ def _tell(point: Point, stored: bool, console: Console) -> None:
 
 def _show(
     points: Sequence[Point],
-    submission: Submission,
+    sweep: Sweep,
     context: GradingContext,
     chosen: SweepOptions,
     console: Console,
 ) -> None:
     arch = context.gpu_arch or context.lab.architectures[0]
     shown = render.SweepFacts(
-        student=submission.student,
+        student=sweep.submission.student,
         problem=context.lab.problem.info(),
         arch=arch,
         card=None if context.gpu_arch else _card(points, chosen.gpu, arch),
@@ -109,9 +109,9 @@ def _show(
         to_stdout(render.markdown(points, shown, file.name if file else None, language))
     else:
         console.print(render.terminal(points, shown, language))
-    device, student = "gpu" if context.gpu_arch else "cpu", submission.student
-    document = store.document_path(chosen.out, context.lab.id, student, submission.sha256, device)
-    target = document.with_name(f"{document.stem}-sweep.html")
+    device, sha256 = "gpu" if context.gpu_arch else "cpu", sweep.submission.sha256
+    document = store.document_path(chosen.out, context.lab.id, shown.student, sha256, device)
+    target = document.with_name(f"{document.stem}-sweep-{sweep.name}.html")
     store.write(target, render.html(points, shown, language).encode())
     say(console, phrase("page: {file}", file=str(target)))
     if picture is not None:

@@ -33,7 +33,7 @@ class Row(Record, kw_only=True):
     sha256: str | None = None
     late: bool = False
     untimed: bool = False  # graded after the due date, and nothing says when it was handed in
-    other_lab: bool = False  # graded with another version of the lab file than the newest result
+    other_lab: bool = False  # graded with another version of the lab file than the one that counts
     adjusted: float | None = None  # points after what late work loses; ``points`` never change
     lateness: Message = NOTHING  # "2 days late"; not in time, nor where late work loses nothing
 
@@ -80,13 +80,14 @@ def make_boards(
     rules: TimeRules | None = None,
     references: Collection[str] = (),
     ladders: Sequence[Ladder] = (),
+    version: str | None = None,
 ) -> tuple[Board, ...]:
     """Boards of GPUs first.
 
     choice: which of a student's results counts. roster: further students, and due dates. rules:
-    when work is due, and what late work loses.
-    references: names of submissions to compare with, which are not ranked. ladders: where the
-    first that was measured on a board's GPU model stands between the students, too.
+    when work is due, and what late work loses. references: names of submissions to compare with,
+    which are not ranked. ladders: where the first that was measured on a board's GPU model stands
+    between the students, too. version: hash of the lab file that counts; else the newest result's.
     """
     groups: dict[tuple[str, str, str | None], list[ResultEntry]] = defaultdict(list)
     for entry in entries:
@@ -103,7 +104,7 @@ def make_boards(
                 device=device,
                 gpu=gpu,
                 problem=problem,
-                rows=_rows(own, choice, roster, rules, references, next(alike, None)),
+                rows=_rows(own, choice, roster, rules, references, next(alike, None), version),
             )
         )
     return tuple(boards)
@@ -142,11 +143,12 @@ def _rows(
     rules: TimeRules | None,
     references: Collection[str],
     ladder: Ladder | None,
+    version: str | None,
 ) -> tuple[Row, ...]:
     by_student: dict[str, list[ResultEntry]] = defaultdict(list)
     for entry in entries:
         by_student[entry.submission.student].append(entry)
-    newest_lab = max(entries, key=lambda entry: entry.created).lab.sha256
+    newest_lab = version or max(entries, key=lambda entry: entry.created).lab.sha256
     rows = [
         _row(attempts, choice, roster, rules, newest_lab, student in references)
         for student, attempts in by_student.items()

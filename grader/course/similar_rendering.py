@@ -43,7 +43,7 @@ def terminal(
             for pair in pairs
         )
         header = (language(phrase("submission")), language(phrase("in common")))
-        parts = [table(header * 2, rows, words=(0, 2), whole=range(4))]
+        parts = [table(header * 2, rows, words=(0, 2))]
     if copies:
         parts += ["", *(Text(language(_copied(pair))) for pair in copies)]
     caution = Text(language(CAUTION), style="dim")

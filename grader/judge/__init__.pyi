@@ -13,3 +13,4 @@ from .program import compile_for as compile_for
 from .program import prepare as prepare
 from .rulings import Ruling as Ruling
 from .scoring import measures as measures
+from .scoring import rescored as rescored

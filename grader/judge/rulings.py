@@ -95,7 +95,8 @@ def conclude(
     score = None
     if yardsticks is not None:
         counts = verdict if secret is None else own
-        score = scoring.score(counts, lab.performance, public.cases, lab.scoring, yardsticks)
+        times = {case.id: case.timing for case in public.cases}
+        score = scoring.score(counts, lab.performance, times, lab.scoring, yardsticks)
     groups: tuple[SizeGroup, ...] = ()
     if hidden is not None:
         groups = (_public_group(public, lab, score), hidden)
@@ -158,8 +159,8 @@ def reduced(
         return group
     kind, score = verdicts.weightiest(found.findings), None
     if yardsticks is not None and found.cases:
-        timed = lab.hidden.performance
-        score = scoring.score(found.verdict, timed, found.cases, lab.scoring, yardsticks)
+        timed, times = lab.hidden.performance, {case.id: case.timing for case in found.cases}
+        score = scoring.score(found.verdict, timed, times, lab.scoring, yardsticks)
     return msgspec.structs.replace(
         group,
         right=_right(found.cases),

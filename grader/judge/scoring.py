@@ -4,14 +4,17 @@ import difflib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+import msgspec
+
 from grader import base
 from grader.labs import Case, CurveShape, Lab, Scoring
 from grader.problems import Problem
 from grader.results import (
-    CaseResult,
+    LabRef,
     Ladder,
     Measure,
     Piece,
+    ResultEntry,
     Score,
     Share,
     SizeCurve,
@@ -20,7 +23,7 @@ from grader.results import (
     most,
     points_at,
 )
-from ptxsim.plan import Record
+from ptxsim.plan import Record, Size
 from ptxsim.text import phrase
 
 
@@ -109,12 +112,12 @@ def _between(
 def score(
     verdict: base.Verdict,
     cases: Sequence[Case],
-    results: Sequence[CaseResult],
+    times: Mapping[str, Timing | None],
     scoring: Scoring,
     yardsticks: Yardsticks | None = None,
 ) -> Score | None:
     """The score of sizes that everybody may see; 0 unless ``verdict``, theirs, is AC. None if no
-    case is timed. yardsticks: None for ratios to the baseline."""
+    case is timed. times: by case. yardsticks: None for ratios to the baseline."""
     if not cases:
         return None
     yardsticks = yardsticks or {case.id: beside_the_baseline(scoring) for case in cases}
@@ -122,11 +125,10 @@ def score(
     shares = tuple(Share(case=case.id, weight=case.weight) for case in cases)
     if verdict is not base.Verdict.AC:
         return Score(total=0.0, max=highest, policy=scoring.policy, shares=shares)
-    timed = {each.id: each.timing for each in results if each.timing is not None}
     curves = tuple(
         place(timing, scoring, yardsticks[case], case)
-        for case, timing in timed.items()
-        if case in yardsticks
+        for case, timing in times.items()
+        if timing is not None and case in yardsticks
     )
     earned = mean_points({curve.case: curve.points for curve in curves}, shares)
     if earned is None:
@@ -134,6 +136,25 @@ def score(
     return Score(
         total=round(earned, 2), max=highest, policy=scoring.policy, shares=shares, curves=curves
     )
+
+
+def rescored(entry: ResultEntry, lab: Lab, ladders: Sequence[Ladder]) -> ResultEntry | None:
+    """Return a stored result as this version of its lab file scores it, by its verdict and times;
+    None where these are not of the sizes that count, so that it has to be graded again."""
+    known = {Size(dims=case.size): case.timing for case in entry.cases}
+    asked = (*lab.correctness, *lab.performance) if entry.environment.device == "gpu" else lab.cpu
+    same = not known or known.keys() == {case.size for case in asked}
+    if lab.hidden or entry.groups or not same or not entry.problem.like(lab.problem.info()):
+        return None  # of hidden sizes no times are stored
+    found = entry.score
+    if found is not None and entry.gpu is not None:
+        try:
+            yardsticks = measures(lab, entry.gpu, ladders)
+        except base.LabError:  # it says nothing of this GPU model
+            return None
+        times = {case.id: known.get(case.size) for case in lab.performance}
+        found = score(entry.verdict, lab.performance, times, lab.scoring, yardsticks)
+    return msgspec.structs.replace(entry, lab=LabRef(id=lab.id, sha256=lab.sha256), score=found)
 
 
 def place(

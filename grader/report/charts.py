@@ -142,12 +142,13 @@ def roofline(
     parts.append(line(at, top, at, bottom, "here"))
     kernel = phrase("this kernel: {intensity:.3g} {unit}", intensity=flops_per_byte, unit="FLOP/B")
     label = language(kernel)
-    parts.append(text(at + 6, bottom - 8, label, "strong"))
+    side, anchor = (-1, "end") if at > (left + right) / 2 else (1, "start")  # where there is room
+    parts.append(text(at + 6 * side, bottom - 8, label, "strong", anchor))
     described.append(label)
     if speed:
         parts.append(drawing.dot(at, y(speed), radius=5))
         label = f"{speed:.3g} {gpus.PEAK_UNIT}"
-        parts.append(text(at + 9, y(speed) + 4, label, "strong"))
+        parts.append(text(at + 9 * side, y(speed) + 4, label, "strong", anchor))
         described.append(label)
     caption = language(phrase("FLOP per byte of global traffic asked for (before caches)"))
     parts.append(text((left + right) / 2, bottom + 34, caption, "small", "middle"))

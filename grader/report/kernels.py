@@ -147,7 +147,7 @@ def _mix(loop: SassLoop, language: base.Language) -> Table:
         )
         for entry in loop.mix
     )
-    return table(map(language, header), rows, words=(0,), whole=(0,))
+    return table(map(language, header), rows, words=(0,))
 
 
 def _lines(loop: SassLoop, sources: Mapping[str, str], language: base.Language) -> Table:
@@ -161,7 +161,7 @@ def _lines(loop: SassLoop, sources: Mapping[str, str], language: base.Language) 
         source = source_line(sources, line.file, line.line)
         shown = Text(source, no_wrap=True, overflow="ellipsis")
         rows.append((place, str(line.instructions), str(done) if done else "", shown))
-    return table(map(language, header), rows, words=(3,), whole=(0, 1, 2))
+    return table(map(language, header), rows, words=(3,))
 
 
 def source_line(sources: Mapping[str, str], file: str | None, line: int | None) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import measure_renderables
 from rich.padding import PaddingDimensions
 from rich.segment import Segment
 from rich.style import Style
@@ -21,16 +22,32 @@ def table(
     header: Iterable[str],
     rows: Iterable[Iterable[RenderableType]],
     words: Collection[int] = (),
-    whole: Collection[int] = (),
     padding: PaddingDimensions = (0, 1),
 ) -> Table:
-    """words: the columns that hold words; others hold numbers. whole: those that nothing breaks."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
+    """words: the columns that hold words; others hold numbers."""
+    shown = _Fitting(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
     for i, name in enumerate(header):
-        shown.add_column(name, justify="left" if i in words else "right", no_wrap=i in whole)
+        shown.add_column(name, justify="left" if i in words else "right")
     for row in rows:
         shown.add_row(*row)
     return shown
+
+
+class _Fitting(Table):
+    """A table that breaks lines between words before it cuts one, where there is little room."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        cells = [(each.header, *each.cells) for each in self.columns]
+        spans = [measure_renderables(console, options, each) for each in cells]
+        room = options.max_width - sum(span.minimum for span in spans) - (len(spans) - 1)
+        padded = room - (len(spans) - 1) * (self.padding[1] + self.padding[3])
+        self.padding = 0 if padded < 0 else self.padding
+        room = max(room if padded < 0 else padded, 0)
+        needs = sorted(zip(spans, self.columns, strict=True), key=lambda pair: pair[0].span)
+        for rest, (span, column) in zip(range(len(needs), 0, -1), needs, strict=True):
+            column.width = span.minimum + min(span.span, room // rest)
+            room -= column.width - span.minimum
+        yield from super().__rich_console__(console, options)
 
 
 class LongTable:

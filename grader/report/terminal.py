@@ -138,7 +138,7 @@ def _cases(
             )
         )
     names = (text.size_header(problem), *map(language, header))
-    return table(names, rows, words=(0, 1), whole=(0, 1, len(header)))
+    return table(names, rows, words=(0, 1))
 
 
 def _messages(cases: tuple[CaseResult, ...], language: base.Language) -> Iterator[RenderableType]:
@@ -273,7 +273,7 @@ def _kernels(rows: tuple[KernelRow, ...], language: base.Language) -> Table:
         )
         for row in rows
     )
-    return table(map(language, header), cells, words=(0, 5), whole=(0,))
+    return table(map(language, header), cells, words=(0, 5))
 
 
 def _indented(part: RenderableType) -> Padding:

@@ -75,6 +75,13 @@ class Sweep(Record):
     variants: tuple[tuple[str, ...], ...]  # the defines of each
     sizes: tuple[Size, ...]
 
+    @property
+    def name(self) -> str:
+        """The macros, and a digest that tells it from other sweeps of the same source."""
+        macros = "-".join(each.partition("=")[0] for each in self.variants[0])[:60]
+        digest = hashlib.sha256(msgspec.json.encode((self.variants, self.sizes))).hexdigest()
+        return "-".join(filter(None, (macros, digest[:6])))
+
 
 def variants_of(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
     """Every combination; a single one without macros."""

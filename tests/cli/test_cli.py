@@ -274,12 +274,34 @@ def test_the_folder_of_all_is_no_submission(words: Sequence[str], place: Path) -
 
 @pytest.mark.parametrize("words", [*STORING, ["--out", "more/results"]], ids=" ".join)
 def test_results_do_not_go_into_a_submission(words: Sequence[str], place: Path) -> None:
-    folder = submission(place, "alice")
+    folder = submission(place, "alice").rename(place / "alice")
     before = set(folder.rglob("*"))
     done = run(*words, ".", "--lab", place / "lab.yaml", cwd=folder)
     assert done.returncode == 2
     assert done.stderr.endswith("name one with --out\n")
     assert done.stdout == "" and set(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("names", ["submissions/alice", "handed/alice"])
+def test_inside_a_submission_results_are_the_course_s(names: str, place: Path) -> None:
+    """Whether its folder's name or the course's file tells where the course is."""
+    folder = place / names
+    shutil.copytree(NAIVE, folder)
+    before = {*folder.iterdir()}
+    if folder.parent.name == "handed":
+        (place / "grade.toml").write_text('lab = "lab.yaml"\n')
+    for named in (".", "alice"):
+        done = run(named, "--lab", "../../lab.yaml", "--no-report", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert "alice: AC accepted" in done.stdout and "result: ../../results/quick/" in done.stdout
+    assert {*folder.iterdir()} == before
+    (document,) = (place / "results").rglob("*.json")
+    assert document.parent == place / "results" / "quick" / "alice"
+    done = run("report", names, "-q", "--lab", "lab.yaml", cwd=place)
+    assert done.returncode == 0, done.stderr
+    if folder.parent.name == "submissions":
+        done = run("report", "alice", "-q", "--lab", "../lab.yaml", cwd=folder.parent)
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_gpu_that_is_not_there_cannot_be_asked_for(place: Path) -> None:
@@ -516,9 +538,16 @@ def test_a_fault_of_the_grader_is_no_verdict(
 def test_labs_are_known_by_name(place: Path) -> None:
     done = run("labs", cwd=place)
     assert done.returncode == 0
-    rows = done.stdout.splitlines()
+    rows = re.sub(r" *\n {9,}", " ", done.stdout).splitlines()
     assert rows[2].startswith("sgemm (default)") and "TFLOPS, beside cuBLAS" in rows[2]
-    assert any(row.startswith("sgemm-row ") and "all row-major" in row for row in rows)
+    told = dict(re.split(r"   +", row.strip(), maxsplit=1) for row in rows[2:])
+    assert len({*told.values()}) == len(told) == 8
+    for name, words in (
+        ("ladder", "timed sizes: 4 (1024, …, 8192);"),
+        ("sgemm-curve", "up to 120 points, by a curve"),
+        ("sgemm-row", "all row-major; sgemm.cu; timed sizes: 2 (4096, 8192);"),
+    ):
+        assert words in told[name]
 
     done = run("new", "grace", "--lab", "sgemm-row", cwd=place)
     assert "then: grade submissions/grace --lab sgemm-row\n" in done.stdout

@@ -13,6 +13,7 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.base.records import Verdict
+from grader.cli.entry import main
 from grader.course import board_rendering as render
 from grader.course.leaderboard import Board, make_boards, undated
 from grader.course.roster import (
@@ -31,7 +32,7 @@ from grader.results.result import SCHEMA_VERSION, Result
 from tests.support.boards import check_gradescope, grade, keep, rows_of
 from tests.support.commands import environment
 from tests.support.files import beside, values
-from tests.support.pages import H200, RUNGS, drawn, gpu_result, sample_ladder
+from tests.support.pages import H200, RUNGS, drawn, gpu_result, sample_ladder, timed
 from tests.support.results import RIGHT, WRONG, make_result
 
 A100 = msgspec.structs.replace(H200, name="NVIDIA A100")
@@ -180,6 +181,58 @@ def test_results_of_another_lab_file_are_marked(tmp_path: Path) -> None:
     keep(tmp_path, "b", 70, attempt=3, lab=other)
     (board,) = boards(tmp_path)
     assert {r.student: r.other_lab for r in board.rows} == {"cuBLAS": False, "a": True, "b": False}
+
+
+CHANGED = """\
+id: sgemm
+extends: sgemm
+correctness: [[1, 1, 1]]
+performance: [{{mnk: [8192, 8192, 8192], weight: {weight}}}, {{mnk: [4096, 4096, 4096], weight: 1}}]
+{more}
+"""
+CURVE = (
+    "scoring: {policy: curve, pieces: [{name: to half, to: 0.5, points: 60}, "
+    "{name: to all, to: 1, points: 100}]}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("weight", "more", "points"),
+    [
+        (3, "", {"ann": 65.0, "bob": 52.5}),  # 80 % and 20 % of cuBLAS; 50 % and 60 %
+        (0.25, "", {"bob": 58.0, "ann": 32.0}),
+        (1, CURVE, {"bob": 64.0, "ann": 54.0}),
+        (3, "scoring: {policy: oj, cap: 70}\n", {"ann": 57.5, "bob": 52.5}),
+        (1, "time: {due: '2026-01-01T00:00Z', late: {percent: 10}}\n", {"bob": 55.0, "ann": 50.0}),
+    ],
+    ids=["weights", "other weights", "a curve", "a cap", "dates"],
+)
+def test_a_board_counts_by_the_lab_file_that_is_named(
+    weight: float,
+    more: str,
+    points: dict[str, float],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Stored times and verdicts are enough; what else was graded is named, and keeps its points."""
+    one = msgspec.structs.replace(RIGHT, size={"m": 1, "n": 1, "k": 1})
+    for name, large, small in (("ann", 0.8, 0.2), ("bob", 0.5, 0.6)):
+        cases = one, timed(8192, large * 50, 50), timed(4096, small * 50, 50)
+        keep(tmp_path, name, 7, cases=cases)
+    keep(tmp_path, "cat", None, cases=(one, timed(8192, 50, 50), timed(4096, 50, 50)))  # WA
+    keep(tmp_path, "dan", 80, attempt=1)  # of other sizes, and the newest
+    file = tmp_path / "lab.yaml"
+    file.write_text(CHANGED.format(weight=weight, more=more))
+    assert main(["leaderboard", "--lab", str(file), "--out", str(tmp_path), "--csv", "-"]) == 0
+    told = capsys.readouterr()
+    rows = {row["student"]: row for row in rows_of(told.out.removeprefix("\ufeff"))}
+    assert {name: float(rows[name]["points"]) for name in points} == pytest.approx(points)
+    assert [name for name in rows if name in points] == [*points]
+    assert (float(rows["cat"]["points"]), float(rows["dan"]["points"])) == (0, 80)
+    assert [name for name in rows if rows[name]["other_lab_file"]] == ["dan"]
+    (line,) = (line for line in told.err.splitlines() if line.startswith("results by another"))
+    assert line.startswith("results by another version of this lab file: 4; ")
+    assert ": dan " in line and "ann" not in line and "cat" not in line
 
 
 def test_roster_mistakes_are_told_with_their_line(tmp_path: Path) -> None:

@@ -219,7 +219,8 @@ def test_one_speed_is_scored_by_the_published_rule() -> None:
 
 def test_document_page_and_terminal_say_so(tmp_path: Path) -> None:
     case = msgspec.structs.replace(timed(8192, 97, 50), id="performance-0", timing=timing())
-    score = scoring.score(Verdict.AC, [Case(id="performance-0", size=SIZE)], [case], Scoring())
+    asked = [Case(id="performance-0", size=SIZE)]
+    score = scoring.score(Verdict.AC, asked, {case.id: case.timing}, Scoring())
     result = gpu_result(cases=(case,), score=score)
     said = (
         "two speeds, 97 TFLOPS in 33 % of the repetitions and 26 in the others, further apart "

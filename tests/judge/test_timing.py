@@ -53,7 +53,7 @@ def score_of(
     """weight: of the first size, against 1 of each other one."""
     cases = [Case(id=each.id, size=SIZE, weight=1) for each in results]
     cases[0] = msgspec.structs.replace(cases[0], weight=weight)
-    found = scoring.score(verdict, cases, results, Scoring())
+    found = scoring.score(verdict, cases, {each.id: each.timing for each in results}, Scoring())
     return found.total if found else None
 
 
@@ -325,7 +325,8 @@ def case(speed: float) -> CaseResult:
 
 def scored(rules: Scoring, gpu: str, speed: float) -> Score:
     by = measures(lab(rules), gpu, shipped_ladders())
-    score = scoring.score(Verdict.AC, load_lab().performance, [case(speed)], rules, by)
+    times = {"performance-0": case(speed).timing}
+    score = scoring.score(Verdict.AC, load_lab().performance, times, rules, by)
     assert score is not None
     return score
 

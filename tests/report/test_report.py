@@ -294,7 +294,8 @@ def result(rules: Scoring, *speeds: tuple[int, float]) -> Result:
         Case(id=f"performance-{edge}", size=Size.of(m=edge, n=edge, k=edge)) for edge, _ in speeds
     ]
     results = tuple(timed(edge, speed, 50.0) for edge, speed in speeds)
-    score = scoring.score(Verdict.AC, cases, results, rules)
+    times = {each.id: each.timing for each in results}
+    score = scoring.score(Verdict.AC, cases, times, rules)
     return gpu_result(cases=results, score=score)
 
 

@@ -26,8 +26,9 @@ from grader.study.sweep import (
     sweepable,
     variants_of,
 )
+from grader.study.versions import MainKernel
 from ptxsim.plan import Size
-from ptxsim.text import phrase
+from ptxsim.text import phrase, verbatim
 from tests.support.bench import bench
 from tests.support.catalogues import assert_chinese
 from tests.support.commands import hand_in
@@ -177,6 +178,40 @@ def test_a_table_over_sizes_with_the_ratio_to_the_baseline() -> None:
     assert curve is not None and "1536: 25" in curve and curve.count("<polyline") == 2
     chinese = render.curve(points, shown, language("zh_CN"))
     assert chinese is not None and "灰线：cuBLAS" in chinese
+
+
+def test_a_second_sweep_keeps_the_page_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is repeated replaces its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("grader.cli.sweep_command.run_sweep", lambda *_, **__: (timed(64, 20),))
+    folder, sha256 = submission(tmp_path).folder, submission(tmp_path).sha256
+    for words in ("--sizes=64", "--sizes=64,128", "--define=T=8", "--define=T=8,16", "--sizes=64"):
+        assert main(["sweep", str(folder), "--device", "cpu", words]) == 0
+    names = sorted(each.name for each in Path("results", "sgemm", "zoe").iterdir())
+    begin = f"{sha256[:12]}-cpu-sweep-"
+    assert len(names) == 4 and all(name.startswith(begin) for name in names)
+    assert sum(name.startswith(f"{begin}T-") for name in names) == 2
+
+
+def test_eighty_columns_cut_no_figure() -> None:
+    """Lines break between words, and all of the width is used."""
+    kernel = MainKernel(
+        name="k",
+        registers=128,
+        shared_bytes=16384,
+        spill_bytes=0,
+        block="16×16",
+        tile="128×128",
+        resident=verbatim("32 of 64 (registers)"),
+    )
+    point = expected(timed(1024, 23.456, "BM=128", "BN=128", "TM=8"))
+    point = msgspec.structs.replace(point, kernel=kernel)
+    narrow, wide = (drawn(render.terminal([point], SHOWN), width) for width in (80, 200))
+    lines = narrow.split("Nothing was timed")[0].splitlines()
+    assert not any("…" in line for line in lines) and max(map(len, lines)) == 80
+    assert "BM=128 BN=128 TM=8  1024 " in wide and " 32 of 64 (registers)" in wide
 
 
 @pytest.mark.parametrize(("option", "words"), table(__file__, "bad_options.txt"))

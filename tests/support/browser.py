@@ -82,8 +82,8 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", **words)
 
     def faults(self) -> list[str]:
-        """Errors on the console, network requests, sideways overflow and poor contrast."""
-        overflow = [f"overflow: {item}" for item in self.ask("overflow")]
+        """Errors on the console, network requests, what overflows or is cut, poor contrast."""
+        overflow = [f"{what}: {item}" for what in ("overflow", "cut") for item in self.ask(what)]
         contrast = [f"contrast {item}" for item in self.ask("poorContrast")]
         return self.complaints + overflow + contrast
 

@@ -43,6 +43,22 @@ function overflow() {
     .map(e => e.tagName + '.' + e.getAttribute('class'));
 }
 
+// What is cut: on a phone only tables may be wider than their boxes, which scroll; and everywhere the
+// letters of pictures beyond what is shown of them.
+function cut() {
+  const narrow = innerWidth <= 560, all = [...document.querySelectorAll('body *')]
+    .filter(e => e.checkVisibility() && !e.closest('.unseen'));
+  const hidden = all.filter(e => !e.closest('svg') && e.clientWidth && e.scrollWidth > e.clientWidth + 1
+    && getComputedStyle(e).overflowX !== 'visible'
+    && (narrow ? !e.matches('.scroll:has(> table)') : !e.matches('.scroll, .code')));
+  const letters = all.filter(e => e.matches('svg[role=img] text')).filter(e => {
+    const box = e.closest('svg'), visible = getComputedStyle(box).overflow === 'visible';
+    const [text, edge] = [e, visible ? box.closest('.scroll') : box].map(each => each.getBoundingClientRect());
+    return text.left < edge.left - 0.5 || text.right > edge.right + 0.5;
+  });
+  return [...hidden, ...letters].map(e => `${e.tagName}.${e.getAttribute('class')}: ${e.textContent.slice(0, 40)}`);
+}
+
 // Parts that stay folded: their last element has a height only where the style sheet unfolds it.
 function folded() {
   return [...document.querySelectorAll('details:not([open], .aside)')]

@@ -90,7 +90,8 @@ def curve(language: Language) -> str:
     rules = load_lab(find_lab("sgemm-curve")).scoring
     cases = tuple(timed(edge, speed, 50.0) for edge, speed in ((4096, 37.5), (8192, 25.0)))
     asked = [Case(id=case.id, size=Size.of(**case.size)) for case in cases]
-    score = scoring.score(Verdict.AC, asked, cases, rules)
+    times = {case.id: case.timing for case in cases}
+    score = scoring.score(Verdict.AC, asked, times, rules)
     return html.render(gpu_result(cases=cases, score=score), {}, language)
 
 
@@ -200,6 +201,21 @@ def test_every_page_in_every_language(
     file = tmp_path / "page.html"
     file.write_text(PAGES[kind](language(code)), encoding="utf-8")
     assert_readable(browser, file, thorough=True)
+
+
+def test_a_phone_cuts_nothing(browser: Browser, tmp_path: Path) -> None:
+    """Of long names either; tables alone may scroll, each in its own box."""
+    name = "student_of_a_long_name_1_in_a_group_of_four_who_work_together"
+    file = tmp_path / "page.html"
+    for kind, make in PAGES.items():
+        page = make(ENGLISH)
+        for each in ("alice", "张伟", "Ben"):
+            page = page.replace(f">{each}<", f">{name}<")
+        file.write_text(page, encoding="utf-8")
+        browser.open(file, width=PHONE)
+        browser.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), kind
+        assert browser.faults() == [], kind
 
 
 @pytest.mark.parametrize("kind", PAGES)

@@ -207,6 +207,42 @@ def test_a_class_is_compiled_in_a_job_for_its_type_of_gpu(site: Site) -> None:
 
 
 @pytest.mark.sampled
+def test_what_slurm_would_refuse_is_said_before_anything_is_submitted(site: Site) -> None:
+    node = site.place / "node"  # a grader that is asked for nothing else, so that it answers fast
+    sandboxes = (
+        "sandbox       ok  bubblewrap",
+        "sandbox       -   limits only\nLandlock      -   old",
+    )
+    config = "MaxArraySize is 101: raise GRADE_CHUNK"
+    for sandbox, words, settings, says in (
+        (
+            0,
+            "a100",
+            {},
+            ("partition  gpu\n", "memory     8192 MiB. GRADE_MEM: MiB that a job requests"),
+        ),
+        (0, "", {}, ("sandbox    bubblewrap\n",)),
+        (1, "", {}, ("sandbox    refused: hidden sizes", "limits only\nLandlock      -   old")),
+        (1, "a100 101", {}, ("array      101 tasks, of at most 101\n",)),
+        (0, "a100 102", {}, (f"array      refused: 102 tasks; {config}",)),
+        (0, "", {"GRADE_MEM": "99999"}, ("memory     refused: 99999 MiB: ", "16384 MiB at most")),
+        (0, "h100", {}, ("GPU        refused: --gres=gpu:h100:1: ", "gpu:2080ti:4 in gpu*")),
+        (0, "", {"SBATCH_PARTITION": "no"}, ("partition  refused: Invalid partition", "cpu (up)")),
+        (0, "", {"GRADE_CPU_PARTITION": "no"}, ("on CPUs    refused: ", "set GRADE_CPU_PARTITION")),
+    ):
+        script(node, f'[ $1 = labs ] && echo 8192 sm_80 || echo "{sandboxes[sandbox]}"')
+        done = site.run(site.script("check.sh"), *words.split(), GRADE_BIN=str(node), **settings)
+        assert all(each in done.stdout for each in says), done
+        assert done.returncode == ("refused" in done.stdout) == ("refused" in "".join(says)), done
+    site.submissions(ann=STARTER)
+    known = {*site.run("squeue", "-h", "-t", "all", "-o", "%i").stdout.split()}
+    done = site.run(site.script("class.sh"), "work", "a100", GRADE_MEM="99999")
+    assert done.returncode == 1 and not done.stdout
+    assert "memory     refused: " in done.stderr and "nothing was submitted" in done.stderr
+    assert {*site.run("squeue", "-h", "-t", "all", "-o", "%i").stdout.split()} <= known
+
+
+@pytest.mark.sampled
 def test_put_back_into_the_queue(site: Site) -> None:
     (alice,) = site.submissions(alice=STARTER)
     slow = str(site.place / "slow.yaml")

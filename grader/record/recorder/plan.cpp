@@ -109,16 +109,31 @@ std::string pointers_in(const unsigned char* data, size_t bytes) {
 
 }  // namespace
 
+const bool sink_executes = false;
+
+Kernel* sink_kernel(const std::string& name) {
+  const auto found = gpu.kernels.find(name);
+  return found == gpu.kernels.end() ? nullptr : &found->second;
+}
+
+void* sink_variable(const std::string&, size_t) { return nullptr; }
+void sink_share(void*, size_t) {}
+double sink_clock() { return 0; }  // a recording takes no time
+
+void sink_read(void*, Place, size_t, cudaStream_t) {
+  refuse({DEVICE_TO_HOST, {{"function", "cudaMemcpy"}}});
+}
+
 std::vector<void*> plan_begin(const Size& size) {
   std::vector<void*> vectors;
   for (size_t i = 0; i < request.vectors.size(); ++i) {
     const auto& [name, bytes] = request.vectors[i];
-    vectors.push_back(plan_allocate(name, bytes * size.counts[i]));
+    vectors.push_back(sink_allocate(name, bytes * size.counts[i]));
   }
   return vectors;
 }
 
-void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol) {
+void* sink_allocate(const std::string& name, size_t bytes, const std::string& symbol) {
   bounded(allocations.size() + 1, MAX_ALLOCATIONS, TOO_MANY_ALLOCATIONS);
   const uint64_t address = next_address, room = FIRST_ADDRESS + ARENA_BYTES - address;
   if (bytes > room || room - bytes < 2 * STRIDE) refuse({MEMORY_OF_NO_GPU, {}});
@@ -132,19 +147,19 @@ void* plan_allocate(const std::string& name, size_t bytes, const std::string& sy
   return reinterpret_cast<void*>(address);
 }
 
-void* plan_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream) {
+void* sink_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream) {
   static size_t workspaces = 0;
   workspace_bytes += bytes;
-  void* address = plan_allocate("workspace " + number(++workspaces), bytes);
+  void* address = sink_allocate("workspace " + number(++workspaces), bytes);
   add("{\"type\":\"allocate\",\"allocation\":" + number(allocations.size() - 1) +
           ",\"ordered\":" + truth(ordered) + "}",
       ordered ? order_on(stream) : "", Worker::host);
   return address;
 }
 
-size_t plan_workspace_bytes() { return workspace_bytes; }
+size_t sink_workspace_bytes() { return workspace_bytes; }
 
-void plan_free(size_t allocation, bool ordered, cudaStream_t stream, const char* caller) {
+void sink_free(size_t allocation, bool ordered, cudaStream_t stream, const char* caller) {
   if (allocation < request.vectors.size())
     refuse(
         {GRADERS_MEMORY, {{"function", caller}, {"operand", request.vectors[allocation].first}}});
@@ -156,11 +171,11 @@ void plan_free(size_t allocation, bool ordered, cudaStream_t stream, const char*
       ordered ? order_on(stream) : "", Worker::host);
 }
 
-void plan_synchronise(const std::string& order) {
+void sink_synchronise(const std::string& order) {
   add_transfer("{\"type\":\"synchronise\"}", order, Worker::host);
 }
 
-bool plan_find(const void* pointer, size_t bytes, Place& place) {
+bool sink_find(const void* pointer, size_t bytes, Place& place) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
   if (address < FIRST_ADDRESS || address >= next_address) return false;
   const auto after =
@@ -173,14 +188,14 @@ bool plan_find(const void* pointer, size_t bytes, Place& place) {
   return true;
 }
 
-bool plan_freed(const void* pointer) {
+bool sink_freed(const void* pointer) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
   return std::any_of(allocations.begin(), allocations.end(), [address](const Allocation& each) {
     return !each.live && address >= each.address && address - each.address < each.bytes;
   });
 }
 
-void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
+void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
                  bool programmatic, dim3 cluster) {
   bounded(++launch_count, MAX_LAUNCHES, TOO_MANY_LAUNCHES);
@@ -196,7 +211,7 @@ void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
       order_on(stream));
 }
 
-void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
+void sink_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
   has_work = true;
   add_transfer("{\"type\":\"memset\",\"allocation\":" + number(place.allocation) +
                    ",\"delta\":" + number(place.delta) + ",\"value\":" + number(value & 255) +
@@ -204,7 +219,7 @@ void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
                order_on(stream));
 }
 
-void plan_copy(Place source, Place target, const Rows& rows, cudaStream_t stream) {
+void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream) {
   has_work = true;
   add_transfer(
       "{\"type\":\"copy\",\"source\":" + number(source.allocation) +
@@ -225,20 +240,20 @@ static void add_write(const std::string& target, const void* source, size_t byte
                order_on(stream, blocking), blocking ? Worker::host : Worker::device);
 }
 
-void plan_write(Place target, const void* source, size_t bytes, bool blocking,
+void sink_write(Place target, const void* source, size_t bytes, bool blocking,
                 cudaStream_t stream) {
   add_write("\"type\":\"write\",\"allocation\":" + number(target.allocation) +
                 ",\"delta\":" + number(target.delta),
             source, bytes, blocking, stream);
 }
 
-void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
+void sink_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
                  bool blocking, cudaStream_t stream) {
   add_write("\"type\":\"symbol\",\"symbol\":" + json_text(symbol) + ",\"delta\":" + number(delta),
             source, bytes, blocking, stream);
 }
 
-void plan_refused(const Refused& what, size_t bytes) {
+void sink_refused(const Refused& what, size_t bytes) {
   if (bytes == 0 && !refused_launch) {
     refused_launch = what;
     refused_at = site();
@@ -251,7 +266,7 @@ void plan_refused(const Refused& what, size_t bytes) {
   ++refused_count;
 }
 
-size_t plan_place() { return operation_count; }
+size_t sink_place() { return operation_count; }
 
 void plan_end_call() {
   if (!has_work && refused_launch) refuse(*refused_launch, refused_at);

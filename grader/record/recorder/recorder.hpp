@@ -57,6 +57,7 @@ std::string call_site();
 
 // --- unresolved.cpp
 [[noreturn]] void refuse_call(const std::string& function);  // mangled
+void stub_unresolved(const void* within);                    // a library of host code
 
 // --- plan.cpp
 std::vector<void*> plan_begin(const Size& size);  // the addresses of its vectors

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxsim.execution import command
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, clean, in_words, source_line
 from ptxsim.findings.sarif import sarif, sarif_result
@@ -48,7 +49,9 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     try:
-        given = _parser().parse_args(arguments)
+        own, of_program = command.split(sys.argv[1:] if arguments is None else arguments)
+        given = _parser().parse_args(own)
+        given.of_program = of_program
         answer: tuple[str, int] = given.command(given)
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}; is its name right?", MISUSED)
@@ -103,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         each.add_argument("--arch", default="sm_80", help="for nvcc (%(default)s)")
         each.add_argument("--seconds", type=float, default=60.0, help="of CPU (%(default)s)")
         each.add_argument("--json", action="store_true", help="print a document")
+    command.add_options(commands)
     run.add_argument(
         "--orders",
         type=int,

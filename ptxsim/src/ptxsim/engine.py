@@ -26,6 +26,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_sample": "-pqq",
     "sim_region": "ipqqpqiu",
     "sim_define": "ipqqqu",
+    "sim_defined": "qpqqqu",
     "sim_undefine": "ipq",
     "sim_resize": "ipqq",
     "sim_cluster": "-pU",

@@ -34,7 +34,7 @@ _STAMP = np.dtype([("block", "<u4"), ("thread", "<u4"), ("pc", "<u4")])  # of th
 
 
 @dataclass
-class _Region:
+class Region:
     name: str
     address: int
     data: Bytes
@@ -60,7 +60,7 @@ class Machine:
         turn: int,
     ) -> None:
         self._library = engine.library
-        self._cell = cell
+        self.cell = cell
         self._filler = _FILLERS[turn % len(_FILLERS)]
         self.addresses = {**_addresses(plan, variables), **functions}
         self.workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)  # of grid.sync()
@@ -69,7 +69,7 @@ class Machine:
         )
         operations = (*plan.setup, *plan.operations)
         if any(isinstance(each, records.Launch) and each.cooperative for each in operations):
-            regions[None] = _Region(
+            regions[None] = Region(
                 "the barrier of the grid", WORKSPACE_AT, self.workspace, True, _WORKSPACE_BYTES
             )
         order = sorted(regions, key=lambda what: regions[what].address)
@@ -83,19 +83,22 @@ class Machine:
         self.handle: int = self._library.sim_machine()
         try:
             for each in self._regions:
-                status = self._library.sim_region(
-                    self.handle,
-                    each.address,
-                    each.size,
-                    each.data.ctypes.data,
-                    len(each.data),
-                    each.defined,
-                    self._cell,
-                )
-                ensure(status, RefusedProgram(Reason.WRONG_PLAN, "two allocations overlap"))
+                self._add(each)
         except BaseException:
             self.close()
             raise
+
+    def _add(self, region: Region) -> None:
+        status = self._library.sim_region(
+            self.handle,
+            region.address,
+            region.size,
+            region.data.ctypes.data,
+            len(region.data),
+            region.defined,
+            self.cell,
+        )
+        ensure(status, RefusedProgram(Reason.WRONG_PLAN, "two allocations overlap"))
 
     def close(self) -> None:
         self._library.sim_machine_free(self.handle)
@@ -199,8 +202,8 @@ class Machine:
                     self._allocations[index] for index in (operation.source, operation.target)
                 )
                 return (
-                    rows_use(Use(place, source, source + size, False), rows, read, self._cell),
-                    rows_use(Use(goal, target, target + size, True), rows, written, self._cell),
+                    rows_use(Use(place, source, source + size, False), rows, read, self.cell),
+                    rows_use(Use(goal, target, target + size, True), rows, written, self.cell),
                 )
             case records.SymbolWrite(symbol=symbol, delta=delta, data=data):
                 return (Use(self._symbols[symbol], delta, delta + len(data), True),)
@@ -226,7 +229,7 @@ class Machine:
             cells = ctypes.c_void_p()
             count = self._library.sim_uses(self.handle, index, ctypes.byref(cells))
             seen = view(cells.value or 0, np.dtype(np.uint8), count)
-            found.append(launch_use(index, seen, self._cell))
+            found.append(launch_use(index, seen, self.cell))
         return [use for use in found if use is not None]
 
     def _write(self, place: int, start: int, data: bytes) -> None:
@@ -239,7 +242,7 @@ class Machine:
         ensure(status, EngineError("the simulator has lost an allocation"))
 
     def _define(self, place: int, start: int, size: int) -> None:
-        status = self._library.sim_define(self.handle, place, start, size, self._cell)
+        status = self._library.sim_define(self.handle, place, start, size, self.cell)
         ensure(status, EngineError("the simulator refused a copy that was checked"))
 
 
@@ -268,12 +271,12 @@ def _regions(
     initialised: Container[int],
     addresses: Mapping[str, int],
     filler: Bytes,
-) -> dict[int | str | None, _Region]:
+) -> dict[int | str | None, Region]:
     """Memory by the index of its allocation, or the name of its variable."""
-    found: dict[int | str | None, _Region] = {}
+    found: dict[int | str | None, Region] = {}
     for each in variables:
         data = initial_bytes(each, addresses)
-        found[each.name] = _Region(
+        found[each.name] = Region(
             plain_name(each.name), addresses[each.name], data, True, len(data)
         )
     for index, allocation in enumerate(plan.allocations):
@@ -286,9 +289,7 @@ def _regions(
         fits = data.size == size or data.size == MADE_UP < size
         if not (fits and data.flags.c_contiguous):
             raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")
-        found[index] = _Region(
-            allocation.name, allocation.address, data, index in initialised, size
-        )
+        found[index] = Region(allocation.name, allocation.address, data, index in initialised, size)
     return found
 
 

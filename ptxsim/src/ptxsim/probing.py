@@ -63,10 +63,10 @@ class Prober(Sampler):
         seconds: CPU time at most; twice as much where something has to be looked at again. () for
         more kinds of launch than are looked at. Raises RefusedProgram as ``run`` does.
         """
-        check_plan(plan, self._module, self._variables, MOST_BYTES)
-        if len(plan.allocations) + len(self._variables) > _MOST:
+        check_plan(plan, self._module, self.variables, MOST_BYTES)
+        if len(plan.allocations) + len(self.variables) > _MOST:
             return ()
-        moved = _apart(plan, self._variables)
+        moved = _apart(plan, self.variables)
         kinds = distinct_launches(moved)
         started, left = time.thread_time(), seconds
         try:
@@ -128,7 +128,7 @@ class Prober(Sampler):
         launch, before = plan.operations[place], plan.operations[:place]
         cooperative = isinstance(launch, Launch) and launch.cooperative
         last = max((k for k, each in enumerate(before) if isinstance(each, Launch)), default=-1)
-        constants = {each.name for each in self._variables if each.space == "const"}
+        constants = {each.name for each in self.variables if each.space == "const"}
         writes: list[Operation] = [*plan.setup, *before]
         if filler and (plan.setup or last >= 0 or cooperative):
             for index, allocation in enumerate(plan.allocations):

@@ -84,7 +84,7 @@ class Sampler(Simulator):
     def _launches(self, plan: Plan) -> Iterator[tuple[Running, Iterator[Launch]]]:
         """Yield the first of every kind of launch, in the plan's order; what the host writes before
         it, a tensor map for example, is there then."""
-        check_plan(plan, self._module, self._variables, MOST_BYTES)
+        check_plan(plan, self._module, self.variables, MOST_BYTES)
         run = self._prepare(plan, _inputs(plan), range(len(plan.allocations)))
         kinds = distinct_launches(plan)
 

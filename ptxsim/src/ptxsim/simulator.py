@@ -33,7 +33,7 @@ from ptxsim.outcome import (
     SimLimits,
     SimOutcome,
 )
-from ptxsim.plan.records import Launch, Operation, Plan
+from ptxsim.plan.records import Launch, Operation, Plan, Size
 from ptxsim.soundness import check_parameters, check_plan, cluster_of
 from ptxsim.streams import Watch, postponed
 from ptxsim.text import phrase
@@ -78,10 +78,11 @@ class Simulator:
         self._engine = engine
         self._metrics = metrics
         self._module = _module(ptx, source_root)
-        self._shared_cell, self._global_cell = cells(self._module)
-        self._resolved, self._functions = resolve_pointers(self._module)
-        self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
+        self._shared_cell, self.global_cell = cells(self._module)
+        self._resolved, self.functions = resolve_pointers(self._module)
+        self.variables = [v for v in self._module.variables if v.space in ("global", "const")]
         self._hints_of: dict[str, Sequence[Finding]] = {}
+        self._living: dict[int, Running] = {}  # by machine, of ``carry_out``
         self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], EngineProgram] = {}
 
     @property
@@ -145,7 +146,7 @@ class Simulator:
         seed: of a permutation in which blocks and warps run instead; 0: none.
         writers: allocations of which the outcomes say who wrote to them.
         """
-        check_plan(plan, self._module, self._variables, limits.bytes)
+        check_plan(plan, self._module, self.variables, limits.bytes)
         initialised = range(plan.inputs) if initialised is None else initialised
         run = self._prepare(plan, buffers, initialised, turn)
         poisoned = [index for index in buffers if index not in initialised]
@@ -168,6 +169,36 @@ class Simulator:
             raise self._refusal(error, plan) from None
         finally:
             self._free(run)
+
+    def carry_out(self, machine: Machine, launch: Launch, limits: SimLimits) -> SimOutcome:
+        """Execute one launch on memory that lives on, and count nothing. Raises what ``run``
+        raises."""
+        plan = Plan(size=Size.of(), allocations=(), operations=(launch,))
+        run = self._living.setdefault(machine.handle, Running(machine))
+
+        def look(limits: SimLimits) -> SimOutcome:
+            run.findings.clear()
+            run.blocks.clear()
+            printed = len(self._engine.library.sim_printed(machine.handle))
+            stopped = self._launch(run, launch, limits.steps or _MOST_STEPS, limits.seconds)
+            text = self._engine.library.sim_printed(machine.handle)[printed:]
+            return SimOutcome(
+                findings=merge(run.findings),
+                lines=(),
+                stopped=stopped,
+                seconds=0.0,
+                printed=text.decode(errors="replace"),
+            )
+
+        try:
+            check_plan(plan, self._module, self.variables, limits.bytes)
+            return judge_races(machine, limits, look)
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+
+    def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
+        """Bytes of shared memory that a block of the kernel has in any case."""
+        return int(self._program(kernel, addresses).packed["shared_bytes"])
 
     def _other_streams_first(
         self,
@@ -219,7 +250,7 @@ class Simulator:
         before = machine.kept(plan)
         stopped = None
         fitting = iter(resident)
-        watch = Watch(operations if watched else (), self._global_cell)
+        watch = Watch(operations if watched else (), self.global_cell)
         for place, operation in enumerate(operations):
             compared = watch.watches(place)
             pair = operations[place : place + 2]
@@ -277,7 +308,7 @@ class Simulator:
     def _prepare(
         self, plan: Plan, buffers: Mapping[int, Bytes], initialised: Container[int], turn: int = 0
     ) -> Running:
-        memory = (self._variables, buffers, initialised, self._global_cell, self._functions)
+        memory = (self.variables, buffers, initialised, self.global_cell, self.functions)
         return Running(Machine(self._engine, plan, *memory, turn))
 
     def _free_programs(self, run: Running) -> None:
@@ -326,6 +357,8 @@ class Simulator:
         ended = ctypes.c_uint64()
         idle = library.sim_idle(machine.handle, ctypes.byref(ended))
         run.blocks.append(LaunchedBlocks(launch, ended.value, idle))
+        if not library.sim_events(machine.handle):
+            return _STOPS[status]
         scene = Scene(
             program, self._module.locations, machine.names, launch.shared_bytes, launch.cooperative
         )
@@ -355,7 +388,7 @@ class Simulator:
     def _program(self, kernel: str, addresses: Mapping[str, int]) -> EngineProgram:
         key = (kernel, tuple(sorted(addresses.items())))
         if key not in self._programs:
-            widths = (self._shared_cell, self._global_cell)
+            widths = (self._shared_cell, self.global_cell)
             builder = Builder(self._resolved, addresses, self._engine, *widths)
             self._programs[key] = builder.build(kernel)
         return self._programs[key]

@@ -103,7 +103,9 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : failed(cudaErrorInvalidDevice, __func__);
+  return answer(__func__, [&](const char* caller) {
+    return device == 0 ? cudaSuccess : failed(cudaErrorInvalidDevice, caller);
+  });
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;
@@ -119,63 +121,70 @@ cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (device != 0) return failed(cudaErrorInvalidDevice, __func__);
-  *value = attribute_value(attribute);
-  if (*value == NO_ATTRIBUTE)
-    refuse({ATTRIBUTE, {{"function", __func__}, {"attribute", int(attribute)}}});
-  return cudaSuccess;
+  return answer(__func__, [&](const char* caller) {
+    if (device != 0) return failed(cudaErrorInvalidDevice, caller);
+    *value = attribute_value(attribute);
+    if (*value == NO_ATTRIBUTE)
+      refuse({ATTRIBUTE, {{"function", caller}, {"attribute", int(attribute)}}});
+    return cudaSuccess;
+  });
 }
 
 // The header may rename this one (_v2); the definition follows it.
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  if (device != 0) return failed(cudaErrorInvalidDevice, __func__);
-  const Target& t = gpu.target;
-  std::memset(static_cast<void*>(p), 0, sizeof *p);
-  std::strncpy(p->name, t.name.c_str(), sizeof p->name - 1);
-  p->totalGlobalMem = t.memory_bytes;
-  p->sharedMemPerBlock = DEFAULT_SHARED;
-  p->regsPerBlock = MAX_REGISTERS;
-  p->warpSize = 32;
-  p->memPitch = 0x7fffffff;
-  p->maxThreadsPerBlock = MAX_THREADS;
-  p->maxThreadsDim[0] = p->maxThreadsDim[1] = MAX_BLOCK_XY;
-  p->maxThreadsDim[2] = MAX_BLOCK_Z;
-  p->maxGridSize[0] = MAX_GRID_X;
-  p->maxGridSize[1] = p->maxGridSize[2] = MAX_GRID_YZ;
-  p->totalConstMem = 64 << 10;
-  p->major = t.major;
-  p->minor = t.minor;
-  p->textureAlignment = 512;
-  p->multiProcessorCount = t.multiprocessors;
-  p->concurrentKernels = 1;
-  p->asyncEngineCount = 2;
-  p->unifiedAddressing = 1;
-  p->cooperativeLaunch = 1;
-  p->clusterLaunch = t.major >= 9;
-  p->managedMemory = 1;
-  p->memoryBusWidth = t.bus_bits;
-  p->l2CacheSize = t.l2_bytes;
-  p->maxThreadsPerMultiProcessor = t.threads_per_multiprocessor;
-  p->streamPrioritiesSupported = 1;
-  p->globalL1CacheSupported = p->localL1CacheSupported = 1;
-  p->sharedMemPerMultiprocessor = t.shared_per_multiprocessor;
-  p->regsPerMultiprocessor = t.registers_per_multiprocessor;
-  p->sharedMemPerBlockOptin = t.shared_optin;
-  p->maxBlocksPerMultiProcessor = t.blocks_per_multiprocessor;
-  p->reservedSharedMemPerBlock = t.shared_reserved;
+  return answer(__func__, [&](const char* caller) {
+    if (device != 0) return failed(cudaErrorInvalidDevice, caller);
+    const Target& t = gpu.target;
+    std::memset(static_cast<void*>(p), 0, sizeof *p);
+    std::strncpy(p->name, t.name.c_str(), sizeof p->name - 1);
+    p->totalGlobalMem = t.memory_bytes;
+    p->sharedMemPerBlock = DEFAULT_SHARED;
+    p->regsPerBlock = MAX_REGISTERS;
+    p->warpSize = 32;
+    p->memPitch = 0x7fffffff;
+    p->maxThreadsPerBlock = MAX_THREADS;
+    p->maxThreadsDim[0] = p->maxThreadsDim[1] = MAX_BLOCK_XY;
+    p->maxThreadsDim[2] = MAX_BLOCK_Z;
+    p->maxGridSize[0] = MAX_GRID_X;
+    p->maxGridSize[1] = p->maxGridSize[2] = MAX_GRID_YZ;
+    p->totalConstMem = 64 << 10;
+    p->major = t.major;
+    p->minor = t.minor;
+    p->textureAlignment = 512;
+    p->multiProcessorCount = t.multiprocessors;
+    p->concurrentKernels = 1;
+    p->asyncEngineCount = 2;
+    p->unifiedAddressing = 1;
+    p->cooperativeLaunch = 1;
+    p->clusterLaunch = t.major >= 9;
+    p->managedMemory = 1;
+  p->canMapHostMemory = sink_executes;
+    p->memoryBusWidth = t.bus_bits;
+    p->l2CacheSize = t.l2_bytes;
+    p->maxThreadsPerMultiProcessor = t.threads_per_multiprocessor;
+    p->streamPrioritiesSupported = 1;
+    p->globalL1CacheSupported = p->localL1CacheSupported = 1;
+    p->sharedMemPerMultiprocessor = t.shared_per_multiprocessor;
+    p->regsPerMultiprocessor = t.registers_per_multiprocessor;
+    p->sharedMemPerBlockOptin = t.shared_optin;
+    p->maxBlocksPerMultiProcessor = t.blocks_per_multiprocessor;
+    p->reservedSharedMemPerBlock = t.shared_reserved;
 #if CUDART_VERSION < 13000
-  p->clockRate = t.clock_khz;
-  p->memoryClockRate = t.memory_clock_khz;
+    p->clockRate = t.clock_khz;
+    p->memoryClockRate = t.memory_clock_khz;
 #endif
-  return cudaSuccess;
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
                                                                    const void* function,
                                                                    int threads, size_t shared,
                                                                    unsigned) {
-  *blocks = blocks_per_multiprocessor(kernel_of(function, __func__), threads, shared);
-  return cudaSuccess;
+  return answer(__func__, [&](const char* caller) {
+    *blocks = blocks_per_multiprocessor(kernel_of(function, caller), threads, shared);
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function,
                                                           int threads, size_t shared) {
@@ -184,12 +193,14 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
 }
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function,
                                                       int blocks, int threads) {
-  const Kernel& kernel = kernel_of(function, __func__);
-  const cudaOccDeviceProp device = occupancy_device();
-  const cudaOccFuncAttributes attributes = occupancy_kernel(kernel);
-  const cudaOccDeviceState state = occupancy_state(kernel);
-  if (cudaOccAvailableDynamicSMemPerBlock(bytes, &device, &attributes, &state, blocks, threads))
-    return failed(cudaErrorInvalidValue, __func__);
-  return cudaSuccess;
+  return answer(__func__, [&](const char* caller) {
+    const Kernel& kernel = kernel_of(function, caller);
+    const cudaOccDeviceProp device = occupancy_device();
+    const cudaOccFuncAttributes attributes = occupancy_kernel(kernel);
+    const cudaOccDeviceState state = occupancy_state(kernel);
+    if (cudaOccAvailableDynamicSMemPerBlock(bytes, &device, &attributes, &state, blocks, threads))
+      return failed(cudaErrorInvalidValue, caller);
+    return cudaSuccess;
+  });
 }
 }

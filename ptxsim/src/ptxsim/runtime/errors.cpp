@@ -1,11 +1,59 @@
+#include <algorithm>
+#include <iterator>
+
 #include "runtime.hpp"
 
 namespace {
 
-cudaError_t last_error = cudaSuccess;
+thread_local cudaError_t last_error = cudaSuccess;
 std::string last_failure;
 
+struct Known {
+  cudaError_t error;
+  const char *name, *text;
+};
+
+// Those that calls of ours return, and what programs look for.
+constexpr Known ERRORS[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
+     "invalid configuration argument"},
+    {cudaErrorInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
+    {cudaErrorInvalidSymbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
+     "invalid copy direction for memcpy"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
+    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
+     "too many resources requested for launch"},
+    {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorAssert, "cudaErrorAssert", "device-side assert triggered"},
+    {cudaErrorCooperativeLaunchTooLarge, "cudaErrorCooperativeLaunchTooLarge",
+     "too many blocks in cooperative launch"},
+    {cudaErrorInvalidClusterSize, "cudaErrorInvalidClusterSize", "misconfigured cluster"},
+    {cudaErrorPeerAccessUnsupported, "cudaErrorPeerAccessUnsupported",
+     "peer access is not supported between these two devices"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+};
+
+const Known& known(cudaError_t error) {
+  const Known* const end = std::end(ERRORS) - 1;
+  return *std::find_if(std::begin(ERRORS), end,
+                       [error](const Known& each) { return each.error == error; });
+}
+
 }  // namespace
+
+std::recursive_mutex one_call;
 
 Argument::Argument(const char* name, dim3 d)
     : name(name), text("(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " +
@@ -34,38 +82,12 @@ std::string last_failure_json() { return last_failure.empty() ? "null" : last_fa
 extern "C" {
 
 cudaError_t cudaGetLastError() {
-  const cudaError_t error = last_error;
+  const cudaError_t error = cudaPeekAtLastError();
   last_error = cudaSuccess;
   return error;
 }
-cudaError_t cudaPeekAtLastError() { return last_error; }
+cudaError_t cudaPeekAtLastError() { return sink_broken ? sink_broken : last_error; }
 
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess: return "cudaSuccess";
-    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
-    case cudaErrorInvalidDeviceFunction: return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorLaunchOutOfResources: return "cudaErrorLaunchOutOfResources";
-    case cudaErrorCooperativeLaunchTooLarge: return "cudaErrorCooperativeLaunchTooLarge";
-    case cudaErrorInvalidClusterSize: return "cudaErrorInvalidClusterSize";
-    default: return "cudaErrorUnknown";
-  }
-}
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess: return "no error";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
-    case cudaErrorInvalidDevice: return "invalid device ordinal";
-    case cudaErrorInvalidDeviceFunction: return "invalid device function";
-    case cudaErrorLaunchOutOfResources: return "too many resources requested for launch";
-    case cudaErrorCooperativeLaunchTooLarge: return "too many blocks in cooperative launch";
-    case cudaErrorInvalidClusterSize: return "misconfigured cluster";
-    default: return "unknown error";
-  }
-}
+const char* cudaGetErrorName(cudaError_t error) { return known(error).name; }
+const char* cudaGetErrorString(cudaError_t error) { return known(error).text; }
 }

@@ -12,8 +12,9 @@ struct Configuration {
   Frames frames;
 };
 
-std::vector<Configuration> pending;
-std::map<const void*, Kernel*> kernels;
+// Of a thread, and there until the process has ended.
+thread_local auto& pending = *new std::vector<Configuration>;
+std::map<const void*, std::string> kernels;  // by host function, their names
 
 bool is_empty(dim3 d) { return !d.x || !d.y || !d.z; }
 
@@ -99,14 +100,14 @@ cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments
                            {{"kernel", kernel.name}, {"error", cudaGetErrorName(ruling.error)}});
     // Tail kernels often have nothing to do. A GPU does nothing then, and programs go on.
     if (!is_empty(grid) && !is_empty(block)) refuse(ruling.why);
-    plan_refused(ruling.why);
+    sink_refused(ruling.why);
     launch_site.clear();
     return failed(ruling.error, ruling.why);
   }
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
-  plan_launch(kernel, grid, block, shared, block_of_params, stream, asked.cooperative,
+  sink_launch(kernel, grid, block, shared, block_of_params, stream, asked.cooperative,
               asked.programmatic, asked.cluster.x ? asked.cluster : dim3(1, 1, 1));
   launch_site.clear();
   return cudaSuccess;
@@ -181,19 +182,20 @@ int clusters_at_a_time(const Kernel& kernel, const cudaLaunchConfig_t& config, u
 
 }  // namespace
 
-Frames launch_site;
+thread_local Frames& launch_site = *new Frames;
 
 Kernel& kernel_of(const void* function, const char* caller) {
   const auto found = kernels.find(function);
-  if (found == kernels.end()) refuse({NOT_A_KERNEL, {{"function", caller}}});
-  return *found->second;
+  Kernel* const kernel = found == kernels.end() ? nullptr : sink_kernel(found->second);
+  if (!kernel) refuse({NOT_A_KERNEL, {{"function", caller}}});
+  return *kernel;
 }
 
 extern "C" {
 
 // The first call of all, before constructors of the host code's own, which may call anything.
-void** __cudaRegisterFatBinary(void*) {
-  stub_unresolved(__builtin_return_address(0));
+void** __cudaRegisterFatBinary(void* fat_binary) {
+  sink_register(fat_binary, __builtin_return_address(0));
   static void* handle;
   return &handle;
 }
@@ -203,8 +205,7 @@ char __cudaInitModule(void**) { return 1; }
 
 void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {
-  const auto found = gpu.kernels.find(name);
-  if (found != gpu.kernels.end()) kernels[function] = &found->second;
+  kernels[function] = name;
 }
 // Under CUDA 13 a kernel is launched by a handle; ours is the host function itself.
 cudaError_t __cudaGetKernel(cudaKernel_t* handle, const void* function) {
@@ -230,7 +231,9 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, 
 
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                              size_t shared, cudaStream_t stream) {
-  return launch(kernel_of(function, __func__), grid, block, arguments, shared, stream);
+  return answer(__func__, [&](const char* caller) {
+    return launch(kernel_of(function, caller), grid, block, arguments, shared, stream);
+  });
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
                                size_t shared, cudaStream_t stream) {
@@ -238,75 +241,89 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
 }
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
                                         void** arguments, size_t shared, cudaStream_t stream) {
-  Asked asked;
-  asked.cooperative = true;
-  return launch(kernel_of(function, __func__), grid, block, arguments, shared, stream, asked);
+  return answer(__func__, [&](const char* caller) {
+    Asked asked;
+    asked.cooperative = true;
+    return launch(kernel_of(function, caller), grid, block, arguments, shared, stream, asked);
+  });
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
-  return launch(kernel_of(function, __func__), config->gridDim, config->blockDim, arguments,
-                config->dynamicSmemBytes, config->stream, asked_by(*config));
+  return answer(__func__, [&](const char* caller) {
+    return launch(kernel_of(function, caller), config->gridDim, config->blockDim, arguments,
+                  config->dynamicSmemBytes, config->stream, asked_by(*config));
+  });
 }
 
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                            const cudaLaunchConfig_t* config) {
-  const Kernel& kernel = kernel_of(function, __func__);
-  const dim3 asked = asked_by(*config, __func__).cluster;
-  const Ruling ruling = judge_cluster(kernel, config->gridDim, asked);
-  if (ruling.error != cudaSuccess) return failed(ruling.error, __func__);
-  const dim3 cluster = asked.x ? asked : kernel.cluster;
-  const uint64_t size = cluster.x ? uint64_t(cluster.x) * cluster.y * cluster.z : 1;
-  *clusters = clusters_at_a_time(kernel, *config, size);
-  return cudaSuccess;
+  return answer(__func__, [&](const char* caller) {
+    const Kernel& kernel = kernel_of(function, caller);
+    const dim3 asked = asked_by(*config, caller).cluster;
+    const Ruling ruling = judge_cluster(kernel, config->gridDim, asked);
+    if (ruling.error != cudaSuccess) return failed(ruling.error, caller);
+    const dim3 cluster = asked.x ? asked : kernel.cluster;
+    const uint64_t size = cluster.x ? uint64_t(cluster.x) * cluster.y * cluster.z : 1;
+    *clusters = clusters_at_a_time(kernel, *config, size);
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
                                                  const cudaLaunchConfig_t* config) {
-  const Kernel& kernel = kernel_of(function, __func__);
-  if (gpu.target.major < 9) return failed(cudaErrorInvalidValue, __func__);
-  const dim3 own = kernel.cluster;  // what it declares is the only size that it has
-  uint64_t most = own.x                   ? uint64_t(own.x) * own.y * own.z
-                  : kernel.large_clusters ? MAX_CLUSTER
-                                          : PORTABLE_CLUSTER;
-  while (most && !clusters_at_a_time(kernel, *config, most)) most = own.x ? 0 : most / 2;
-  *size = int(most);
-  return cudaSuccess;
+  return answer(__func__, [&](const char* caller) {
+    const Kernel& kernel = kernel_of(function, caller);
+    if (gpu.target.major < 9) return failed(cudaErrorInvalidValue, caller);
+    const dim3 own = kernel.cluster;  // what it declares is the only size that it has
+    uint64_t most = own.x                   ? uint64_t(own.x) * own.y * own.z
+                    : kernel.large_clusters ? MAX_CLUSTER
+                                            : PORTABLE_CLUSTER;
+    while (most && !clusters_at_a_time(kernel, *config, most)) most = own.x ? 0 : most / 2;
+    *size = int(most);
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
-  Kernel& kernel = kernel_of(function, __func__);
-  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    if (value < 0 || kernel.shared_static + value > gpu.target.shared_optin)
-      return failed(cudaErrorInvalidValue, __func__);
-    kernel.shared_dynamic = value;
-    return cudaSuccess;
-  }
-  if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) {
-    if (value < -1 || value > 100) return failed(cudaErrorInvalidValue, __func__);
-    kernel.carveout = value;
-    return cudaSuccess;
-  }
-  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
-    kernel.large_clusters = value != 0;
-    return cudaSuccess;
-  }
-  refuse({ATTRIBUTE, {{"function", __func__}, {"attribute", int(attribute)}}});
+  return answer(__func__, [&](const char* caller) {
+    Kernel& kernel = kernel_of(function, caller);
+    if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+      if (value < 0 || kernel.shared_static + value > gpu.target.shared_optin)
+        return failed(cudaErrorInvalidValue, caller);
+      kernel.shared_dynamic = value;
+      return cudaSuccess;
+    }
+    if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) {
+      if (value < -1 || value > 100) return failed(cudaErrorInvalidValue, caller);
+      kernel.carveout = value;
+      return cudaSuccess;
+    }
+    if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+      kernel.large_clusters = value != 0;
+      return cudaSuccess;
+    }
+    refuse({ATTRIBUTE, {{"function", caller}, {"attribute", int(attribute)}}});
+  });
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {
-  kernel_of(function, __func__);
-  return cudaSuccess;
+  return answer(__func__, [&](const char* caller) {
+    kernel_of(function, caller);
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
-  const Kernel& kernel = kernel_of(function, __func__);
-  const Target& target = gpu.target;
-  std::memset(attributes, 0, sizeof *attributes);
-  attributes->sharedSizeBytes = kernel.shared_static;
-  attributes->maxThreadsPerBlock = kernel.max_threads;
-  attributes->numRegs = kernel.registers;
-  attributes->ptxVersion = attributes->binaryVersion = target.major * 10 + target.minor;
-  attributes->maxDynamicSharedSizeBytes = int(kernel.shared_dynamic);
-  attributes->preferredShmemCarveout = kernel.carveout;
-  return cudaSuccess;
+  return answer(__func__, [&](const char* caller) {
+    const Kernel& kernel = kernel_of(function, caller);
+    const Target& target = gpu.target;
+    std::memset(attributes, 0, sizeof *attributes);
+    attributes->sharedSizeBytes = kernel.shared_static;
+    attributes->maxThreadsPerBlock = kernel.max_threads;
+    attributes->numRegs = kernel.registers;
+    attributes->ptxVersion = attributes->binaryVersion = target.major * 10 + target.minor;
+    attributes->maxDynamicSharedSizeBytes = int(kernel.shared_dynamic);
+    attributes->preferredShmemCarveout = kernel.carveout;
+    return cudaSuccess;
+  });
 }
 }

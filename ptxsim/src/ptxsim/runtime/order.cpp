@@ -22,6 +22,7 @@ const cudaStream_t DEFAULT = nullptr;
 
 std::map<cudaStream_t, Stream> streams;    // the default one, too, as soon as any is used
 std::map<cudaEvent_t, Operations> events;  // what each stood behind when it was recorded
+std::map<cudaEvent_t, double> recorded;    // when that was
 Operations latest;                         // that no later operation comes after
 Operations seen;                           // that a query found done
 std::map<size_t, Operations> ahead;        // of each operation, what it comes after
@@ -71,7 +72,7 @@ Operations behind(cudaStream_t handle) {
 
 // The next operation comes after these: as a field of the plan, or nothing when these are all.
 std::string noted(const Operations& after) {
-  const size_t place = plan_place();
+  const size_t place = sink_place();
   for (auto each = latest.begin(); each != latest.end();)
     each = after.count(*each) || (waited && *each == last_wait) ? latest.erase(each) : ++each;
   const bool all = latest.empty();
@@ -86,7 +87,7 @@ std::string noted(const Operations& after) {
 
 void host_waits_for_next() {
   waited = true;
-  last_wait = plan_place();
+  last_wait = sink_place();
 }
 
 // These have ended, and all that they come after.
@@ -104,7 +105,7 @@ cudaError_t wait(const Operations& after) {
   finish(after);
   const std::string order = noted(after);
   host_waits_for_next();
-  plan_synchronise(order);
+  sink_synchronise(order);
   return cudaSuccess;
 }
 
@@ -124,9 +125,9 @@ cudaError_t query(const Operations& done) {
 
 std::string order_on(cudaStream_t stream, bool host_waits) {
   const std::string order = noted(behind(stream));
-  for (Stream* each : followers(stream)) each->last = {plan_place()};
+  for (Stream* each : followers(stream)) each->last = {sink_place()};
   if (host_waits) {
-    finish({plan_place()});
+    finish({sink_place()});
     host_waits_for_next();
   }
   return order;
@@ -134,7 +135,7 @@ std::string order_on(cudaStream_t stream, bool host_waits) {
 
 bool order_launch(cudaStream_t stream) {
   if (is_default(stream)) stream = DEFAULT;
-  const size_t place = plan_place();
+  const size_t place = sink_place();
   const bool follows =
       last_launch && last_launch->place + 1 == place && last_launch->stream == stream;
   last_launch = {place, stream};
@@ -144,7 +145,7 @@ bool order_launch(cudaStream_t stream) {
 bool order_has_streams() { return streams.size() > 1; }
 
 void order_wait_for_device() {
-  latest = {plan_place()};
+  latest = {sink_place()};
   seen.clear();
   for (const auto& [place, _] : ahead) finished.insert(place);
   for (auto& [_, stream] : streams) stream.last.clear();
@@ -166,17 +167,21 @@ void order_end_call() {
 extern "C" {
 
 cudaError_t cudaDeviceSynchronize() {
-  order_wait_for_device();
-  plan_synchronise("");
-  return cudaSuccess;
+  return answer(__func__, [&](const char*) {
+    order_wait_for_device();
+    sink_synchronise("");
+    return cudaSuccess;
+  });
 }
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return new_stream(stream, 0); }
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return answer(__func__, [&](const char*) { return new_stream(stream, 0); });
+}
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return new_stream(stream, flags);
+  return answer(__func__, [&](const char*) { return new_stream(stream, flags); });
 }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
-  return new_stream(stream, flags);
+  return answer(__func__, [&](const char*) { return new_stream(stream, flags); });
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (least) *least = 0;
@@ -184,31 +189,50 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait(behind(stream)); }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return query(behind(stream)); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return answer(__func__, [&](const char*) { return wait(behind(stream)); });
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return answer(__func__, [&](const char*) { return query(behind(stream)); });
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  last_launch.reset();
-  for (Stream* each : followers(stream))
-    each->last.insert(events[event].begin(), events[event].end());
-  return cudaSuccess;
+  return answer(__func__, [&](const char*) {
+    last_launch.reset();
+    for (Stream* each : followers(stream))
+      each->last.insert(events[event].begin(), events[event].end());
+    return cudaSuccess;
+  });
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) { return new_handle(event); }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return new_handle(event); }
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return answer(__func__, [&](const char*) { return new_handle(event); });
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return answer(__func__, [&](const char*) { return new_handle(event); });
+}
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  last_launch.reset();  // kernels do not overlap across an event
-  events[event] = behind(stream);
-  return cudaSuccess;
+  return answer(__func__, [&](const char*) {
+    last_launch.reset();  // kernels do not overlap across an event
+    events[event] = behind(stream);
+    recorded[event] = sink_clock();
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
   return cudaEventRecord(event, stream);
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { return wait(events[event]); }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return query(events[event]); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return answer(__func__, [&](const char*) { return wait(events[event]); });
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return answer(__func__, [&](const char*) { return query(events[event]); });
+}
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-// A recording takes no time. The header may rename this one (_v2); the definition follows it.
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
-  *milliseconds = 0.0f;
-  return cudaSuccess;
+// The header may rename this one (_v2); the definition follows it.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t last) {
+  return answer(__func__, [&](const char*) {
+    *milliseconds = float(recorded[last] - recorded[first]);
+    return cudaSuccess;
+  });
 }
 }

@@ -10,7 +10,8 @@ constexpr size_t PITCH = 512;  // bytes; that of every GPU of today
 void check_rows(size_t pitch, size_t width, size_t height, const char* caller) {
   if (width > pitch)
     refuse({WRONG_PITCH, {{"function", caller}, {"width", width}, {"pitch", pitch}}});
-  if (height > MAX_ROWS && width != pitch) refuse({TOO_MANY_ROWS, {{"function", caller}}});
+  if (!sink_executes && height > MAX_ROWS && width != pitch)
+    refuse({TOO_MANY_ROWS, {{"function", caller}}});
   if (height > 1 && pitch > ARENA_BYTES / height) refuse({ROWS_TOO_LARGE, {{"function", caller}}});
 }
 
@@ -51,30 +52,39 @@ size_t device_stack_bytes() { return stack_bytes; }
 
 extern "C" {
 
+void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int);
+
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
-  if (limit == cudaLimitPrintfFifoSize) return cudaSuccess;
-  if (limit != cudaLimitStackSize) refuse({LIMIT_TO_SET, {{"function", __func__}}});
-  if (value > MAX_LOCAL_BYTES) return failed(cudaErrorInvalidValue, __func__);
-  stack_bytes = value;
-  return cudaSuccess;
+  return answer(__func__, [&](const char* caller) {
+    if (limit == cudaLimitPrintfFifoSize) return cudaSuccess;
+    if (limit != cudaLimitStackSize) refuse({LIMIT_TO_SET, {{"function", caller}}});
+    if (value > MAX_LOCAL_BYTES) return failed(cudaErrorInvalidValue, caller);
+    stack_bytes = value;
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
-  if (limit != cudaLimitStackSize) refuse({LIMIT_TO_GET, {{"function", __func__}}});
-  *value = stack_bytes;
-  return cudaSuccess;
+  return answer(__func__, [&](const char* caller) {
+    if (limit != cudaLimitStackSize) refuse({LIMIT_TO_GET, {{"function", caller}}});
+    *value = stack_bytes;
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaMallocPitch(void** address, size_t* pitch, size_t width, size_t height) {
-  if (address == nullptr || pitch == nullptr || width > ARENA_BYTES)
-    return failed(cudaErrorInvalidValue, __func__);
-  *pitch = (width + PITCH - 1) / PITCH * PITCH;
-  if (height > 1 && *pitch > ARENA_BYTES / height)
-    return failed(cudaErrorMemoryAllocation, __func__);
-  return cudaMalloc(address, *pitch * height);
+  return answer(__func__, [&](const char* caller) {
+    if (address == nullptr || pitch == nullptr || width > ARENA_BYTES)
+      return failed(cudaErrorInvalidValue, caller);
+    *pitch = (width + PITCH - 1) / PITCH * PITCH;
+    if (height > 1 && *pitch > ARENA_BYTES / height)
+      return failed(cudaErrorMemoryAllocation, caller);
+    return cudaMalloc(address, *pitch * height);
+  });
 }
 cudaError_t cudaMallocManaged(void** address, size_t bytes, unsigned) {
   const cudaError_t error = cudaMalloc(address, bytes);
   if (error == cudaSuccess) managed.push_back({static_cast<const char*>(*address), bytes});
+  if (error == cudaSuccess) sink_share(*address, bytes);
   return error;
 }
 // Managed memory is on the device from the start.
@@ -89,32 +99,49 @@ cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation
 cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
 #endif
-void __cudaRegisterManagedVar(void**, void**, char*, const char* name, int, size_t, int, int) {
-  refuse({MANAGED_VARIABLE, {{"name", name}}});
+void __cudaRegisterManagedVar(void** module, void** variable, char* device, const char* name,
+                              int external, size_t bytes, int constant, int global) {
+  if (!sink_executes) refuse({MANAGED_VARIABLE, {{"name", name}}});
+  __cudaRegisterVar(module, reinterpret_cast<char*>(variable), device, name, external, bytes,
+                    constant, global);
+  cudaGetSymbolAddress(variable, variable);
+  managed.push_back({static_cast<const char*>(*variable), bytes});
+  sink_share(*variable, bytes);
 }
 
 cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source,
                               size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  if (as_one(target_pitch, source_pitch, width, height, "cudaMemcpy2DAsync"))
-    return cudaMemcpyAsync(target, source, width * height, kind, stream);
-  return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, stream,
-                   "cudaMemcpy2DAsync");
+  return answer(__func__, [&](const char*) {
+    if (as_one(target_pitch, source_pitch, width, height, "cudaMemcpy2DAsync"))
+      return cudaMemcpyAsync(target, source, width * height, kind, stream);
+    return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, stream,
+                     "cudaMemcpy2DAsync");
+  });
 }
 cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
-  if (as_one(target_pitch, source_pitch, width, height, __func__))
-    return cudaMemcpy(target, source, width * height, kind);
-  return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, nullptr,
-                   __func__);
-}
-// Filling the gaps, too, would write what the caller did not ask for.
-cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {
-  return cudaMemset(target, value, contiguous(pitch, width, height, __func__));
+  return answer(__func__, [&](const char* caller) {
+    if (as_one(target_pitch, source_pitch, width, height, caller))
+      return cudaMemcpy(target, source, width * height, kind);
+    return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, nullptr,
+                     caller);
+  });
 }
 cudaError_t cudaMemset2DAsync(void* target, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
-  return cudaMemsetAsync(target, value, contiguous(pitch, width, height, "cudaMemset2D"), stream);
+  return answer("cudaMemset2D", [&](const char* caller) {
+    if (!sink_executes)
+      return cudaMemsetAsync(target, value, contiguous(pitch, width, height, caller), stream);
+    check_rows(pitch, width, height, caller);
+    cudaError_t error = cudaSuccess;
+    for (size_t row = 0; row < height && error == cudaSuccess; ++row)
+      error = cudaMemsetAsync(static_cast<char*>(target) + row * pitch, value, width, stream);
+    return error;
+  });
+}
+cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {
+  return cudaMemset2DAsync(target, pitch, value, width, height, nullptr);
 }
 
 }  // extern "C"

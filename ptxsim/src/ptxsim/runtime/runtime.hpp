@@ -9,8 +9,9 @@
 // - tensor_map.cpp: the driver's calls that host code asks the runtime for
 // - errors.cpp: errors
 //
-// It serves a process with one thread: plain globals will do. CUDA's limits (MAX_THREADS and
-// others) are macros, from ptxsim/plan/limits.py.
+// Two sinks: a recorder, which writes down what is asked and refuses what it cannot, and one that
+// has it done at once (`sink_executes`). Calls run one at a time, so plain globals will do. CUDA's
+// limits (MAX_THREADS and others) are macros, from ptxsim/plan/limits.py.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -75,10 +77,34 @@ struct Refused {
   std::vector<Argument> args;
 };
 
+// What a sink throws where a call fails and host code may go on.
+struct CallFailed { cudaError_t error; };
+
+extern std::recursive_mutex one_call;  // at a time; a callback may make others
+extern cudaError_t sink_broken;        // what a kernel ended with, and every call from then on
+
+// Answers one of CUDA's functions, whose name is `caller`.
+template <class Work>
+cudaError_t answer(const char* caller, Work work) {
+  const std::lock_guard<std::recursive_mutex> alone(one_call);
+  if (sink_broken) return sink_broken;
+  try {
+    return work(caller);
+  } catch (const CallFailed& failed) {
+    return failed.error;
+  }
+}
+
 // --- the sink: what whoever links this provides
+extern const bool sink_executes;  // at once: host code may read what it gets from the device
 // Called first of all, when a library of host code registers its kernels; `within` lies in it.
-void stub_unresolved(const void* within);
-// Ends host code's work, here or where `frames` say.
+void sink_register(const void* fat_binary, const void* within);
+Kernel* sink_kernel(const std::string& name);  // mangled; null: there is none
+// The address of a variable that host code registers, or null where it is given when asked for.
+void* sink_variable(const std::string& name, size_t bytes);
+void sink_share(void* address, size_t bytes);  // device memory, with host code
+double sink_clock();                           // milliseconds, by which events are apart
+// Ends the call, or host code's work, here or where `frames` say.
 [[noreturn]] void refuse(const Refused& refused);
 [[noreturn]] void refuse(const Refused& refused, const Frames& frames);
 Frames call_stack();
@@ -86,37 +112,40 @@ Frames site();  // of the launch or the call that is being recorded
 bool in_device_range(const void* address);
 std::string json_text(const std::string& text);
 struct Place { size_t allocation, delta; };
-void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
+void* sink_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
 // Operations take the stream that they are issued to. `ordered` ones wait for their turn in it.
-void* plan_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream);
-size_t plan_workspace_bytes();  // of live workspaces
+void* sink_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream);
+size_t sink_workspace_bytes();  // of live workspaces
 // Refuses what is not host code's to free, in the name of `caller`.
-void plan_free(size_t allocation, bool ordered, cudaStream_t stream, const char* caller);
-void plan_synchronise(const std::string& order);  // as order_on gives it
+void sink_free(size_t allocation, bool ordered, cudaStream_t stream, const char* caller);
+void sink_synchronise(const std::string& order);  // as order_on gives it
 // The live allocation that holds [address, address + bytes]; false when there is none.
-bool plan_find(const void* address, size_t bytes, Place& place);
-bool plan_freed(const void* address);  // inside an allocation that was freed
-void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
+bool sink_find(const void* address, size_t bytes, Place& place);
+bool sink_freed(const void* address);  // inside an allocation that was freed
+void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
                  bool programmatic, dim3 cluster);
-void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream);
+void sink_memset(Place place, int value, size_t bytes, cudaStream_t stream);
 // Rows of `bytes`; pitches are from the start of one to the next.
 struct Rows { size_t bytes, count = 1, source_pitch = 0, target_pitch = 0; };
-void plan_copy(Place source, Place target, const Rows& rows, cudaStream_t stream);
+void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream);
+// To host memory; only where the sink executes.
+void sink_read(void* target, Place source, size_t bytes, cudaStream_t stream);
 // From host memory.
-void plan_write(Place target, const void* source, size_t bytes, bool blocking, cudaStream_t stream);
-void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
+void sink_write(Place target, const void* source, size_t bytes, bool blocking, cudaStream_t stream);
+void sink_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
                  bool blocking, cudaStream_t stream);
 // What CUDA refuses of a call that goes on. bytes: of memory that was asked for.
-void plan_refused(const Refused& refused, size_t bytes = 0);
-size_t plan_place();  // of the next operation in this call
+void sink_refused(const Refused& refused, size_t bytes = 0);
+size_t sink_place();  // of the next operation in this call
 
 // --- memory.cpp
 cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
                       cudaStream_t stream, const char* caller);
 
 // --- launch.cpp
-extern Frames launch_site;  // where the <<<>>> stands that is being launched, else empty
+// Where the <<<>>> stands that this thread is launching, else empty.
+extern thread_local Frames& launch_site;
 Kernel& kernel_of(const void* function, const char* caller);
 
 // --- device.cpp

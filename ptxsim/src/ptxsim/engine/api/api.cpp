@@ -99,16 +99,17 @@ void sim_sample(Machine* m, u64 first, u64 last) {
 }
 void sim_machine_free(Machine* m) { delete m; }
 
-// Regions must be added in order of address. If `data` holds fewer bytes than the region, it stands
-// for all of it (Region::made_up).
+// Adds a region among those that are there, by its address. If `data` holds fewer bytes than the
+// region, it stands for all of it (Region::made_up).
 int sim_region(Machine* m, u64 base, u64 size, u8* data, u64 held, int defined, u32 cell) {
   return guarded([&]() -> int {
     if (base > OFFSET_MASK || size > OFFSET_MASK - base || !cell) return REFUSED;
     if (held < size && (held < MADE_UP_BYTES || !defined)) return REFUSED;
-    if (!m->regions.empty()) {
-      const Region& last = *m->regions.back();
-      if (base < last.base || base - last.base < last.size) return REFUSED;
-    }
+    i64 before = -1;
+    const Region* const last = m->find(base, before);
+    if (last && base - last->base < std::max<u64>(last->size, 1)) return REFUSED;
+    const auto next = m->regions.begin() + before + 1;
+    if (next != m->regions.end() && (*next)->base - base < size) return REFUSED;
     auto r = std::make_unique<Region>();
     r->base = base;
     r->size = size;
@@ -116,9 +117,20 @@ int sim_region(Machine* m, u64 base, u64 size, u8* data, u64 held, int defined, 
     r->made_up = held < size;
     r->all_defined = defined;
     if (!defined) r->defined.assign((size + cell - 1) / cell, 0);
-    m->regions.push_back(std::move(r));
+    m->regions.insert(next, std::move(r));
     return RAN;
   });
+}
+
+// How many bytes from this place on hold something, up to `bytes`.
+u64 sim_defined(Machine* m, u64 index, u64 from, u64 bytes, u32 cell) {
+  if (index >= m->regions.size() || !cell) return 0;
+  const Region& r = *m->regions[index];
+  if (!within(from, bytes, r.size)) return 0;
+  if (r.all_defined) return bytes;
+  for (u64 at = from / cell; at * cell < from + bytes; ++at)
+    if (!r.defined[at]) return at * cell > from ? at * cell - from : 0;
+  return bytes;
 }
 
 // Marks bytes written by the host: a memset, a copy.

@@ -1,0 +1,115 @@
+"""``ptxsim exec``: build a program if it is given as sources, run it, and say what is wrong."""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ptxsim.execution.building import compile_program
+from ptxsim.execution.running import Ended, execute
+from ptxsim.findings.remarks import clean, in_words, source_line
+from ptxsim.launching import default_engine
+from ptxsim.report import Origin
+
+_SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c", ".o", ".a"}
+_FOUND, _REFUSED = 1, 3
+
+
+def _nvcc(given: argparse.Namespace) -> tuple[str, int]:
+    compile_program(given.of_program, given.arch)
+    return "", 0
+
+
+def split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The command's own arguments, and those of the program, which follow ``--``, or of nvcc."""
+    if arguments[:1] == ["nvcc"]:
+        return arguments[:1], arguments[1:]
+    if arguments[:1] != ["exec"] or "--" not in arguments:
+        return arguments, ()
+    place = arguments.index("--")
+    return arguments[:place], arguments[place + 1 :]
+
+
+def add_options(commands: Any) -> None:
+    """Add the commands to argparse's."""
+    compiler = commands.add_parser(
+        "nvcc", help="nvcc with its own options, for programs that exec runs", add_help=False
+    )
+    compiler.set_defaults(command=_nvcc, arch="sm_80")
+    parser = commands.add_parser(
+        "exec", help="build a whole CUDA program, run it, and say what is wrong"
+    )
+    parser.set_defaults(command=_run)
+    parser.add_argument(
+        "program",
+        nargs="+",
+        type=Path,
+        help="sources for nvcc, or a program that was built so; its own arguments follow --",
+    )
+    for option, metavar in (("I", "DIR"), ("D", "NAME[=VALUE]"), ("l", "LIBRARY")):
+        parser.add_argument(
+            f"-{option}",
+            action="append",
+            default=[],
+            dest="flags",
+            type=f"-{option}{{}}".format,
+            metavar=metavar,
+            help="for nvcc",
+        )
+    parser.add_argument("-std", default="c++17", help="for nvcc (%(default)s)")
+    parser.add_argument("-arch", "--arch", default="sm_80", help="for nvcc (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=600.0, help="of CPU for one launch (%(default)s)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to FILE, too")
+
+
+def _run(given: argparse.Namespace) -> tuple[str, int]:
+    """Run the program; words on findings go to stderr, for stdout is the program's."""
+    files: list[Path] = given.program
+    for each in files:
+        each.stat()
+    compiled = files[0].suffix in _SOURCES
+    if not compiled and len(files) > 1:
+        raise ValueError(f"{files[1]}: its arguments follow --")
+    with tempfile.TemporaryDirectory(prefix="ptxsim-") as folder:
+        program = Path(folder) / files[0].stem if compiled else files[0]
+        if compiled:
+            sources = map(str, files)
+            options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
+            compile_program(options, given.arch)
+        ended = execute(program, given.of_program, default_engine(), given.seconds)
+    if given.json:
+        given.json.write_text(_document(ended))
+    sys.stderr.write(_words(ended))
+    if ended.refused:
+        place = ended.refused.place
+        where = source_line(place.file, place.line) if place else files[0]
+        sys.stderr.write(f"ptxsim: {clean(f'{where}: {ended.refused.message}')}\n")
+        return "", _REFUSED
+    if ended.status:
+        return "", ended.status if ended.status > 0 else 128 - ended.status
+    return "", _FOUND if ended.remarks else 0
+
+
+def _words(ended: Ended) -> str:
+    origin = Origin(Path.cwd(), "the PTX", {})
+    paragraphs = list(in_words(ended.remarks, origin.source))
+    return "".join(f"\n{each}\n" for each in paragraphs)
+
+
+def _document(ended: Ended) -> str:
+    found = [
+        {**msgspec.structs.asdict(each), "message": str(each.message)} for each in ended.remarks
+    ]
+    document = {
+        "status": ended.status,
+        "launches": ended.launches,
+        "findings": found,
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"

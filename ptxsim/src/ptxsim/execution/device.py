@@ -1,0 +1,200 @@
+"""The device of one program: its modules, its memory, and what it finds."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ptxsim.engine import Engine
+from ptxsim.execution import messages
+from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.memory import DeviceMemory
+from ptxsim.execution.refusals import sentence_of
+from ptxsim.findings.finding import Finding, Severity
+from ptxsim.findings.names import plain_name
+from ptxsim.findings.remarks import Remark, remark
+from ptxsim.findings.reports import merge
+from ptxsim.findings.sentences import sentence
+from ptxsim.frontend.module import ptx_text
+from ptxsim.lowering.memory_layout import initial_bytes
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.plan.records import Launch, Place
+from ptxsim.simulator import Simulator, trapped
+from ptxsim.text import Message, phrase
+
+# An A100, but for its name: the figures that sm_80 promises. runtime.hpp's Target has the units.
+_DEVICE = "ptxsim\n8 0 108 2048 32 65536 41943040 1410000 1215000 5120 167936 166912 1024 {memory}"
+_MEMORY = 40 << 30
+_LAUNCH_TIMEOUT, _ASSERT, _LAUNCH_FAILURE = 702, 710, 719  # of cudaError_t
+_REGISTERS = 32  # of a thread: PTX does not say
+_READ_UNWRITTEN = phrase("copies bytes {first} and on of {name} to the host; nobody wrote them")
+_STOPPED = phrase("{kernel} did not end within {seconds:g} s of CPU time: --seconds allows more")
+_HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it first")
+
+
+@dataclass
+class _Loaded:
+    simulator: Simulator
+    addresses: dict[str, int]
+
+
+class Device:
+    """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
+    launch."""
+
+    def __init__(self, engine: Engine, file: int, host: HostCode, seconds: float) -> None:
+        self._engine = engine
+        self._file = file
+        self._host = host
+        self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
+        self._texts: list[str] = []
+        self._of_kernel: dict[str, _Loaded] = {}
+        self._waiting: dict[str, messages.Variable] = {}  # until their modules are loaded
+        self._made: DeviceMemory | None = None
+        self._found: list[Finding] = []
+        self._calls: dict[tuple[str, Place | None, str], Remark[str]] = {}
+        self.launches: Counter[str] = Counter()
+
+    @property
+    def remarks(self) -> list[Remark[str]]:
+        """All that was found, errors first."""
+        launches = [
+            remark(each, str) for each in merge(self._found) if each.severity is not Severity.NOTE
+        ]
+        order = list(Severity)
+        found = [*self._calls.values(), *launches]
+        return sorted(found, key=lambda each: order.index(each.severity))
+
+    def answer(self, request: messages.Request, more: bytes) -> bytes | None:
+        """Raises RefusedProgram for what cannot be simulated."""
+        match request:
+            case messages.Device():
+                return _DEVICE.format(memory=_MEMORY).encode()
+            case messages.Module():
+                self._texts.append(ptx_text(more))
+            case messages.Variable():
+                self._waiting[request.name] = request
+            case messages.Allocate():
+                self._allocate(request)
+            case messages.Free(address=address):
+                self._memory.free(address)
+            case messages.Define(address=address, size=size):
+                self._memory.define(address, size)
+            case messages.Read(address=address, size=size, frames=frames):
+                if unwritten := self._memory.undefined(address, size):
+                    name, first = unwritten
+                    words = _READ_UNWRITTEN.given(name=name, first=first)
+                    self._call("uninitialized-read", frames, words)
+            case messages.Fault(address=address, frames=frames):
+                words = _HOST_TOUCHES.given(name=self._memory.name_at(address))
+                self._call("host-access", frames, words)
+            case messages.RefusedCall(refused=refused, frames=frames):
+                self._call("failed-call", frames, sentence_of(refused))
+            case messages.Load():
+                return b"" if self._memory else None
+            case messages.FindKernel(name=name):
+                return self._figures(name).encode()
+            case messages.LaunchKernel():
+                return self._launch(request, more)
+        return None
+
+    @property
+    def _memory(self) -> DeviceMemory:
+        """Device memory with all modules' variables; its use loads the modules that are new."""
+        if self._made and not self._texts:
+            return self._made
+        here = Path.cwd()
+        modules = [Simulator(text, here, self._engine) for text in self._texts]
+        self._texts.clear()
+        if self._made is None:
+            cell = min((each.global_cell for each in modules), default=4)
+            self._made = DeviceMemory(self._engine, self._file, cell)
+        for each in modules:
+            each.global_cell = self._made.cell
+            self._load(each, self._made)
+        return self._made
+
+    def _load(self, simulator: Simulator, memory: DeviceMemory) -> None:
+        addresses: dict[str, int] = dict(simulator.functions)
+        own = []
+        for variable in simulator.variables:
+            if variable.name in self._waiting:
+                addresses[variable.name] = self._waiting[variable.name].address
+            else:
+                data = np.zeros(max(variable.size, 1), np.uint8)
+                addresses[variable.name] = memory.add_own(plain_name(variable.name), data)
+                own.append((variable, data))
+        for variable, data in own:
+            data[:] = initial_bytes(variable, addresses)
+        for variable in simulator.variables:
+            if asked := self._waiting.pop(variable.name, None):
+                name = partial(plain_name, variable.name)
+                memory.add(asked.address, asked.size, name, initial_bytes(variable, addresses))
+        kernels = simulator.declared.entries
+        self._of_kernel |= dict.fromkeys(kernels, _Loaded(simulator, addresses))
+
+    def _allocate(self, request: messages.Allocate) -> None:
+        name = self._host.namer(request.frames)
+        self._memory.add(request.address, request.size, name, None)
+
+    def _loaded_of(self, kernel: str) -> _Loaded | None:
+        return self._of_kernel.get(kernel) if self._memory else None
+
+    def _figures(self, name: str) -> str:
+        loaded = self._loaded_of(name)
+        if loaded is None:
+            return ""
+        entry = loaded.simulator.declared.entries[name]
+        cluster = entry.cluster or (0, 0, 0)
+        params = list(itertools.chain.from_iterable((p.offset, p.size) for p in entry.params))
+        shared = loaded.simulator.shared_bytes(name, loaded.addresses)
+        figures = [_REGISTERS, shared, entry.max_threads, *cluster, len(entry.params), *params]
+        return " ".join(map(str, figures))
+
+    def _launch(self, asked: messages.LaunchKernel, params: bytes) -> bytes:
+        """The error that it ends with, in a line of its own, and what the kernel printed."""
+        memory, loaded = self._memory, self._loaded_of(asked.kernel)
+        if loaded is None:
+            raise messages.BrokenChannel
+        memory.addresses = loaded.addresses
+        launch = Launch(
+            kernel=asked.kernel,
+            grid=asked.grid,
+            block=asked.block,
+            shared_bytes=asked.shared_bytes,
+            params=params,
+            pointers=(),
+            stack_bytes=asked.stack_bytes,
+            cooperative=asked.cooperative,
+            cluster=asked.cluster,
+        )
+        outcome = loaded.simulator.carry_out(memory, launch, self._limits)
+        self.launches[asked.kernel] += 1
+        if outcome.findings:
+            self._found = list(merge([*self._found, *outcome.findings]))
+        if outcome.stopped and not outcome.findings:
+            words = _STOPPED.given(kernel=plain_name(asked.kernel), seconds=self._limits.seconds)
+            self._call("stopped", asked.frames, words)
+        return f"{_error(outcome)}\n{outcome.printed}".encode()
+
+    def _call(self, kind: str, frames: Sequence[int], words: Message) -> None:
+        place = self._host.place(frames)
+        key = (kind, place, str(words))
+        count = self._calls[key].count + 1 if key in self._calls else 1
+        self._calls[key] = Remark.at(place, kind, Severity.ERROR, words, count=count)
+
+
+def _error(outcome: SimOutcome) -> int:
+    """The number of CUDA's error, 0 for none."""
+    if outcome.stopped:
+        return _LAUNCH_TIMEOUT
+    if not trapped(outcome.findings):
+        return 0
+    asserted = any("assert" in str(sentence(each, "")) for each in outcome.findings)
+    return _ASSERT if asserted else _LAUNCH_FAILURE

@@ -1,0 +1,72 @@
+"""Where host code stands: places in its source, and what it calls its memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from ptxsim.native import answer_of
+from ptxsim.plan.records import Place
+
+_ANSWER = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*)")
+_VARIABLE = re.compile(r"cuda(?:Malloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)")
+
+
+class HostCode:
+    """The host side of ``program``, a file with debug information if it was built for ptxsim."""
+
+    def __init__(self, program: Path) -> None:
+        self._program = program
+        self._known: dict[int, Place | None] = {}
+        self._here = Path.cwd()
+        self._sites: dict[tuple[int, ...], int] = {}  # of allocations, in their order
+
+    @cached_property
+    def _addr2line(self) -> str | None:
+        return shutil.which("addr2line")
+
+    def place(self, frames: Sequence[int]) -> Place | None:
+        """The innermost place in the user's own sources."""
+        new = [each for each in frames if each not in self._known]
+        if new and self._addr2line:
+            # A return address may already belong to the next line.
+            asked = [f"{each - 1:#x}" for each in new]
+            done = answer_of([self._addr2line, "-e", self._program, *asked])
+            for frame, text in zip(new, done.stdout.splitlines(), strict=False):
+                self._known[frame] = self._own(text)
+        places = (self._known.get(each) for each in frames)
+        return next((each for each in places if each), None)
+
+    def namer(self, frames: Sequence[int]) -> Callable[[], str]:
+        """What says how people call memory that was allocated there, once somebody asks."""
+        site = self._sites.setdefault(tuple(frames), len(self._sites))
+        return lambda: self._name(tuple(frames), site)
+
+    def _name(self, frames: tuple[int, ...], site: int) -> str:
+        place = self.place(frames)
+        if place is None:
+            return "an allocation"
+        where = f"{place.file}:{place.line}"
+        try:
+            text = (self._here / place.file).read_text(errors="replace")
+            line = text.splitlines()[place.line - 1]
+        except (OSError, IndexError):
+            return f"the allocation of {where}"
+        earlier = [each for each, number in self._sites.items() if number < site]
+        beside = sum(self.place(each) == place for each in earlier)
+        found = _VARIABLE.findall(line)
+        return f"{found[beside % len(found)]} ({where})" if found else f"the allocation of {where}"
+
+    def _own(self, text: str) -> Place | None:
+        found = _ANSWER.match(text)
+        if not found or found["file"].startswith("?"):
+            return None
+        path = Path(os.path.normpath(self._here / found["file"]))
+        if "/include/" in str(path) or not path.is_file():
+            return None
+        shown = path.relative_to(self._here) if path.is_relative_to(self._here) else path
+        return Place(file=str(shown), line=int(found["line"]))

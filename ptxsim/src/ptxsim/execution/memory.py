@@ -1,0 +1,99 @@
+"""Device memory that lives on from call to call, and that the program can share."""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.engine import Engine
+from ptxsim.execution.messages import ARENA_BYTES, FIRST_ADDRESS, BrokenChannel
+from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
+from ptxsim.plan.records import Plan, Size
+
+_OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
+
+
+@dataclass
+class Allocation:
+    """Where a region came from, and how people call it."""
+
+    name: Callable[[], str]
+    freed: bool = False
+
+
+class DeviceMemory(Machine):
+    """The regions of one program. ``file`` is what the program maps at FIRST_ADDRESS."""
+
+    def __init__(self, engine: Engine, file: int, cell: int) -> None:
+        nothing = Plan(size=Size.of(), allocations=(), operations=())
+        super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
+        self._file = mmap.mmap(file, ARENA_BYTES, mmap.MAP_SHARED)
+        self._bytes = np.frombuffer(self._file, np.uint8)
+        self._names: list[Allocation] = []
+        self._next_own = _OWN_VARIABLES
+        self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
+
+    @property
+    def names(self) -> list[str]:
+        heap = super().names[len(self._names) :]
+        return [*(each.name() for each in self._names), *heap]
+
+    def add(self, address: int, size: int, name: Callable[[], str], data: Bytes | None) -> None:
+        """Memory at an address of the file. data: what it holds; None: nobody knows."""
+        start = address - FIRST_ADDRESS
+        if not (start >= 0 and size <= ARENA_BYTES - start):
+            raise BrokenChannel
+        there = self._bytes[start : start + size]
+        if data is not None:
+            there[:] = data[:size]
+        self._insert(Region("", address, there, data is not None, size), name)
+
+    def add_own(self, name: str, data: Bytes, address: int | None = None) -> int:
+        """Memory that the program cannot see; return its address."""
+        if address is None:
+            address, self._next_own = self._next_own, self._next_own + len(data) + 8192 & ~4095
+        self._insert(Region("", address, data, True, len(data)), lambda: name)
+        return address
+
+    def free(self, address: int) -> None:
+        place, _ = self._find(address, 0)
+        self._names[place].freed = True
+        self._library.sim_resize(self.handle, place, 0)
+
+    def define(self, address: int, size: int) -> None:
+        place, start = self._find(address, size)
+        self._library.sim_define(self.handle, place, start, size, self.cell)
+
+    def undefined(self, address: int, size: int) -> tuple[str, int] | None:
+        """The name of the allocation and the offset of the first byte there that nobody wrote."""
+        place, start = self._find(address, size)
+        defined = self._library.sim_defined(self.handle, place, start, size, self.cell)
+        return None if defined >= size else (self._names[place].name(), start + defined)
+
+    def name_at(self, address: int) -> str:
+        """The name of what begins last at or below an address."""
+        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        return self._names[max(place, 0)].name()
+
+    def _find(self, address: int, size: int) -> tuple[int, int]:
+        """The region that holds these bytes of the file, and where in it they begin. Raises
+        BrokenChannel."""
+        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        start = address - self._regions[place].address
+        if address < FIRST_ADDRESS or start + size > self._regions[place].size:
+            raise BrokenChannel
+        return place, start
+
+    def _insert(self, region: Region, name: Callable[[], str]) -> None:
+        place = bisect.bisect_right(self._regions, region.address, key=_address)
+        self._add(region)
+        self._regions.insert(place, region)
+        self._names.insert(place, Allocation(name))
+
+
+def _address(region: Region) -> int:
+    return region.address

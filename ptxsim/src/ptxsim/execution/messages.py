@@ -1,0 +1,168 @@
+"""What a program asks of the device, as messages from an untrusted process.
+
+A message is two lengths (32 bits each), JSON, and bytes that JSON would only blow up: PTX, or the
+parameters of a launch. ``sink/channel.cpp`` has the other end.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from ptxsim.plan.limits import LIMITS
+from ptxsim.plan.records import MOST_ROWS, Dim3, Refused
+from ptxsim.record import Record
+
+FIRST_ADDRESS = 0x6A5D_0000_0000  # of device memory
+ARENA_BYTES = 1 << 40
+STRIDE = 1 << 20  # allocations begin at its multiples; half of one, at least, is nobody's
+_MOST_TEXT, _MOST_BYTES = 1 << 16, 1 << 28
+_HEAD = struct.Struct("<II")
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 56)]
+Frames = tuple[Count, ...]  # return addresses in the program's file, innermost first
+
+
+class Device(Record, tag="device"):
+    """Asks for the figures of the device."""
+
+
+class Module(Record, tag="module"):
+    """Brings PTX, as the message's bytes."""
+
+
+class Load(Record, tag="load"):
+    """Says that the modules are complete; the answer is that their variables hold their values."""
+
+
+class FindKernel(Record, tag="kernel"):
+    """Asks for the figures of a kernel."""
+
+    name: str  # mangled
+
+
+class Allocate(Record, tag="allocate"):
+    name: str
+    address: Count
+    size: Count
+    frames: Frames
+
+
+class Variable(Allocate, tag="variable"):
+    """A __device__ or __constant__ variable that host code knows by ``name``, mangled."""
+
+
+class Free(Record, tag="free"):
+    address: Count
+
+
+class Define(Record, tag="define"):
+    """The host has written here."""
+
+    address: Count
+    size: Count
+
+
+class Read(Record, tag="read"):
+    """The host copies this to its own memory."""
+
+    address: Count
+    size: Count
+    frames: Frames
+
+
+class Fault(Record, tag="fault"):
+    """Host code touched device memory, and ends."""
+
+    address: Count
+    frames: Frames
+
+
+class RefusedCall(Record, tag="refused"):
+    """A call failed, and host code goes on."""
+
+    refused: Refused
+    frames: Frames
+
+
+class LaunchKernel(Record, tag="launch"):
+    """Asks for a launch; the message's bytes are its parameters."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    shared_bytes: Count
+    stack_bytes: Count
+    cooperative: bool
+    cluster: Dim3
+    frames: Frames
+
+
+Request = (
+    Device
+    | Module
+    | Load
+    | FindKernel
+    | Allocate
+    | Variable
+    | Free
+    | Define
+    | Read
+    | Fault
+    | RefusedCall
+    | LaunchKernel
+)
+_DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+
+
+class BrokenChannel(Exception):  # noqa: N818 - the program's fault, and no error of ours
+    """The program sent what is no message: its host code wrote where it should not."""
+
+
+def requests(channel: socket.socket) -> Iterator[tuple[Request, bytes]]:
+    """Messages with their bytes, until the program has ended. Raises BrokenChannel."""
+    while head := _received(channel, _HEAD.size):
+        text, more = _HEAD.unpack(head)
+        if text > _MOST_TEXT or more > _MOST_BYTES:
+            raise BrokenChannel
+        try:
+            request = _DECODER.decode(_received(channel, text))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise BrokenChannel from None
+        yield request, _received(channel, more)
+
+
+def reply(channel: socket.socket, answer: bytes) -> None:
+    channel.sendall(struct.pack("<I", len(answer)) + answer)
+
+
+def _received(channel: socket.socket, count: int) -> bytes:
+    """So many bytes; fewer, and then none, where the program ends."""
+    parts = bytearray()
+    while len(parts) < count:
+        try:
+            part = channel.recv(min(count - len(parts), 1 << 20))
+        except ConnectionError:
+            return b""
+        if not part:
+            return b""
+        parts += part
+    return bytes(parts)
+
+
+def macros() -> tuple[str, ...]:
+    """These figures, and CUDA's limits, as options of the sink's compiler."""
+    figures = {
+        "FIRST_ADDRESS": FIRST_ADDRESS,
+        "ARENA_BYTES": ARENA_BYTES,
+        "STRIDE": STRIDE,
+        "MAX_MESSAGE_BYTES": _MOST_TEXT,
+        "MAX_BLOB_BYTES": _MOST_BYTES,
+        "MAX_ROWS": MOST_ROWS,
+        **LIMITS,
+    }
+    return tuple(f"-D{name}={value}ull" for name, value in figures.items())

@@ -1,0 +1,88 @@
+"""Runs a program beside its device: one process for each, a socket and a memory file between."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxsim.engine import Engine
+from ptxsim.execution import messages
+from ptxsim.execution.building import LIBRARY, stand_in
+from ptxsim.execution.device import Device
+from ptxsim.execution.host_code import HostCode
+from ptxsim.findings.finding import Severity
+from ptxsim.findings.remarks import Remark
+from ptxsim.nvcc import CompileError
+from ptxsim.outcome import RefusedProgram
+from ptxsim.text import phrase
+
+_SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+_ANOTHER = "not linked with CUDA's shared runtime: build it by ptxsim nvcc, with nvcc's options"
+_BROKEN = phrase("host code wrote into the channel to its device")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended."""
+
+    status: int  # its own; -N: by signal N
+    remarks: tuple[Remark[str], ...]
+    launches: int
+    refused: RefusedProgram | None  # why it could not go on
+
+
+def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: float) -> Ended:
+    """Run ``program`` to its end, with this process's own standard streams. Raises CompileError,
+    EngineError, OSError."""
+    if LIBRARY.encode() not in program.read_bytes():
+        raise CompileError(f"{program}: {_ANOTHER}")
+    folder = stand_in()
+    memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.ftruncate(memory, messages.ARENA_BYTES)
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    ours, theirs = socket.socketpair()
+    device = Device(engine, memory, HostCode(program), seconds)
+    paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    environment = {
+        **os.environ,
+        "LD_LIBRARY_PATH": ":".join(paths),
+        "PTXSIM_CHANNEL": f"{theirs.fileno()},{memory}",
+    }
+    with ours:
+        with theirs:
+            running = subprocess.Popen(
+                [program.absolute(), *arguments],
+                env=environment,
+                pass_fds=(theirs.fileno(), memory),
+            )
+        refused, broken = None, False
+        try:
+            for request, more in messages.requests(ours):
+                if (answer := device.answer(request, more)) is not None:
+                    messages.reply(ours, answer)
+        except RefusedProgram as why:
+            refused = why
+            running.kill()
+        except messages.BrokenChannel:
+            broken = True
+            running.kill()
+        except KeyboardInterrupt:
+            running.send_signal(signal.SIGINT)
+        except ConnectionError:  # it ended while its kernel ran
+            pass
+    try:
+        status = running.wait()
+    except KeyboardInterrupt:
+        running.kill()
+        status = running.wait()
+    os.close(memory)
+    remarks = tuple(device.remarks)
+    if broken:
+        remarks += (Remark(kind="host-access", severity=Severity.ERROR, message=_BROKEN),)
+    return Ended(status, remarks, device.launches.total(), refused)

@@ -1,0 +1,127 @@
+// Calls that only a sink which executes can answer, or that ask little.
+#include <cstdio>
+#include <cstring>
+
+#include "sink.hpp"
+
+namespace {
+
+cudaError_t no_peer(const char* caller) { return failed(cudaErrorPeerAccessUnsupported, caller); }
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaDeviceReset() {
+  const std::lock_guard<std::recursive_mutex> alone(one_call);
+  sink_broken = cudaSuccess;
+  cudaGetLastError();
+  return cudaSuccess;
+}
+cudaError_t cudaInitDevice(int, unsigned, unsigned) { return cudaSuccess; }
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  *flags = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int) {
+  std::snprintf(text, size_t(bytes), "0000:00:00.0");
+  return cudaSuccess;
+}
+cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
+
+// --- peers: there is one device
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
+  *can = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return answer(__func__, no_peer); }
+cudaError_t cudaDeviceDisablePeerAccess(int) { return answer(__func__, no_peer); }
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
+  *value = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyPeer(void* target, int, const void* source, int, size_t bytes) {
+  return cudaMemcpy(target, source, bytes, cudaMemcpyDefault);
+}
+cudaError_t cudaMemcpyPeerAsync(void* target, int, const void* source, int, size_t bytes,
+                                cudaStream_t stream) {
+  return cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, stream);
+}
+
+// --- memory of the host
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  return answer(__func__, [&](const char* caller) {
+    *device = host;
+    return is_managed(host) ? cudaSuccess : failed(cudaErrorInvalidValue, caller);
+  });
+}
+cudaError_t cudaHostGetFlags(unsigned* flags, void*) {
+  *flags = cudaHostAllocMapped;
+  return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
+  return answer(__func__, [&](const char*) {
+    Place place;
+    const bool known = sink_find(address, 0, place), shared = known && is_managed(address);
+    std::memset(attributes, 0, sizeof *attributes);
+    attributes->type = shared  ? cudaMemoryTypeManaged
+                       : known ? cudaMemoryTypeDevice
+                               : cudaMemoryTypeUnregistered;
+    attributes->devicePointer = known ? const_cast<void*>(address) : nullptr;
+    attributes->hostPointer = known && !shared ? nullptr : const_cast<void*>(address);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, size_t, unsigned) { return cudaSuccess; }
+
+// --- streams: all that came before is done
+cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t work, void* data) {
+  return answer(__func__, [&](const char*) {
+    work(data);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t work, void* data,
+                                  unsigned) {
+  return answer(__func__, [&](const char*) {
+    work(stream, cudaSuccess, data);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t, int* priority) {
+  *priority = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamGetFlags(cudaStream_t, unsigned* flags) {
+  *flags = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue*) {
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+// --- three dimensions, without arrays
+cudaError_t cudaMalloc3D(cudaPitchedPtr* made, cudaExtent extent) {
+  size_t pitch = 0;
+  void* address = nullptr;
+  const cudaError_t error =
+      cudaMallocPitch(&address, &pitch, extent.width, extent.height * extent.depth);
+  *made = {address, pitch, extent.width, extent.height};
+  return error;
+}
+cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
+  cudaError_t error = cudaSuccess;
+  for (size_t z = 0; z < extent.depth && error == cudaSuccess; ++z)
+    error = cudaMemset2D(static_cast<char*>(to.ptr) + z * to.ysize * to.pitch, to.pitch, value,
+                         extent.width, extent.height);
+  return error;
+}
+}

@@ -1,0 +1,75 @@
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "sink.hpp"
+
+namespace {
+
+int channel = -1;
+bool forked = false;
+
+void send_bytes(const void* data, size_t bytes) {
+  auto next = static_cast<const char*>(data);
+  while (bytes) {
+    const ssize_t sent = send(channel, next, bytes, MSG_NOSIGNAL);
+    if (sent <= 0) give_up("ptxsim has ended");
+    next += sent;
+    bytes -= size_t(sent);
+  }
+}
+
+void receive_bytes(void* data, size_t bytes) {
+  auto next = static_cast<char*>(data);
+  while (bytes) {
+    const ssize_t got = recv(channel, next, bytes, 0);
+    if (got <= 0) give_up("ptxsim has ended");
+    next += got;
+    bytes -= size_t(got);
+  }
+}
+
+// A copy of the process has no device: what it asked for would reach the one of its parent.
+void mark_forked() { forked = true; }
+
+}  // namespace
+
+int shared_memory = -1;  // the file that both processes map
+
+void open_channel() {
+  const char* given = std::getenv("PTXSIM_CHANNEL");
+  if (!given || std::sscanf(given, "%d,%d", &channel, &shared_memory) != 2)
+    give_up("this program was built for ptxsim: run it as ptxsim exec PROGRAM");
+  unsetenv("PTXSIM_CHANNEL");
+  for (const int each : {channel, shared_memory}) fcntl(each, F_SETFD, FD_CLOEXEC);
+  pthread_atfork(nullptr, nullptr, mark_forked);
+}
+
+void give_up(const char* why) {
+  std::fprintf(stderr, "ptxsim: %s\n", why);
+  _exit(3);
+}
+
+void tell(const std::string& json, const void* blob, size_t bytes) {
+  if (forked) give_up("a process that was forked asks for CUDA, which it cannot have: use exec");
+  const uint32_t head[2] = {uint32_t(json.size()), uint32_t(bytes)};
+  if (bytes > MAX_BLOB_BYTES || json.size() > MAX_MESSAGE_BYTES)
+    give_up("one call hands over more than ptxsim exec takes");
+  send_bytes(head, sizeof head);
+  send_bytes(json.data(), json.size());
+  send_bytes(blob, bytes);
+}
+
+std::string ask(const std::string& json, const void* blob, size_t bytes) {
+  tell(json, blob, bytes);
+  uint32_t length;
+  receive_bytes(&length, sizeof length);
+  std::string answer(length, '\0');
+  receive_bytes(answer.data(), length);
+  return answer;
+}

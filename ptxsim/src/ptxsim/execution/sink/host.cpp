@@ -1,0 +1,102 @@
+#include <execinfo.h>
+#include <link.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "sink.hpp"
+
+namespace {
+
+constexpr size_t MOST_FRAMES = 16;
+constexpr cudaError_t ERRORS[] = {REFUSAL_ERRORS};
+
+struct Program {
+  uintptr_t base = 0, first = ~uintptr_t{0}, end = 0;  // addresses
+};
+
+// The first object is the program itself.
+int look_at_program(dl_phdr_info* info, size_t, void* found) {
+  Program& program = *static_cast<Program*>(found);
+  program.base = info->dlpi_addr;
+  for (int k = 0; k < info->dlpi_phnum; ++k) {
+    const auto& part = info->dlpi_phdr[k];
+    if (part.p_type != PT_LOAD) continue;
+    program.first = std::min(program.first, uintptr_t(program.base + part.p_vaddr));
+    program.end = std::max(program.end, uintptr_t(program.base + part.p_vaddr + part.p_memsz));
+  }
+  return 1;
+}
+
+const Program& program() {
+  static const Program found = [] {
+    Program seen;
+    dl_iterate_phdr(look_at_program, &seen);
+    return seen;
+  }();
+  return found;
+}
+
+void on_fault(int signal, siginfo_t* info, void*) {
+  if (in_device_range(info->si_addr))
+    tell("{\"type\":\"fault\",\"address\":" + number(reinterpret_cast<uint64_t>(info->si_addr)) +
+         ",\"frames\":" + frames_json(call_stack()) + "}");
+  ::signal(signal, SIG_DFL);  // and once more, to its end
+}
+
+}  // namespace
+
+void catch_faults() {
+  call_stack();  // the first one loads a library
+  struct sigaction action = {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO;
+  for (const int each : {SIGSEGV, SIGBUS}) sigaction(each, &action, nullptr);
+}
+
+std::string number(uint64_t value) { return std::to_string(value); }
+
+std::string json_text(const std::string& text) {
+  std::string quoted = "\"";
+  for (const unsigned char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c >= 0x20 && c < 0x7f ? char(c) : '?';
+  }
+  return quoted + '"';
+}
+
+Frames call_stack() {
+  Frames frames(64);
+  frames.resize(size_t(backtrace(frames.data(), int(frames.size()))));
+  return frames;
+}
+
+Frames site() { return launch_site.empty() ? call_stack() : launch_site; }
+
+std::string frames_json(const Frames& frames) {
+  std::string found;
+  size_t count = 0;
+  for (void* frame : frames) {
+    const auto address = reinterpret_cast<uintptr_t>(frame);
+    if (address < program().first || address >= program().end) continue;
+    if (++count > MOST_FRAMES) break;
+    found += (found.empty() ? "" : ",") + number(address - program().base);
+  }
+  return "[" + found + "]";
+}
+
+void sink_refused(const Refused& refused, size_t) {
+  tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" + frames_json(site()) +
+       "}");
+}
+
+void refuse(const Refused& refused) { refuse(refused, site()); }
+
+void refuse(const Refused& refused, const Frames& frames) {
+  tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" + frames_json(frames) +
+       "}");
+  launch_site.clear();
+  throw CallFailed{failed(ERRORS[refused.refusal], refused)};
+}

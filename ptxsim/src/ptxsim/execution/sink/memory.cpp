@@ -1,0 +1,173 @@
+// Device memory lies at the same addresses in the program and on the device. The program may not
+// touch it there, unless it is shared; its copies go through a second view.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "sink.hpp"
+
+extern int shared_memory;
+
+namespace {
+
+struct Allocation {
+  uint64_t address;
+  size_t bytes;
+  bool live;
+};
+
+std::vector<Allocation> allocations;  // by address, which is the order in which they were made
+size_t allocated = 0;                 // bytes of live ones
+uint64_t next_address = FIRST_ADDRESS;
+unsigned char* view = nullptr;
+
+void map_memory() {
+  if (view) return;
+  void* const there = reinterpret_cast<void*>(FIRST_ADDRESS);
+  const int flags = MAP_SHARED | MAP_NORESERVE;
+  if (mmap(there, ARENA_BYTES, PROT_NONE, flags | MAP_FIXED_NOREPLACE, shared_memory, 0) != there)
+    give_up("the addresses of device memory are in use in this program");
+  void* const second = mmap(nullptr, ARENA_BYTES, PROT_READ | PROT_WRITE, flags, shared_memory, 0);
+  if (second == MAP_FAILED) give_up("there is too little address space for device memory");
+  view = static_cast<unsigned char*>(second);
+}
+
+// Before anything is written there, variables get their first values.
+void load_modules() {
+  if (!modules_loaded) ask("{\"type\":\"load\"}");
+  modules_loaded = true;
+}
+
+const Allocation* around(const void* pointer) {
+  const uint64_t address = reinterpret_cast<uint64_t>(pointer);
+  const auto after =
+      std::upper_bound(allocations.begin(), allocations.end(), address,
+                       [](uint64_t a, const Allocation& b) { return a < b.address; });
+  return after == allocations.begin() ? nullptr : &*(after - 1);
+}
+
+void* allocate(const std::string& kind, const std::string& name, size_t bytes) {
+  map_memory();
+  const uint64_t room = FIRST_ADDRESS + ARENA_BYTES - next_address;
+  if (bytes > room || room - bytes < 2 * STRIDE) refuse({MEMORY_OF_NO_GPU, {}});
+  const uint64_t address = next_address;
+  next_address += (bytes + STRIDE / 2 + STRIDE - 1) / STRIDE * STRIDE;
+  allocations.push_back({address, bytes, true});
+  tell("{\"type\":\"" + kind + "\",\"name\":" + json_text(name) + ",\"address\":" +
+       number(address) + ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
+  return reinterpret_cast<void*>(address);
+}
+
+void* address_of(Place place) {
+  return reinterpret_cast<void*>(allocations[place.allocation].address + place.delta);
+}
+
+void define(Place place, size_t bytes) {
+  tell("{\"type\":\"define\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
+       ",\"size\":" + number(bytes) + "}");
+}
+
+// What leaves the device has to hold something.
+void take(const char* type, Place place, size_t bytes) {
+  tell(std::string("{\"type\":\"") + type +
+       "\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
+       ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
+}
+
+}  // namespace
+
+const bool sink_executes = true;
+bool modules_loaded = false;
+
+unsigned char* shared_view(const void* address) {
+  return view + (reinterpret_cast<uint64_t>(address) - FIRST_ADDRESS);
+}
+
+bool in_device_range(const void* address) {
+  const uint64_t value = reinterpret_cast<uint64_t>(address);
+  return value >= FIRST_ADDRESS && value - FIRST_ADDRESS < ARENA_BYTES;
+}
+
+void* sink_allocate(const std::string& name, size_t bytes, const std::string&) {
+  return allocate("variable", name, bytes);
+}
+
+void* sink_allocate_workspace(size_t bytes, bool, cudaStream_t) {
+  load_modules();
+  allocated += bytes;
+  return allocate("allocate", "", bytes);
+}
+
+size_t sink_workspace_bytes() { return allocated; }
+
+void sink_free(size_t allocation, bool, cudaStream_t, const char*) {
+  Allocation& freed = allocations[allocation];
+  const size_t page = size_t(sysconf(_SC_PAGESIZE));
+  const size_t pages = (freed.bytes + page - 1) / page * page;
+  void* const there = reinterpret_cast<void*>(freed.address);
+  madvise(shared_view(there), pages, MADV_REMOVE);
+  mprotect(there, pages, PROT_NONE);
+  freed.live = false;
+  allocated -= freed.bytes;
+  tell("{\"type\":\"free\",\"address\":" + number(freed.address) + "}");
+}
+
+bool sink_find(const void* address, size_t bytes, Place& place) {
+  const Allocation* const found = around(address);
+  if (!found || !found->live) return false;
+  const uint64_t delta = reinterpret_cast<uint64_t>(address) - found->address;
+  if (delta > found->bytes || bytes > found->bytes - delta) return false;
+  place = {size_t(found - allocations.data()), delta};
+  return true;
+}
+
+bool sink_freed(const void* address) {
+  const Allocation* const found = around(address);
+  return found && !found->live &&
+         reinterpret_cast<uint64_t>(address) - found->address < found->bytes;
+}
+
+void sink_share(void* address, size_t bytes) {
+  mprotect(address, std::max<size_t>(bytes, 1), PROT_READ | PROT_WRITE);
+  Place place;  // host code writes there without a call; a variable holds something anyway
+  if (modules_loaded && sink_find(address, bytes, place)) define(place, bytes);
+}
+
+void sink_memset(Place place, int value, size_t bytes, cudaStream_t) {
+  load_modules();
+  std::memset(shared_view(address_of(place)), value, bytes);
+  define(place, bytes);
+}
+
+void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
+  load_modules();
+  for (size_t row = 0; row < rows.count; ++row) {
+    const Place from{source.allocation, source.delta + row * rows.source_pitch};
+    const Place to{target.allocation, target.delta + row * rows.target_pitch};
+    std::memmove(shared_view(address_of(to)), shared_view(address_of(from)), rows.bytes);
+    define(to, rows.bytes);
+  }
+}
+
+void sink_write(Place target, const void* source, size_t bytes, bool, cudaStream_t) {
+  load_modules();
+  std::memcpy(shared_view(address_of(target)), source, bytes);
+  define(target, bytes);
+}
+
+void sink_read(void* target, Place source, size_t bytes, cudaStream_t) {
+  load_modules();
+  take("read", source, bytes);
+  std::memcpy(target, shared_view(address_of(source)), bytes);
+}
+
+void sink_synchronise(const std::string&) {}  // all is done
+size_t sink_place() { return 0; }
+
+double sink_clock() {
+  using namespace std::chrono;
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+}

@@ -1,0 +1,9 @@
+// One translation unit, so that headers are read once, and what is global is made in this order.
+#include "calls.cpp"
+#include "channel.cpp"
+#include "host.cpp"
+#include "memory.cpp"
+#include "modules.cpp"
+
+// Before any constructor of the program's own, since this library is loaded before it.
+static const bool opened = (open_channel(), open_device(), catch_faults(), true);

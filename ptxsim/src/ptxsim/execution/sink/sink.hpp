@@ -1,0 +1,34 @@
+// The sink of `ptxsim exec`: a library in the place of libcudart.so, by which a program has ptxsim
+// do at once what it asks of the device.
+//
+// - channel.cpp: messages to ptxsim's process, and its answers
+// - modules.cpp: the PTX that a program registers, its kernels and variables
+// - memory.cpp: device memory, which both processes share: allocations, copies
+// - calls.cpp: calls that a recorder cannot answer
+// - host.cpp: where host code stands, and its mistakes
+//
+// ptxsim/execution/messages.py has the messages. Addresses and bounds are macros from there, too.
+#pragma once
+
+#include <string>
+
+#include "runtime.hpp"
+
+// --- channel.cpp
+void open_channel();
+void tell(const std::string& json, const void* blob = nullptr, size_t bytes = 0);
+// The answer of ptxsim's process, which may do much before it answers.
+std::string ask(const std::string& json, const void* blob = nullptr, size_t bytes = 0);
+[[noreturn]] void give_up(const char* why);  // the program cannot go on
+
+// --- modules.cpp
+void open_device();          // learns what device ptxsim stands for
+extern bool modules_loaded;  // all that are registered so far
+
+// --- memory.cpp
+unsigned char* shared_view(const void* address);  // through which host code's copies go
+
+// --- host.cpp
+void catch_faults();
+std::string frames_json(const Frames& frames);  // offsets in the program's own file
+std::string number(uint64_t value);

@@ -1,0 +1,141 @@
+"""Whole programs, built by nvcc, run beside their device in another process."""
+
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ptxsim.execution import messages
+from ptxsim.execution.building import stand_in
+from ptxsim.execution.device import Device
+from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.messages import BrokenChannel
+from ptxsim.launching import default_engine
+from ptxsim.nvcc import compiled
+from ptxsim.outcome import RefusedProgram
+
+PROGRAMS = Path(__file__).parent / "programs"
+TABLE = Path(__file__).parent / "tables" / "programs.txt"
+ROWS = [
+    [cell.strip() for cell in line.split("|")]
+    for line in TABLE.read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def ptxsim(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ptxsim", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs")
+    shutil.copy(PROGRAMS / "wrong.cu", folder)
+    done = ptxsim("nvcc", "wrong.cu", "-o", "wrong", folder=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "right.cu", tmp_path)
+    done = ptxsim("exec", "right.cu", "--json", "found.json", "--", "word", folder=tmp_path)
+    assert (done.stdout, done.stderr) == ("counted 1000\nright word\n", "")
+    assert done.returncode == 7
+    assert '"findings": []' in (tmp_path / "found.json").read_text()
+
+
+@pytest.mark.parametrize(("mistake", "status", "prints", "says"), ROWS)
+def test_a_mistake_is_named(wrong: Path, mistake: str, status: str, prints: str, says: str) -> None:
+    done = ptxsim("exec", "wrong", "--", mistake, folder=wrong)
+    lines = (PROGRAMS / "wrong.cu").read_text().splitlines()
+    line = next((at for at, text in enumerate(lines, 1) if text.endswith(f"// {mistake}")), 0)
+    assert done.returncode == int(status), done.stderr
+    assert prints in done.stdout
+    assert says.replace("$LINE", str(line)) in done.stderr
+    if line:
+        assert f"wrong.cu:{line}" in done.stderr
+    if not says:
+        assert not done.stderr
+
+
+def test_a_call_that_is_not_there_is_named_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "graph.cu").write_text(
+        "int main() { cudaGraph_t g; return cudaGraphCreate(&g, 0); }"
+    )
+    done = ptxsim("exec", "graph.cu", folder=tmp_path)
+    assert done.returncode == 3
+    assert "not simulated: cudaGraphCreate" in done.stderr
+
+
+def test_a_program_built_in_another_way_is_refused(tmp_path: Path) -> None:
+    done = ptxsim("exec", "/bin/true", folder=tmp_path)
+    assert done.returncode == 3
+    assert "ptxsim nvcc" in done.stderr
+
+
+def test_outside_of_ptxsim_such_a_program_says_how_to_run_it(wrong: Path) -> None:
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(stand_in())}
+    done = subprocess.run(
+        ["./wrong", "none"], cwd=wrong, env=environment, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "ptxsim exec PROGRAM" in done.stderr
+
+
+def test_no_message_breaks_the_device(tmp_path: Path) -> None:
+    """Requests that host code could forge are answered, refused, or end the channel."""
+    source = tmp_path / "twice.cu"
+    source.write_text("__global__ void twice(float* x) { x[threadIdx.x] *= 2; }")
+    ptx = compiled(source, "sm_80")
+    drawn = random.Random(1)
+    at = messages.FIRST_ADDRESS
+    numbers = (0, 1, 31, 32, 1 << 20, at, at + 4, at + 128, at + (1 << 40), (1 << 56) - 1)
+    kinds = (*messages.Request.__args__, messages.Allocate, messages.LaunchKernel)
+    ended = {BrokenChannel: 0, RefusedProgram: 0, None: 0}
+    for _ in range(120):
+        file = os.memfd_create("memory")
+        os.ftruncate(file, messages.ARENA_BYTES)
+        device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0)
+        end = None
+        try:
+            device.answer(messages.Module(), ptx.encode())
+            for _ in range(30):
+                kind = drawn.choice(kinds)
+                fields = {
+                    each.name: _drawn(each.name, drawn, numbers)
+                    for each in msgspec.structs.fields(kind)
+                }
+                text = msgspec.json.encode({"type": kind.__struct_config__.tag, **fields})
+                request = msgspec.json.decode(text, type=messages.Request)
+                device.answer(request, struct.pack("<Q", drawn.choice(numbers)))
+        except (BrokenChannel, RefusedProgram) as error:
+            end = type(error)
+        finally:
+            os.close(file)
+        ended[end] += 1
+    assert min(ended[BrokenChannel], ended[RefusedProgram]) > 5, ended
+
+
+def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
+    extents = (1, 1, 1, 2, 32, 1025, 0, -1, 1 << 31)
+    kernel = drawn.choice(("_Z5twicePf", "nothing"))
+    refused = {"number": drawn.choice((-1, 0, 5, 99)), "args": {"function": "cudaFree"}}
+    return {
+        "name": kernel,
+        "kernel": "_Z5twicePf",
+        "grid": [drawn.choice(extents) for _ in range(3)],
+        "block": [drawn.choice(extents) for _ in range(3)],
+        "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],
+        "frames": [drawn.choice(numbers)],
+        "cooperative": drawn.random() < 0.1,
+        "stack_bytes": 1024,
+        "refused": refused,
+    }.get(name, drawn.choice(numbers))
