@@ -1,5 +1,6 @@
 """Documents: links lead somewhere, measurements are tables, and docs/ stays small."""
 
+import json
 import re
 from pathlib import Path
 
@@ -74,3 +75,13 @@ def test_tests_that_documents_name_are_there() -> None:
         named = re.findall(r"\b(?:ptxsim/)?tests/\w[\w/]*\.py\b", document.read_text("utf-8"))
         missing = [name for name in named if not (ROOT / name).exists()]
         assert missing == [], document
+
+
+def test_the_devcontainer_runs_the_readmes_command() -> None:
+    folder = ROOT / ".devcontainer"
+    given = json.loads((folder / "devcontainer.json").read_text())
+    assert f"\n```\n{given['postCreateCommand']}\n```\n" in (ROOT / "README.md").read_text()
+    dockerfile = (folder / given["build"]["dockerfile"]).read_text()
+    assert f"AS {given['build']['target']}\n" in dockerfile
+    assert all(f"ARG {name}=" in dockerfile for name in given["build"]["args"])
+    assert (folder / given["build"]["context"]).resolve() == ROOT

@@ -109,7 +109,10 @@ def test_only_the_gpu_device_imports_cupy() -> None:
 
 
 # Built at import, by commands that have no second thread.
-OWN_DECODERS = {"ptxsim/src/ptxsim/findings/event_table.py": ["msgspec.json.decode"]}
+OWN_DECODERS = {
+    "ptxsim/src/ptxsim/execution/messages.py": ["msgspec.json.Decoder"],
+    "ptxsim/src/ptxsim/findings/event_table.py": ["msgspec.json.decode"],
+}
 
 
 def test_types_are_described_to_msgspec_in_one_place() -> None:

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from grader import course
 from grader.base import UsageError, one_line
-from grader.cli.console import skipped, warn
+from grader.cli.console import DONE, say, skipped, spoken, warn, write
 from grader.cli.options import OptionGroup, flag, option
 from grader.cli.shared_options import RESULTS, OneDevice
 from grader.judge import rescored
-from grader.labs import REFERENCE, Attempts, Lab, TimeRules, due_rule, load_lab, provided
+from grader.labs import REFERENCE, Attempts, Lab, Term, TimeRules, due_rule, load_lab, provided
 from grader.results import Ladder, ResultEntry, read_entries, shipped_ladders, stored_ladders
 from ptxsim.text import listed, phrase, verbatim
 
@@ -142,3 +142,29 @@ def only(boards: Sequence[course.Board]) -> course.Board:
         raise UsageError(none)
     several = phrase("several boards ({found}); choose one with --lab, --gpu and --device")
     raise UsageError(several.given(found="; ".join(str(board.title) for board in boards)))
+
+
+def add_up(term: Term, labs: Sequence[Lab], out: Path, device: str, console: Console) -> int:
+    """Show and write the gradebook of a term, and write its board for students."""
+    entries, complaints = read_entries(out)
+    rungs, ladders = reference_names(), known_ladders(out, console)
+    entries = [each for each in entries if device in ("auto", each.environment.device)]
+    ours: list[ResultEntry] = []
+    for lab in labs:
+        own = [e for e in entries if e.lab.id == lab.id and e.submission.student not in rungs]
+        known = lab.hidden is None or lab.hidden.known
+        ours += _rescored(own, lab, ladders, console) if known else own
+    boards, people, doubled = course.term.term_boards(term, labs, ours)
+    skipped([*complaints, *doubled], console)
+    if not boards:
+        say(console, phrase("no such results in {folder}", folder=one_line(out)))
+        return DONE
+    key, language = course.load_pseudonym_key(out), spoken(console)
+    hidden = course.board_rendering.for_students(boards, lambda who: course.pseudonym(key, who))
+    book, board = course.term.add_up(boards, term, people), course.term.add_up(hidden, term, {})
+    console.print("", course.term.terminal(book, language))
+    (folder := out / "course").mkdir(0o700, parents=True, exist_ok=True)
+    write(course.term.table_csv(book), folder / "gradebook.csv", console, sheet=True)
+    write(course.term.html(book, term, language), folder / "gradebook.html", console)
+    write(course.term.html(board, term, language), folder / "board.html", console)
+    return DONE

@@ -34,7 +34,8 @@ class ClassOptions(OptionGroup):
         "3 the grader or the machine failed for a submission: the same command tries it again"
     )
 
-    folder: Path = argument("folder of submissions", "DIR")
+    folder: Path | None = argument("folder of submissions; with --course it may be left out", "DIR")
+    course: Path | None = option("add up the results of this term (docs/instructor.md)", "FILE")
     lab: LabName = LAB
     batch: Batch
     gpus: str | None = option(
@@ -46,7 +47,7 @@ class ClassOptions(OptionGroup):
 
 
 def run(chosen: ClassOptions, console: Console) -> int:
-    if not chosen.system.plan:
+    if chosen.folder and not chosen.system.plan:
         warm_up()
     # Not before: the workers' modules are imported beside these.
     from grader.cli.class_grading import grade_class

@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from grader import course
+from grader import course, labs
 from grader.base import Language, Rejected, UsageError, Verdict, one_line
 from grader.cli.bench import ready
-from grader.cli.boards import known_ladders, reference_names
+from grader.cli.boards import add_up, known_ladders, reference_names
 from grader.cli.chosen_lab import known_hidden, lab_file
 from grader.cli.class_command import ClassOptions
 from grader.cli.console import (
@@ -46,6 +46,12 @@ from ptxsim.text import NOTHING, Message, listed, phrase, verbatim
 
 def grade_class(chosen: ClassOptions, console: Console) -> int:
     batch, system = chosen.batch, chosen.system
+    term = labs.load_term(chosen.course) if chosen.course else None
+    if chosen.folder is None:
+        if term is None:
+            none = phrase("name a folder of submissions, or a term to add up: --course")
+            raise UsageError(none)
+        return add_up(*term, batch.out, batch.device, console)
     file, vouched = lab_file(chosen.lab)
     lab = load_lab(file, vouched=vouched)
     speak_as(lab, console)
@@ -71,6 +77,8 @@ def grade_class(chosen: ClassOptions, console: Console) -> int:
     context = setup.context()  # reports a fault of the lab or the machine, once
     lab = context.lab
     known_hidden(lab)
+    if term and lab.id not in (ids := [each.id for each in term[1]]):
+        raise UsageError(f"--lab: {lab.id} is no lab of {chosen.course}: {', '.join(ids)}")
     if not system.plan and not system.compile:
         store.check_folder(batch.out)
         course_cards()  # a wrong file is said now, not for each submission
@@ -85,7 +93,9 @@ def grade_class(chosen: ClassOptions, console: Console) -> int:
         grade_tasks(tasks, lanes("cpu", batch.jobs), setup, console)
         return DONE
     reports = grade_tasks(tasks, lanes(setup.device, batch.jobs, gpus), setup, console)
-    if system.manifest is None:
+    if term:
+        add_up(*term, batch.out, batch.device, console)
+    elif system.manifest is None:
         _show_board(lab, setup, console)
     _summarise(reports, console)
     if any(report.verdict is Verdict.IE for report in reports):

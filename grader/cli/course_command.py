@@ -222,11 +222,8 @@ class RegradeOptions(OptionGroup):
 def _run_regrade(chosen: RegradeOptions, console: Console) -> int:
     _, lab, rules = boards.lab_and_rules(chosen.selection)
     entries = _entries(chosen, lab, console)
-    parties = (
-        course.Parties(course.read_roster(*chosen.selection.roster))
-        if chosen.selection.roster
-        else None
-    )
+    tables = chosen.selection.roster
+    parties = course.Parties(course.read_roster(*tables)) if tables else None
     if parties:
         entries, doubled = parties.merged(entries)
         skipped(doubled, console)

@@ -4,6 +4,7 @@ from . import regrade as regrade
 from . import rubric as rubric
 from . import similar as similar
 from . import similar_rendering as similar_rendering
+from . import term as term
 from .classes import find_submissions as find_submissions
 from .classes import read_manifest as read_manifest
 from .classes import read_part as read_part

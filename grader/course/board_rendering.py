@@ -37,7 +37,7 @@ def for_students(boards: Sequence[Board], alias: Callable[[str], str]) -> tuple[
             return row
         nothing = {
             **{"sha256": None, "created": None, "late": False},
-            **{"untimed": False, "other_lab": False},
+            **{"untimed": False, "other_lab": False, "late_days": 0},
         }
         return msgspec.structs.replace(
             row, student=alias(row.student), adjusted=row.points, lateness=NOTHING, **nothing
@@ -191,6 +191,8 @@ def board_json(boards: Sequence[Board]) -> str:
         }
         for board in boards
     ]
+    for row in (row for document in documents for row in document["rows"]):
+        del row["late_days"]  # which only a term has
     return msgspec.json.format(msgspec.json.encode(documents), indent=1).decode() + "\n"
 
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from grader.base import ProblemInfo, Verdict, moment
-from grader.course.roster import Roster
+from grader.course.roster import Person, Roster
 from grader.labs import Attempts, Lateness, TimeRules, lateness
 from grader.results import Ladder, ResultEntry
 from ptxsim.plan import Record
@@ -36,6 +36,7 @@ class Row(Record, kw_only=True):
     other_lab: bool = False  # graded with another version of the lab file than the one that counts
     adjusted: float | None = None  # points after what late work loses; ``points`` never change
     lateness: Message = NOTHING  # "2 days late"; not in time, nor where late work loses nothing
+    late_days: int = 0  # of a term's, that it used
 
 
 class Board(Record):
@@ -98,15 +99,8 @@ def make_boards(
         own = groups[(lab, device, gpu)]
         problem = own[-1].problem
         alike = (each for each in ladders if each.timed_on(gpu) and each.problem.like(problem))
-        boards.append(
-            Board(
-                lab=lab,
-                device=device,
-                gpu=gpu,
-                problem=problem,
-                rows=_rows(own, choice, roster, rules, references, next(alike, None), version),
-            )
-        )
+        rows = _rows(own, choice, roster, rules, references, next(alike, None), version)
+        boards.append(Board(lab=lab, device=device, gpu=gpu, problem=problem, rows=rows))
     return tuple(boards)
 
 
@@ -184,15 +178,15 @@ def _row(
     reference: bool,
 ) -> Row:
     student = attempts[0].submission.student
-    person = roster.get(student) if roster else None
-    due, submitted = (person.due, person.submitted) if person else (None, None)
-    limit = None if reference else due or (rules.due_at if rules else None)
+    person = (roster or {}).get(student) or Person(student=student)
+    limit = None if reference else person.due or (rules.due_at if rules else None)
     ordered = []
     for entry in attempts:
-        known = submitted or entry.submission.submitted
+        known = person.submitted or entry.submission.submitted
         for time in entry.submission.submitted or (entry.created,):
             when = moment(time)
-            late = lateness(submitted or when, limit, rules, entry.points) if limit else None
+            came = person.submitted or when
+            late = lateness(came, limit, rules, entry.points, person.late_days) if limit else None
             if known:
                 ordered.append(_Attempt(entry, when, late, untimed=False))
             else:  # it came before it was graded; how long before, nobody knows
@@ -218,7 +212,8 @@ def _row(
         untimed=any(attempt.untimed for attempt in ordered),
         other_lab=chosen.lab.sha256 != newest_lab,
         adjusted=counting.adjusted,
-        lateness=late.words if late and rules and rules.late else NOTHING,
+        lateness=late.words if late and (late.days or (rules and rules.late)) else NOTHING,
+        late_days=late.days if late else 0,
     )
 
 

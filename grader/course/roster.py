@@ -37,12 +37,13 @@ class Person(Record):
     """One student of the roster."""
 
     student: str  # name of the submission's folder
-    name: str  # "" when the roster has none
-    submitted: datetime | None  # goes before the time in a result
-    due: datetime | None  # goes before the lab's
-    canvas: Mapping[str, str]  # the columns of CANVAS_COLUMNS that the roster has
+    name: str = ""
+    submitted: datetime | None = None  # goes before the time in a result
+    due: datetime | None = None  # goes before the lab's
+    canvas: Mapping[str, str] = {}  # the columns of CANVAS_COLUMNS that the roster has
     group: str = ""  # whose submission counts for this student too; "" works alone
     members: tuple[str, ...] = ()  # of a group that stands for its students
+    late_days: int = 0  # of a term's, still unused
 
 
 Roster = Mapping[str, Person]
@@ -289,7 +290,6 @@ def _one(party: str, people: Sequence[Person]) -> Person:
         name=", ".join(person.name or person.student for person in people),
         submitted=max((p.submitted for p in people if p.submitted), default=None),
         due=max((p.due for p in people if p.due), default=None),
-        canvas={},
         members=tuple(person.student for person in people),
     )
 

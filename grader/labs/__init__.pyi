@@ -14,8 +14,10 @@ from .lab import LADDER_LAB as LADDER_LAB
 from .lab import Case as Case
 from .lab import Hidden as Hidden
 from .lab import Lab as Lab
+from .lab import Term as Term
 from .lab import find_lab as find_lab
 from .lab import load_lab as load_lab
+from .lab import load_term as load_term
 from .lab import revealed as revealed
 from .lab import shipped_labs as shipped_labs
 from .scoring_rules import CurveShape as CurveShape

@@ -15,7 +15,7 @@ from grader.base import LabError, convert, moment
 from grader.labs.scoring_rules import NotNegative, Positive
 from grader.labs.yaml_file import at, explain, known_words, parse, read_file, say, wanted, wrong
 from ptxsim.plan import Record
-from ptxsim.text import Message, counted, phrase
+from ptxsim.text import Message, counted, listed, phrase
 
 Attempts = Literal["best", "latest", "last-before-deadline"]
 Unit = Literal["hour", "day"]
@@ -48,18 +48,18 @@ class TimeRules(Record):
         return moment(self.due) if self.due else None
 
 
-def wrong_times(rules: TimeRules) -> Iterator[Message]:
-    """Mistakes that no single field shows."""
+def wrong_times(rules: TimeRules, field: str = "time") -> Iterator[Message]:
+    """Mistakes that no single field shows. field: where the rules stand."""
     if rules.due is not None:
         try:
             due = datetime.fromisoformat(rules.due.strip().replace("Z", "+00:00"))
         except ValueError:
-            yield at("time.due", wanted(known_words()["TimeRules.due"], repr(rules.due)))
+            yield at(f"{field}.due", wanted(known_words()["TimeRules.due"], repr(rules.due)))
         else:
             if due.tzinfo is None:
-                yield wrong("time.due", "time.no-zone", time=repr(rules.due), example=_EXAMPLE)
+                yield wrong(f"{field}.due", "time.no-zone", time=repr(rules.due), example=_EXAMPLE)
     if rules.late is not None:
-        yield from _wrong_late(rules.late, "time.late")
+        yield from _wrong_late(rules.late, f"{field}.late")
 
 
 def _wrong_late(late: Late, field: str) -> Iterator[Message]:
@@ -79,30 +79,30 @@ def _wrong_late(late: Late, field: str) -> Iterator[Message]:
 class Lateness(Record):
     """How late work came, and what that costs."""
 
-    seconds: float  # after the due date; 0 of work in time
-    counted: int  # hours or days begun
-    unit: Unit
     lost: float  # points
-
-    @property
-    def words(self) -> Message:
-        """``2 days late``."""
-        if self.unit == "hour":
-            return counted("{count} hour late", "{count} hours late", self.counted)
-        return counted("{count} day late", "{count} days late", self.counted)
+    days: int  # of the student's late days, each of which moves the due date by 24 hours
+    words: Message  # "2 days late", "1 late day used"
 
 
-def lateness(came: datetime, due: datetime, rules: TimeRules | None, raw: float) -> Lateness | None:
+def lateness(
+    came: datetime, due: datetime, rules: TimeRules | None, raw: float, bank: int = 0
+) -> Lateness | None:
     """None for work in time: before the due date, or within the grace after it. Work after the
-    grace counts from the due date, not from the end of the grace."""
-    grace = timedelta(minutes=rules.grace_minutes) if rules else timedelta()
+    grace counts from the due date, not from the end of the grace. bank: late days at hand."""
+    grace = timedelta(minutes=rules.grace_minutes if rules else 0)
     if came <= due + grace:
         return None
-    seconds = (came - due).total_seconds()
+    days = min(bank, -((due + grace - came) // timedelta(days=1)))  # a day that has begun counts
+    due += timedelta(days=days)
     late = rules.late if rules else None
     unit: Unit = (late.started or late.per) if late else "day"
-    begun = math.ceil(seconds / _SECONDS[unit])
-    return Lateness(seconds=seconds, counted=begun, unit=unit, lost=_lost(begun, unit, late, raw))
+    begun = math.ceil((came - due).total_seconds() / _SECONDS[unit]) if came > due + grace else 0
+    words = counted("{count} day late", "{count} days late", begun)
+    if unit == "hour":
+        words = counted("{count} hour late", "{count} hours late", begun)
+    used = counted("{count} late day used", "{count} late days used", days)
+    said = listed([*([words] if begun else []), *([used] if days else [])])
+    return Lateness(lost=_lost(begun, unit, late, raw), days=days, words=said)
 
 
 def _lost(begun: int, unit: Unit, late: Late | None, raw: float) -> float:

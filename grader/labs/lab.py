@@ -1,4 +1,4 @@
-"""lab.yaml → ``Lab``: the one place where a lab file is read and checked.
+"""lab.yaml → ``Lab``, course.yaml → ``Term``: the one place where these are read and checked.
 
 Every mistake in the file becomes a one-line ``LabError`` that names the file, the field
 (``performance[1].mnk``), what was expected there and what was found.
@@ -10,14 +10,17 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from grader.base import LabError, convert, gpus, one_line
+from grader.labs.course_rules import TimeRules, wrong_times
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
+from grader.labs.scoring_rules import Positive
 from grader.labs.shape import LabFile, LabSettings, Shape, contradictions
-from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted
+from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted, wrong
 from grader.problems import ADVICE, Dim, Problem, ProblemRef, catalogue
 from ptxsim.plan import Record, Size
 from ptxsim.text import phrase, verbatim
@@ -266,3 +269,53 @@ def revealed(lab: Lab) -> Lab:
         return lab
     shown = {kind: (*getattr(lab, kind), *getattr(lab.hidden, kind)) for kind in KINDS}
     return msgspec.structs.replace(lab, hidden=None, **shown)
+
+
+# --- course.yaml -------------------------------------------------------------------------------
+
+
+class TermLab(Record):
+    lab: str  # its file beside course.yaml, or its name in ``grade labs``; once loaded, its id
+    weight: Positive = 1  # only the ratio to the others' matters
+    due: str | None = None  # ISO 8601 with a zone; instead of the lab file's
+    roster: tuple[str, ...] = ()  # tables beside course.yaml: who hands it in, and when
+
+
+class Term(Record):
+    labs: Annotated[tuple[TermLab, ...], Meta(min_length=1)]  # in the order of their dates
+    drop_lowest: Annotated[int, Meta(ge=0)] = 0  # labs that do not count
+    late_days: Annotated[int, Meta(ge=0)] = 0  # of each student, for all labs
+
+
+def load_term(path: Path) -> tuple[Term, list[Lab]]:
+    """The term, and its labs with their dates of this file. Raises LabError, one line."""
+    document = parse(path, read_file(path), Path("docs/lab-file.md"))
+    try:
+        term = convert(document, Term)
+    except msgspec.ValidationError as error:
+        raise LabError(at(str(path), explain(error, document, Term, {}))) from None
+    found: dict[str, TermLab] = {}
+    labs: list[Lab] = []
+    last = None
+    for i, given in enumerate(term.labs):
+        field = f"{path}: labs[{i}]"
+        file = shipped_labs().get(given.lab, path.parent / given.lab)
+        if not file.is_file():
+            near = [*shipped_labs(), *(each.name for each in path.parent.glob("*.yaml"))]
+            raise LabError(wrong(f"{field}.lab", "term.none", remedy=instead_of(given.lab, near)))
+        lab = load_lab(file)
+        time = lab.time or TimeRules()
+        time = msgspec.structs.replace(time, due=given.due or time.due)
+        for mistake in wrong_times(time, field):
+            raise LabError(mistake)
+        if lab.id in found:
+            raise LabError(wrong(f"{field}.lab", "term.twice", name=lab.id))
+        if last and time.due_at and time.due_at < last:
+            raise LabError(wrong(f"{field}.due", "term.order"))
+        last = time.due_at or last
+        tables = tuple(str(path.parent / name) for name in given.roster)
+        found[lab.id] = msgspec.structs.replace(given, lab=lab.id, roster=tables)
+        labs.append(msgspec.structs.replace(lab, time=time))
+    if term.drop_lowest >= len(labs):
+        raise LabError(wrong(f"{path}: drop_lowest", "term.fewer", count=len(labs)))
+    return msgspec.structs.replace(term, labs=tuple(found.values())), labs

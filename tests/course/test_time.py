@@ -65,6 +65,7 @@ def test_raw_and_adjusted_points_stand_in_boards_and_exports(tmp_path: Path) -> 
     document = json.loads(render.board_json(found))
     row = next(each for each in document[0]["rows"] if each["student"] == "bob")
     assert (row["points"], row["adjusted"], row["lateness"]) == (82, 73.8, "2 days late")
+    assert "late_days" not in row  # only a term has them
     page = render.html(found, None)
     assert "82.00" in page and "73.80" in page and "2 days late" in page
     assert "迟交 2 天" in render.html(found, None, language("zh_CN"))

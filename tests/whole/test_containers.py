@@ -19,7 +19,7 @@ import pytest
 from grader.results.result import Result
 from tests.support.container import PYTHON, Container, base, built
 from tests.support.corpus import Fixture, cheats, filled, fixtures
-from tests.support.files import beside
+from tests.support.files import beside, tracked
 from tests.support.places import ALICE, ROOT
 
 pytestmark = pytest.mark.slow
@@ -38,9 +38,9 @@ NAMESPACES = ("unshare", "setns", "clone3", "mount", "umount2", "pivot_root")
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
-    """containers/Dockerfile on the base, with the wheels that pip finds for it."""
-    start = base()
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All that pip needs to install the grader from its sources."""
+    base()
     wheels = tmp_path_factory.mktemp("wheels")
     pip(
         ["wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, ROOT / "ptxsim", ROOT]
@@ -50,13 +50,19 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     pip(["download", *theirs, "--dest", wheels, *ours, "scikit-build-core>=0.11"])
     for wheel in ours:
         wheel.unlink()  # the image makes its own
+    return wheels
+
+
+@pytest.fixture(scope="module")
+def image(wheels: Path) -> Iterator[Container]:
+    """containers/Dockerfile on the base, with the wheels that pip finds for it."""
     image = built(
         ROOT,
         ROOT / "containers" / "Dockerfile",
         # Another worker may run some of these tests, with an image of its own.
         f"localhost/sgemm-grader-test-{os.getpid()}",
         *("--target", "cpu"),
-        *("--build-arg", f"CPU_BASE={start.image}"),
+        *("--build-arg", f"CPU_BASE={base().image}"),
         *("--build-arg", "PIP_NO_INDEX=1", "--build-arg", "PIP_FIND_LINKS=/wheels"),
         *("--volume", f"{wheels}:/wheels:ro"),
     )
@@ -192,3 +198,28 @@ def test_apptainers_definition_installs_the_same(image: Container) -> None:
     script = sections["runscript"].strip().replace('"$@"', "doctor")
     done = image.run("-c", script, options=("--entrypoint", "/bin/sh"))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.nightly
+def test_the_devcontainer_has_grade_after_its_command(wheels: Path, tmp_path: Path) -> None:
+    """Its base, from Microsoft's registry, is left out; the tools are those of containers/."""
+    given = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    checkout = tmp_path / "checkout"
+    for path in tracked("*"):
+        copy = checkout / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    target = ("--target", given["build"]["target"], "--build-arg", f"CPU_BASE={base().image}")
+    name = f"localhost/sgemm-grader-dev-{os.getpid()}"
+    made = built(ROOT, ROOT / "containers" / "Dockerfile", name, *target)
+    mounts = ((checkout, "/workspaces/grade"), (wheels, "/wheels:ro"))
+    offline = ("--env", "PIP_NO_INDEX=1", "--env", "PIP_FIND_LINKS=/wheels")
+    try:
+        container = msgspec.structs.replace(made, mounts=mounts)
+        command = ("sh", "-c", given["postCreateCommand"])
+        done = container.run(*command, options=offline, cwd="/workspaces/grade", timeout=900)
+    finally:
+        made.remove()
+    assert done.returncode == 0, done.stderr
+    assert "alice: AC" in done.stdout
+    assert (checkout / ".venv" / "bin" / "grade").exists()

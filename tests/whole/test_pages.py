@@ -13,12 +13,13 @@ import pytest
 from grader.base.language import ENGLISH, Language, known_languages, language
 from grader.base.records import Verdict
 from grader.course import board_rendering as board_render
+from grader.course import term
 from grader.course.leaderboard import make_boards
 from grader.course.roster import Person
 from grader.course.rubric import Marks, RubricGrade, student_page
 from grader.judge import scoring
-from grader.labs.course_rules import Rubric, RubricQuestion, Weights
-from grader.labs.lab import Case, find_lab, load_lab
+from grader.labs.course_rules import Late, Rubric, RubricQuestion, TimeRules, Weights
+from grader.labs.lab import Case, Term, TermLab, find_lab, load_lab
 from grader.model.records import BankMap
 from grader.report import charts, html
 from grader.results import store
@@ -106,6 +107,28 @@ def board(language: Language) -> str:
         return board_render.html(make_boards(entries), None, language)
 
 
+def of_a_term(language: Language) -> str:
+    """Of eight labs with long names, one of them still without results."""
+    names = [f"week{number}" + "-reduction" * (number % 2) for number in range(1, 9)]
+    known = Term(
+        labs=tuple(TermLab(lab=name, weight=1.5) for name in names), drop_lowest=2, late_days=5
+    )
+    rules = TimeRules(due="2026-01-01T12:00:00Z", late=Late(percent=10))
+    lab = load_lab(find_lab("sgemm-curve"))
+    labs = [msgspec.structs.replace(lab, id=name, time=rules) for name in names]
+    with tempfile.TemporaryDirectory() as folder:
+        for i, name in enumerate(names[:-1]):
+            ref = msgspec.structs.replace(make_result().lab, id=name)
+            for student in ("alice", "张伟", "<b>zoë</b>")[i % 2 :]:
+                keep(Path(folder), student, 50 + 6 * i, attempt=i % 4, lab=ref)
+        boards, _, _ = term.term_boards(known, labs, read_entries(Path(folder))[0])
+    people = {
+        "alice": Person(student="alice", name="Alice Liddell"),
+        "dora": Person(student="dora"),
+    }
+    return term.html(term.add_up(boards, known, people), known, language)
+
+
 def history(language: Language) -> str:
     with tempfile.TemporaryDirectory() as folder:
         return history_render.html(climbing(Path(folder)), language)
@@ -183,6 +206,7 @@ PAGES: dict[str, Callable[[Language], str]] = {
     "wrong": wrong,
     "curve": curve,
     "board": board,
+    "term": of_a_term,
     "history": history,
     "rubric": rubric,
     "sweep of sizes": sizes,

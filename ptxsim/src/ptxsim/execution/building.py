@@ -9,9 +9,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ptxsim import native, runtime
 from ptxsim.execution import messages, refusals
+from ptxsim.native import answer_of, build_native, user_cache
 from ptxsim.nvcc import CompileError, cuda_program
+from ptxsim.runtime import SOURCE
 
 # nvcc's: PTX that can be read, with lines, and a runtime that can be replaced.
 _NVCC = ("-cudart", "shared", "-lineinfo", "-g", "-no-compress")
@@ -30,7 +31,7 @@ def compile_program(options: Sequence[str], arch: str) -> None:
         raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
     virtual = arch.replace("sm_", "compute_")
     command = [str(nvcc), *_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{stand_in()}"]
-    done = native.answer_of([*command, *options])
+    done = answer_of([*command, *options])
     if done.returncode != 0:
         said = done.stderr + done.stdout
         missing = sorted(set(_MISSING.findall(said)))
@@ -47,22 +48,22 @@ def stand_in() -> Path:
         raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
     include = _include(nvcc)
     digest = hashlib.sha256(platform.node().encode())
-    for source in sorted([*_SINK.parent.glob("*"), *runtime.SOURCE.parent.glob("*.?pp")]):
+    for source in sorted([*_SINK.parent.glob("*"), *SOURCE.parent.glob("*.?pp")]):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     defined = (*messages.macros(), *refusals.macros())
     digest.update(" ".join(defined).encode())
-    folder = native.user_cache("ptxsim") / f"runtime-{digest.hexdigest()[:16]}"
+    folder = user_cache("ptxsim") / f"runtime-{digest.hexdigest()[:16]}"
     if not (folder / LIBRARY).exists():
         with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:
             versions.write(_VERSIONS)
             versions.flush()
             flags = (
                 *("-std=c++20", "-O1", "-fPIC", "-fvisibility=default"),
-                *(f"-I{include}", f"-I{runtime.SOURCE.parent}", *defined),
+                *(f"-I{include}", f"-I{SOURCE.parent}", *defined),
                 *(f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={versions.name}", "-ldl"),
             )
             made = folder / f"sink-{digest.hexdigest()[:16]}"
-            native.build_native("g++", [_SINK, runtime.SOURCE], flags, made, shared=True)
+            build_native("g++", [_SINK, SOURCE], flags, made, shared=True)
             (folder / LIBRARY.removesuffix(".13")).symlink_to(LIBRARY)
             made.rename(folder / LIBRARY)
     return folder
@@ -70,6 +71,6 @@ def stand_in() -> Path:
 
 def _include(nvcc: Path) -> str:
     """The folder of CUDA's headers, as nvcc itself names it."""
-    said = native.answer_of([nvcc, "--dryrun", "-x", "cu", "-c", "/dev/null"])
+    said = answer_of([nvcc, "--dryrun", "-x", "cu", "-c", "/dev/null"])
     found = re.search(r'^#\$ INCLUDES="-I([^"]+)"', said.stderr, re.MULTILINE)
     return found[1].strip() if found else "/usr/include"
