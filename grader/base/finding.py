@@ -5,7 +5,7 @@ from enum import Enum
 from ptxsim import findings as simulator
 from ptxsim.findings import Remark, Severity
 from ptxsim.findings import kernel_name as kernel_name
-from ptxsim.text import Message, phrase, recognised
+from ptxsim.text import Message, counted, phrase, recognised
 
 
 class Kind(str, Enum):
@@ -47,7 +47,12 @@ Finding = Remark[Kind]  # about the student's code; its place is in the submissi
 def wrong_elements(wrong: int, total: int) -> Message:
     if total == 1:
         return phrase("the one element is wrong")
-    return phrase("{wrong} of {total} elements are wrong", wrong=wrong, total=total)
+    return counted(
+        "{count} of {total} elements is wrong",
+        "{count} of {total} elements are wrong",
+        wrong,
+        total=total,
+    )
 
 
 _ELEMENT = phrase("{operand}[row {row}, column {column}]")

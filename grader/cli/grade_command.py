@@ -29,7 +29,7 @@ class GradeOptions(OptionGroup):
     submissions: tuple[Path, ...] = SUBMISSION
     lab: LabName = LAB
     reveal: bool = flag(
-        "show hidden sizes like the others, and store nothing; requires the seed file"
+        "show hidden sizes, which requires their seed file, and withheld help; store nothing"
     )
     device: Device = DEVICE
     out: Path = OUT

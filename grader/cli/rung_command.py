@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from grader.base import Language
+from grader.base import Language, UsageError
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab
 from grader.cli.comments import translated
 from grader.cli.console import DONE, say, spoken, to_stdout
 from grader.cli.options import OptionGroup, argument
 from grader.cli.parser import broken
 from grader.labs import DEFAULT_LAB
-from grader.report import table
+from grader.report import not_shown, table
 from grader.results import Rung, find_ladder, find_rung, find_rungs
 from ptxsim.text import NOTHING, Message, counted, phrase
 
@@ -32,9 +33,12 @@ class RungOptions(OptionGroup):
     rung: str | None = argument(
         "such as 06_tile32 or 6; with its lab: hgemm/04_swizzled; or a lab: hgemm", "RUNG"
     )
+    lab: LabName = LAB
 
 
 def run(chosen: RungOptions, console: Console) -> int:
+    if refused := not_shown("rungs", chosen_lab(chosen.lab).withheld()):
+        raise UsageError(refused)
     named = chosen.rung or DEFAULT_LAB.stem
     if rungs := find_ladder(named):
         _list(rungs, named, console)

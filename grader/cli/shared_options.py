@@ -87,10 +87,15 @@ class Verbosity(OptionGroup):
 
     verbose: bool = flag("show every size, kernel, GPU and idea", "-v")
     quiet: bool = flag("show only the verdict", "-q")
+    accesses: bool = flag("show which sectors or banks the lanes of a warp access, too")
+    hint: Literal["1", "2", "3"] | None = option(
+        "as the next step show where to look (1), the idea (2), or its rung, too (3)"
+    )
 
     @property
-    def detail(self) -> Literal["brief", "all", "verdict"]:
-        return "all" if self.verbose else "verdict" if self.quiet else "brief"
+    def detail(self) -> Literal["brief", "all", "verdict", "accesses", "1", "2", "3"]:
+        level = self.hint or ("accesses" if self.accesses else "brief")
+        return "all" if self.verbose else "verdict" if self.quiet else level
 
 
 class OneDevice(OptionGroup):

@@ -141,7 +141,8 @@ def _result(
 ) -> Result:
     problem = context.lab.problem.info()
     ladders = [ladder for ladder in context.ladders if ladder.problem.like(problem)]
-    stands = standing(ruling.cases, ruling.gpu, ladders)
+    shown = "rungs" not in context.lab.withheld()
+    stands = standing(ruling.cases, ruling.gpu, ladders) if shown else None
     judged = base.convert(msgspec.structs.replace(ruling, standing=stands), Judgement)
     return Result(
         schema=SCHEMA,

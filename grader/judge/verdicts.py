@@ -106,7 +106,12 @@ def judge_case(
         cause = next(iter(errors or refused), None)
         if cause is None:
             return Verdict.WA, outcome.message
-        return Verdict.WA, phrase("{wrong} ({cause})", wrong=outcome.message, cause=_place(cause))
+        words = phrase("{wrong} ({cause})")
+        if outcome.steady:
+            words = phrase(
+                "{wrong}, and the same in another order of blocks and warps; found besides: {cause}"
+            )
+        return Verdict.WA, words.given(wrong=outcome.message, cause=_place(cause))
     if errors:
         why = _WHY_IT_COUNTS.get(errors[0].kind, phrase("the program is wrong"))
         return Verdict.WA, phrase(
@@ -191,7 +196,11 @@ def merge_findings(outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
             count = finding.count + (first.count if first else 0)
             merged[key] = msgspec.structs.replace(first or finding, count=count)
     order = list(Severity)
-    return tuple(sorted(merged.values(), key=lambda finding: order.index(finding.severity)))
+
+    def rank(finding: Finding) -> tuple[int, bool]:
+        return order.index(finding.severity), finding.kind is Kind.HINT
+
+    return tuple(sorted(merged.values(), key=rank))
 
 
 def line_counts(outcomes: Sequence[CaseOutcome]) -> tuple[LineCount, ...]:

@@ -1,5 +1,5 @@
-"""``time`` and ``rubric`` in a lab file, which change no result: when work is due, what late work
-costs, the report's questions with their points, and what counts how much."""
+"""Fields of a lab file that change no score: when work is due, what late work costs, what help
+students are shown, the report's questions with their points, and what counts how much."""
 
 import math
 import re
@@ -19,6 +19,7 @@ from ptxsim.text import Message, counted, listed, phrase
 
 Attempts = Literal["best", "latest", "last-before-deadline"]
 Unit = Literal["hour", "day"]
+Switch = Literal["show", "after-due", "hide"]
 _SECONDS: dict[str, int] = {"hour": 3600, "day": 86400}
 _RULE = "TIME[,grace=10m][,late=5%/day][,most=40%]"
 _EXAMPLE = "2026-01-31T23:59+08:00"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from grader.base import LabError, convert, gpus, one_line
 from grader.labs.course_rules import TimeRules, wrong_times
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
 from grader.labs.scoring_rules import Positive
-from grader.labs.shape import LabFile, LabSettings, Shape, contradictions
+from grader.labs.shape import SWITCHES, LabFile, LabSettings, Shape, contradictions
 from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted, wrong
 from grader.problems import ADVICE, Dim, Problem, ProblemRef, catalogue
 from ptxsim.plan import Record, Size
@@ -27,7 +28,7 @@ from ptxsim.text import phrase, verbatim
 
 DEFAULT_LAB = Path(__file__).parent / "sgemm.yaml"
 LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
-_NO_RESULT = ("time", "rubric")  # fields that change no result
+_NO_SCORE = ("time", "rubric", *SWITCHES)  # fields that change no score
 _UNVOUCHED = phrase(
     "is Python, which would run with your rights, and only grade.toml names this lab; if you trust "
     "it, pass --lab {lab}"
@@ -61,7 +62,7 @@ class Hidden(Record):
 class Lab(LabSettings, kw_only=True):
     """A checked lab. Cases keep the order of the file; hidden ones stand apart."""
 
-    # Of the file without ``time`` and ``rubric``, of the problem's own file, and of the seed.
+    # Of the file without ``_NO_SCORE``, of the problem's own file, and of the seed.
     sha256: str
     problem: Problem
     problem_ref: ProblemRef  # the same, for another process
@@ -75,6 +76,15 @@ class Lab(LabSettings, kw_only=True):
     def timed(self) -> tuple[Case, ...]:
         """Every case that a GPU times."""
         return (*self.performance, *(self.hidden.performance if self.hidden else ()))
+
+    def withheld(self, now: datetime | None = None) -> dict[str, str | None]:
+        """Return the switches that are off, and until when, in ISO 8601; None: for good."""
+        until: dict[str, str | None] = {"hide": None}
+        if self.time and self.time.due_at:
+            over = self.time.due_at + timedelta(minutes=self.time.grace_minutes)
+            if (now or datetime.now(timezone.utc)) < over:
+                until["after-due"] = over.isoformat(timespec="minutes")
+        return {each: until[to] for each in SWITCHES if (to := getattr(self, each)) in until}
 
     def arch_on(self, gpu: str) -> str:
         """Return the target to compile for on a GPU of the architecture ``gpu``: sm_90a on one of
@@ -190,10 +200,10 @@ def _extended(path: Path) -> tuple[bytes, dict[str, Any]]:
 
 
 def _digest(data: bytes, document: Mapping[str, Any], ref: ProblemRef) -> str:
-    """Hash the lab for its results. ``time`` and ``rubric`` change no result, so a later due date
-    must not look like another lab."""
-    if any(name in document for name in _NO_RESULT):
-        rest = {name: value for name, value in document.items() if name not in _NO_RESULT}
+    """Hash the lab for its results. What changes no score, such as a later due date, must not look
+    like another lab."""
+    if any(name in document for name in _NO_SCORE):
+        rest = {name: value for name, value in document.items() if name not in _NO_SCORE}
         data = msgspec.json.encode((ref.source, rest), order="deterministic")
     digest = hashlib.sha256(data)
     if ref.file is not None:
@@ -264,7 +274,9 @@ def _plain_cases(kind: str, sizes: tuple[Any, ...], dims: tuple[Dim, ...]) -> tu
 
 
 def revealed(lab: Lab) -> Lab:
-    """The lab with its hidden sizes among the public ones, for who knows the secret."""
+    """The lab with its hidden sizes among the public ones, for who knows the secret, and with all
+    of its help."""
+    lab = msgspec.structs.replace(lab, **dict.fromkeys(SWITCHES, "show"))
     if lab.hidden is None:
         return lab
     shown = {kind: (*getattr(lab, kind), *getattr(lab.hidden, kind)) for kind in KINDS}

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from grader.base import known_languages
 from grader.labs import course_rules, groups, scoring_rules
-from grader.labs.course_rules import Rubric, TimeRules
+from grader.labs.course_rules import Rubric, Switch, TimeRules
 from grader.labs.groups import Groups
 from grader.labs.scoring_rules import Positive, Scoring
 from grader.labs.yaml_file import at, either, say, show_size, wanted, wrong
@@ -17,6 +17,7 @@ from grader.problems import Dim, Problem
 from ptxsim.plan import Record
 from ptxsim.text import Message, enumerated, phrase, verbatim
 
+SWITCHES = ("advice", "rungs", "answers")  # fields of ``LabSettings``
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 # 80, or 90a: with the instructions that no later GPU has
 _Suffixed = Annotated[str, Meta(pattern=r"^(9[0-9]|1[0-2][0-9])[af]$")]
@@ -64,6 +65,10 @@ class LabSettings(Record):
     limits: Limits = Limits()
     language: str | None = None  # of what students read, where they do not choose one
     rubric: Rubric | None = None
+    # Help that students are shown of a right kernel's speed:
+    advice: Switch = "show"  # the model's ideas
+    rungs: Switch = "show"  # of the reference ladder
+    answers: Switch = "show"  # to the problem's questions, with the kernel's own figures
 
 
 class LabFile(LabSettings):
@@ -164,6 +169,9 @@ def contradictions(file: Any, size_key: str, dims: Sequence[Dim]) -> Iterator[Me
         yield from groups.contradictions(file.groups, dims, file.multiple_of)
     if file.time is not None:
         yield from course_rules.wrong_times(file.time)
+    for name in SWITCHES:
+        if getattr(file, name) == "after-due" and not (file.time and file.time.due):
+            yield wrong(name, "time.no-due")
     if file.rubric is not None:
         yield from course_rules.wrong_rubric(file.rubric, "rubric.")
     if file.language is not None and file.language not in known_languages():

@@ -7,6 +7,7 @@ from .explanation import unexplained as unexplained
 from .issue_model import model_library as model_library
 from .main_loop import main_loop_code as main_loop_code
 from .main_loop import summarise as summarise
+from .records import AccessMap as AccessMap
 from .records import Advice as Advice
 from .records import BankMap as BankMap
 from .records import Bound as Bound

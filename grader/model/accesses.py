@@ -3,12 +3,14 @@
 Each instruction has the lanes' addresses of its PTX instruction, at its own width.
 """
 
-from collections import Counter
+import heapq
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from grader.build import SassFunction, SassInstruction
-from grader.model.records import Traffic
+from grader.model.records import AccessMap, Traffic
 from ptxsim.findings import RowCount
 from ptxsim.plan import Record
 
@@ -27,7 +29,8 @@ _GENERIC = {
     "RED": ("REDG", "ATOMS"),
 }
 _LANES = 32
-_WAVEFRONT = 128  # bytes
+_WAVEFRONT, _SECTOR = 128, 32  # bytes
+_MOST = 3  # accesses that are drawn
 
 Lanes = tuple[int | None, ...]
 
@@ -192,6 +195,44 @@ def shared_accesses(
             )
         )
     return tuple(sorted(found, key=lambda access: access.row))
+
+
+_Drawn = tuple[float, Lanes, int, float, float]  # bytes moved; the rest as in ``AccessMap``
+
+
+def most_moving(of: Sequence[MemoryAccess]) -> Iterator[AccessMap]:
+    """Yield, of each of the lines that move most bytes, the access that moves most."""
+    lines: defaultdict[tuple[str | None, int | None, bool], list[_Drawn]] = defaultdict(list)
+    for one in shared_accesses(of, ()):
+        moved, width = one.requests * one.wavefronts * _WAVEFRONT, one.width // WORD or 1
+        drawn = (moved, one.lanes, width, one.wavefronts, one.ideal)
+        lines[one.file, one.line, False].append(drawn)
+    for each in of:
+        if each.row.space == "global" and each.row.lanes and each.requests:
+            lines[each.item.file, each.item.line, True].append(_sectors(each))
+    sums = {line: sum(drawn[0] for drawn in accesses) for line, accesses in lines.items()}
+    for line in heapq.nlargest(_MOST, sums, key=lambda line: sums[line]):
+        _, lanes, width, cost, least = max(lines[line], key=lambda drawn: drawn[0])
+        yield AccessMap(
+            file=line[0],
+            line=line[1],
+            in_global=line[2],
+            lanes=lanes,
+            width=width,
+            cost=cost,
+            least=least,
+            share=sums[line] / sum(sums.values()),
+        )
+
+
+def _sectors(each: MemoryAccess) -> _Drawn:
+    _, (requests, sectors, *_) = next(_parts(each.item, each.row))
+    asked = {at for at in each.row.lanes if at is not None}
+    touched = sorted({at // _SECTOR for at in asked})
+    lanes = (None if at is None else touched.index(at // _SECTOR) for at in each.row.lanes)
+    least = math.ceil(len(asked) * max(each.item.bits // 8, each.row.width) / _SECTOR)
+    cost = sectors / requests
+    return each.requests * cost * _SECTOR, tuple(lanes), 1, cost, least
 
 
 def side_by_side(accesses: Sequence[SharedAccess]) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from grader import base
 from grader.build import SassFunction
-from grader.model.accesses import accesses, shared_accesses
+from grader.model.accesses import MemoryAccess, accesses, most_moving, shared_accesses
 from grader.model.advice import advise
 from grader.model.banks import worst
 from grader.model.bound import bound
@@ -74,11 +74,13 @@ def explain_speed(
     if most is None:
         return found
     card, loop = gpu or _like(arch), loops[most]
-    about = launches[most]
+    function, sample = launches[most]
+    rows = {row.row: row for row in sample.rows}
+    about = function, tuple(accesses(function, rows, executions(function, rows)))
     advice = _advice(counts, most, loop, about, kernels, work, card, cards, rungs, problem, engine)
     output = next(each for each in problem.operands(size) if each.role == "out")
-    tile = _tile(counts[most], output)
-    return msgspec.structs.replace(found, tile=tile, advice=advice)
+    tile, drawn = _tile(counts[most], output), tuple(most_moving(about[1]))
+    return msgspec.structs.replace(found, tile=tile, advice=advice, accesses=drawn)
 
 
 def _unusable(
@@ -133,7 +135,7 @@ def _advice(
     counts: Sequence[KernelCounts],
     most: int,
     steps: MainLoop | None,
-    launch: tuple[SassFunction, LaunchSample],
+    launch: tuple[SassFunction, Sequence[MemoryAccess]],
     kernels: Mapping[str, base.KernelInfo],
     work: Work,
     gpu: base.gpus.Gpu,
@@ -146,11 +148,10 @@ def _advice(
     kernel = kernels.get(counts[most].name)
     if kernel is None:
         return ()
-    function, sample = launch
+    function, moving = launch
     loop = summarise(function).loop
     code = main_loop_code(function)
-    rows = {row.row: row for row in sample.rows}
-    shared = shared_accesses(accesses(function, rows, executions(function, rows)), code)
+    shared = shared_accesses(moving, code)
     conflict = None  # where conflicts cost little, too
     ideal = sum(each.requests * each.ideal for each in shared)
     if sum(each.extra for each in shared) >= _CONFLICTS_NOTICED * ideal:

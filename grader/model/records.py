@@ -1,5 +1,7 @@
 """Why a kernel is as fast as it is: machine code, counts, bounds, advice."""
 
+import msgspec
+
 from grader.base import Dims
 from ptxsim.plan import Dim3, Record
 from ptxsim.text import Message
@@ -179,6 +181,18 @@ class BankMap(Record):
     width: int  # words of each lane
 
 
+class AccessMap(BankMap):
+    """One of the accesses that move most bytes, for all of its line that look alike. In global
+    memory its lanes hold numbers of sectors: which of those that the warp touches."""
+
+    file: str | None
+    line: int | None
+    in_global: bool
+    cost: float  # sectors of global memory, or wavefronts of shared, for each request
+    least: float  # sectors that could hold its words; wavefronts without bank conflicts
+    share: float  # of the bytes of all sectors and wavefronts of the launch
+
+
 class Advice(Record):
     """The next idea to try, and the counts that support it."""
 
@@ -214,3 +228,8 @@ class Explanation(Record):
     bounds: tuple[Bound, ...]  # for the GPU graded on; in the simulator for a few known ones
     advice: tuple[Advice, ...]  # the most promising first; () unless accepted
     missing: Message | None  # why there are no counts; the rest is empty or incomplete then
+    # Of the launch that does most of the work, those that move most bytes first.
+    accesses: tuple[AccessMap, ...] = ()
+    # What the lab keeps from students: of "advice", "rungs" and "answers" those that it does, and
+    # until when, ISO 8601; null: for good. Advice and rungs are then not above either.
+    withheld: dict[str, str | None] = msgspec.field(default_factory=dict)

@@ -19,8 +19,9 @@ _MAX_TEXT = 400  # characters of an argument
 _GIVEN: dict[str, dict[str, object]] = {  # arguments that are always the same
     "TOO_MANY_ROWS": {"most": MOST_ROWS},
     "BAD_TENSOR_MAP": {"function": "cuTensorMapEncodeTiled"},
-    "GRID_TOO_LARGE": {"most": limits.MAX_GRID},
-    "BLOCK_TOO_LARGE": {"threads": limits.MAX_THREADS, "deep": limits.MAX_BLOCK[2]},
+    "GRID_TOO_LARGE": dict(zip(("across", "other"), limits.MAX_GRID, strict=False)),
+    "BLOCK_TOO_LARGE": {"most": limits.MAX_THREADS},
+    "BLOCK_TOO_DEEP": {"most": limits.MAX_BLOCK[2]},
     "TOO_MANY_REGISTERS": {"most": limits.MAX_REGISTERS},
     "CLUSTER_NOT_PORTABLE": {"most": limits.PORTABLE_CLUSTER},
     "TOO_MANY_LAUNCHES": {"most": calls.MAX_LAUNCHES},

@@ -37,4 +37,5 @@ from .tables import plain as plain
 from .tables import table as table
 from .terminal import verdict_text as verdict_text
 from .why import advice_sentence as advice_sentence
+from .why import not_shown as not_shown
 from .why import titles as titles

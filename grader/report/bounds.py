@@ -1,8 +1,8 @@
 """Bound → words: what limits a kernel, and how far. Pure."""
 
 from grader import base
-from grader.model import Bound, Explanation, Waiting
-from grader.report.formatting import SENTENCES
+from grader.model import AccessMap, Bound, Explanation, Waiting
+from grader.report.formatting import SENTENCES, source_line
 from grader.results import Result
 from ptxsim.text import Message, clauses, listed, verbatim
 
@@ -84,6 +84,13 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
     if hard:
         words = words.given(speed=hard.speed, resource=resource_name(hard.resource))
     return words.given(peak=peak, launches=_launches(why), limit=limit(bound))
+
+
+def access_sentence(access: AccessMap) -> Message:
+    """Return what a request of a line costs, and what it could."""
+    words = _say("access.sectors" if access.in_global else "access.wavefronts")
+    place = source_line(access.file, access.line) if access.file else "–"
+    return words.given(place=place, cost=access.cost, least=access.least, share=100 * access.share)
 
 
 def scored_speed(result: Result, why: Explanation) -> float | None:

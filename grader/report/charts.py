@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from grader import base
 from grader.base import gpus
-from grader.model import BankMap, Bound
+from grader.model import AccessMap, BankMap, Bound
 from grader.report import drawing
-from grader.report.bounds import resource_name
+from grader.report.bounds import access_sentence, resource_name
 from grader.report.drawing import WIDTH, Bar, Picture, line, rect, svg, text
 from grader.results import CaseResult, Result, Standing, ThreadTile
 from ptxsim.text import Message, phrase
@@ -271,8 +271,9 @@ def _short(words: str) -> str:
 
 
 def bank_map(banks: BankMap, language: base.Language) -> Picture:
-    """Lanes down, banks across. A wide access goes in several turns, a part of the lanes each."""
+    """Lanes down, banks or sectors across. A wide access goes in turns of some lanes each."""
     cell, left = 7, 50
+    unit = "sector" if isinstance(banks, AccessMap) and banks.in_global else "bank"
     turn = _BANKS // banks.width  # lanes
     found: dict[tuple[int, int], set[int]] = {}
     known = [(lane, word) for lane, word in enumerate(banks.lanes) if word is not None]
@@ -285,7 +286,7 @@ def bank_map(banks: BankMap, language: base.Language) -> Picture:
         kind = "wrong" if len(found[lane // turn, bank]) > 1 else "own"
         parts.append(rect(left + bank * cell, _TOP + lane * cell, banks.width * cell, cell, kind))
     parts += [
-        text(left, _TOP - 7, "bank 0", "small"),
+        text(left, _TOP - 7, f"{unit} 0", "small"),
         text(left + edge, _TOP - 7, f"{_BANKS - 1}", "small", "end"),
         text(left - 5, _TOP + 9, "lane 0", "small", "end"),
         text(left - 5, _TOP + edge, f"{len(banks.lanes) - 1}", "small", "end"),
@@ -293,11 +294,11 @@ def bank_map(banks: BankMap, language: base.Language) -> Picture:
     width = left + edge + 2
     described = phrase("at most {most} words in one bank", most=max(map(len, found.values())))
     title = phrase("The bank that each lane accesses")
+    caption = phrase("Red: different words in one bank, which come one after the other.")
+    if isinstance(banks, AccessMap):
+        title = described = caption = access_sentence(banks)
     picture = svg(_TOP + edge + 2, parts, language(title), language(described), width=width)
-    return Picture(
-        caption=phrase("Red: different words in one bank, which come one after the other."),
-        image=_unscaled(picture, width),
-    )
+    return Picture(caption=caption, image=_unscaled(picture, width))
 
 
 _TILE_EDGE, _KEY = 256.0, 78  # of the longer side; from key to key

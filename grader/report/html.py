@@ -142,6 +142,7 @@ def _render(
         unexplained=cut(why.missing or NOTHING) if why else "",
         fix_first=cut(text.fix_first(result)),
         advice=[_advised(each, highlighter, room, language) for each in why.advice] if why else [],
+        accesses=[charts.bank_map(each, language) for each in why.accesses] if why else [],
         log=_cut(result.build.log.strip(), room.log) if result.build else "",
     )
 

@@ -10,21 +10,21 @@ from rich.text import Text
 
 from grader import base
 from grader.build import coloured
-from grader.model import Advice
+from grader.model import AccessMap, Advice
 from grader.report import formatting as text
-from grader.report.bounds import speed_in_brief, speed_sentence
+from grader.report.bounds import access_sentence, speed_in_brief, speed_sentence
 from grader.report.curve import next_sentence
 from grader.report.groups import group_sentences
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
 from grader.report.tables import table
-from grader.report.why import advice_in_brief, advice_sentence, advice_shown
+from grader.report.why import HINTS, advice_in_brief, advice_sentence, advice_shown, hint
 from grader.results import CaseResult, Result
 from ptxsim.findings import Severity, excerpt, kernel_name, neighbours
 from ptxsim.text import phrase, verbatim
 
 _say = text.SENTENCES.say
-Detail = Literal["verdict", "brief", "all"]
+Detail = Literal["verdict", "brief", "all", "accesses", "1", "2", "3"]  # numbers: hints
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
 _MESSAGES = 6  # about sizes
 _PICTURES = 1  # maps shown, of the largest output; more add nothing
@@ -68,7 +68,7 @@ def render(
     parts += _findings(findings, sources, language, _FINDINGS if whole else _FINDINGS // 3)
     if whole and result.build and result.build.kernels:
         parts += ["", _kernels(kernel_rows(result), language)]
-    parts += _why(result, language) if whole else _next_step(result, language)
+    parts += _why(result, language) if whole else _next_step(result, language, detail)
     if groups := group_sentences(result):
         parts += ["", *(Text(language(each)) for each in groups)]
     if result.score:
@@ -235,10 +235,13 @@ def _why(result: Result, language: base.Language) -> Iterator[RenderableType]:
         yield from _advised(each, advice_sentence(each, language, command=False), language)
 
 
-def _next_step(result: Result, language: base.Language) -> Iterator[RenderableType]:
+def _next_step(result: Result, language: base.Language, detail: Detail) -> Iterator[RenderableType]:
     """The limit of the kernel on the first GPU, the course's own, and the first idea."""
     why = result.explanation
-    if why is None:
+    if detail in HINTS:
+        said = hint(result, detail)
+        yield from _advised(said, advice_sentence(said, language, command=False), language)
+    if why is None or detail in HINTS:
         return
     for bound in why.bounds[:1]:
         yield Text(language(speed_in_brief(result, bound)))
@@ -246,6 +249,19 @@ def _next_step(result: Result, language: base.Language) -> Iterator[RenderableTy
         yield from _advised(each, advice_in_brief(each, language), language)
     if why.advice:
         yield _indented(Text(language(phrase("all advice: -v")), style="dim"))
+    for drawn in why.accesses if detail == "accesses" else ():
+        yield from _lanes(drawn, language)
+
+
+def _lanes(drawn: AccessMap, language: base.Language) -> Iterator[RenderableType]:
+    """Where the lanes of a warp go, sixteen in a line."""
+    yield Text("\n" + text.clean(language(access_sentence(drawn))))
+    words = _say("access.sector-of" if drawn.in_global else "access.bank-of")
+    for first in (0, 16):
+        head = language(words.given(first=first, last=first + 15))
+        row = drawn.lanes[first : first + 16]
+        to = ("  –" if lane is None else f"{lane % 32:3}" for lane in row)
+        yield _indented(Text(head + "".join(to)))
 
 
 def _advised(advice: Advice, words: str, language: base.Language) -> Iterator[RenderableType]:

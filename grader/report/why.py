@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+
 from grader import base
-from grader.model import Advice
+from grader.model import AccessMap, Advice
+from grader.report import bounds
 from grader.report.bounds import peak_sentence, resource_name, resource_words, waiting_sentence
+from grader.report.formatting import SENTENCES, fix_first
 from grader.report.kernels import loop_sentence
 from grader.report.products.questions import PRODUCT_QUESTIONS
 from grader.report.questions import Evidence, Question, QuestionTable
@@ -36,12 +40,12 @@ def answers(
     sources: Mapping[str, str] | None = None,
     profile: ProfileDocument | None = None,
 ) -> tuple[Said, ...]:
-    """() when there is no explanation, or there are no counts.
+    """() when there is no explanation, there are no counts, or the lab shows no answers.
 
     sources, profile: of the same submission, as far as there are any.
     """
     why = result.explanation
-    if why is None or not why.counts:
+    if why is None or not why.counts or "answers" in why.withheld:
         return ()
     counts = max(why.counts, key=lambda each: each.flops)
     evidence = Evidence(
@@ -184,3 +188,33 @@ def advice_shown(advice: Advice) -> Message:
     if advice.rung is None:
         return NOTHING
     return phrase("To see it: {command}", command=f"grade rung {advice.rung}")
+
+
+# By level of hint, what it needs that a lab may withhold.
+HINTS: Mapping[str, tuple[str, ...]] = {"1": (), "2": ("advice",), "3": ("advice", "rungs")}
+
+
+def hint(result: Result, level: str) -> Advice:
+    """Return as much of the first advice as this level of hint says, or why it says nothing."""
+    why, nothing = result.explanation, SENTENCES.say("hint.nothing")
+    unexplained = SENTENCES.say("hint.unexplained")
+    none = Advice(idea="", rung=None, message=nothing, file=None, line=None, gain=None)
+    if why is None:
+        return msgspec.structs.replace(none, message=fix_first(result) or unexplained)
+    for refused in filter(None, (not_shown(name, why.withheld) for name in HINTS[level])):
+        return msgspec.structs.replace(none, message=refused)
+    first = next(iter(why.advice), none)
+    if level == "1" and why.bounds:
+        limit = bounds.limit(why.bounds[0])
+        where = SENTENCES.say("hint.where", gpu=why.bounds[0].gpu, limit=limit)
+        at: Advice | AccessMap = why.accesses[0] if why.accesses and not why.advice else first
+        return msgspec.structs.replace(none, message=where, file=at.file, line=at.line)
+    return first if level == "3" else msgspec.structs.replace(first, rung=None)
+
+
+def not_shown(name: str, withheld: Mapping[str, str | None]) -> Message:
+    """Return what is said in place of what a lab withholds; NOTHING where it does not."""
+    if name not in withheld:
+        return NOTHING
+    time = withheld[name]
+    return SENTENCES.say(f"later.{name}", time=time) if time else SENTENCES.say(f"never.{name}")

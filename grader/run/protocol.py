@@ -44,6 +44,7 @@ class CaseOutcome(CaseResult):
 
     stopped: str | None = None  # "time", "deadlock" or "crash": the GPU's context broke
     findings: tuple[Finding, ...] = ()
+    steady: bool = False  # elements are wrong by the same values in another order of threads
     lines: tuple[LineCount, ...] = ()
     printed: str = ""  # by device printf, cut to a readable length
     untimed_ms: float | None = None  # on a GPU: the launch that was verified, or warmed up, only

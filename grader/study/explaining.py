@@ -226,6 +226,11 @@ class Explaining(Watcher):
             if plan and timing:
                 times = timing.device_ms, timing.host_ms, timing.ratio
                 found = model.with_host_calls(found, plan, *times)
+        withheld = self._context.lab.withheld()
+        advice = () if "advice" in withheld else found.advice
+        if "rungs" in withheld:
+            advice = tuple(msgspec.structs.replace(each, rung=None) for each in advice)
+        found = msgspec.structs.replace(found, advice=advice, withheld=withheld)
         findings = (*result.findings, *mistakes)
         result = msgspec.structs.replace(result, explanation=found, findings=findings)
         return msgspec.structs.replace(graded, result=result)

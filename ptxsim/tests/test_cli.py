@@ -135,6 +135,24 @@ def test_what_nvcc_hides_is_looked_for_in_a_second_build(command: Command) -> No
     assert err.startswith("ptxsim: not looked at without optimisation: ") and "tcgen05" in err
 
 
+@pytest.mark.parametrize(
+    "flags",
+    ["-I inc -D BY=2 -std c++20 -arch sm_90", "-Iinc -DBY=2 -std=c++20 -arch=sm_90 -DOTHER"],
+)
+def test_nvcc_gets_its_options_as_it_spells_them(command: Command, flags: str) -> None:
+    Path("inc").mkdir()
+    Path("inc/by.cuh").write_text("template <typename T> concept Any = true;\n#define FACTOR BY")
+    asks = '#include <by.cuh>\nstatic_assert(__cplusplus > 201703L);\n#line 1 "scale.cu"\n'
+    guard = "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900\n#error arch\n#endif\n"
+    Path("scale.cu").write_text(guard + asks + SOURCE.replace("factor * x", "FACTOR * x"))
+    np.save("ones.npy", np.ones(64, np.float32))
+    np.save("twos.npy", np.full(64, 2, np.float32))
+    call = "run scale.cu --grid 2 --block 32 --arg ones.npy --arg out:64f32 --arg 5"
+    assert command(f"{call} {flags} --expect twos.npy") == (0, "scale: nothing found\n", "")
+    status, _, err = command(f"{call} {flags[:6]}")
+    assert status == 3 and err.count("\n") == 1
+
+
 def test_variables_get_values_by_name(command: Command) -> None:
     Path("mask.cu").write_text(kernels("mask.cu"))
     np.save("mask.npy", np.array([1, 2, 3], np.float32))
@@ -157,3 +175,79 @@ def test_variables_get_values_by_name(command: Command) -> None:
         ("weights=3", "--symbol weights=3: give NAME=FILE.npy or NAME=random:3f32"),
     ):
         assert command(f"{line} --symbol {wrong}") == (2, "", f"ptxsim: {says}\n")
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "launches.md").read_text()
+NORM_CU, NORM_JSON = re.findall(r"^```(?:cuda|json)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SQUARE = {"kernel": "square", "grid": 4, "block": [32], "arguments": ["x", "squares", 100]}
+TOTAL = {"kernel": "total", "grid": [1, 1], "block": 32, "shared": 128}
+WORK = {
+    "buffers": {"x": "zeros:100f32", "squares": "out:100f32", "sum": "out:1f32"},
+    "launches": [SQUARE, {**TOTAL, "arguments": ["squares", "sum", 100]}],
+}
+
+
+def launches(*given: object, **buffers: str) -> None:
+    """Write steps.json: these launches instead of those of WORK, these buffers besides its own."""
+    asked = {"buffers": {**WORK["buffers"], **buffers}, "launches": given or WORK["launches"]}
+    Path("steps.json").write_text(json.dumps(asked))
+
+
+@pytest.fixture
+def steps(command: Command) -> Command:
+    """The command for two.cu of two kernels, and steps.json with launches of both."""
+    Path("two.cu").write_text(NORM_CU)
+    np.save("n.npy", np.arange(100, dtype=np.float32))
+    np.save("sum.npy", np.array([328350], np.float32))
+    launches(x="n.npy")
+    return lambda line: command(f"{line} --launches steps.json")
+
+
+def test_the_page_on_launches_shows_what_is_said(command: Command) -> None:
+    Path("norm.cu").write_text(NORM_CU)
+    Path("norm.json").write_text(NORM_JSON)
+    (line,) = re.findall(r"^\$ ptxsim (.*)", PAGE, re.MULTILINE)
+    status, said, _ = command(line)
+    assert status == 1 and f"{line}\n{said}```" in PAGE
+    Path("norm.json").write_text(NORM_JSON.replace('"grid": 3', '"grid": 4'))
+    assert command(line) == (0, "square, total: nothing found\n", "")
+
+
+def test_launches_of_a_file_run_in_its_order(steps: Command) -> None:
+    expect = "--expect sum=sum.npy"
+    assert steps(f"run two.cu {expect} --orders 2") == (0, "square, total: nothing found\n", "")
+    status, said, _ = steps("run two.cu --expect squares=n.npy --json")
+    (wrong,) = json.loads(said)["findings"]
+    assert status == 1 and wrong["message"].startswith("squares[2] is 4.0, and squares=n.npy has")
+    assert steps("run two.cu --expect n.npy")[1].endswith("98 of 100 elements differ\n")
+    status, said, _ = steps("counts two.cu")
+    assert status == 0 and "two.cu:3\n" in said and "two.cu:10\n" in said
+    launches(*reversed(WORK["launches"]), x="n.npy")
+    status, said, _ = steps(f"run two.cu {expect}")
+    assert status == 1 and "(squares): what block (0,0,0) thread (0,0,0) read at line 10" in said
+    launches(SQUARE | {"arguments": ["x", "few", 100]}, few="zeros:90f32")
+    status, said, _ = steps("run two.cu")
+    assert status == 1 and "writes 4 bytes at few[90], just past the end of the 360-byte" in said
+
+
+@pytest.mark.parametrize(("change", "says"), table("launch_errors.txt"))
+def test_a_wrong_file_of_launches_is_one_line(steps: Command, change: str, says: str) -> None:
+    changed = json.loads(change) if change.startswith("{") else {}
+    buffers = {name: changed.pop(name) for name in ("x",) if name in changed}
+    launches(
+        {name: each for name, each in (SQUARE | changed).items() if each is not None}, **buffers
+    )
+    status, said, err = steps(f"run two.cu {'' if changed or buffers else change}")
+    assert (status, said, err.count("\n")) == (2, "", 1) and err.startswith(f"ptxsim: {says}")
+
+
+def test_a_file_of_launches_that_is_no_json_is_one_line(steps: Command) -> None:
+    Path("steps.json").write_text('{"buffers": {},\n "launches": [],\n}')
+    status, _, err = steps("run two.cu")
+    assert status == 2 and err.startswith(
+        "ptxsim: steps.json: Expecting property name enclosed in double quotes: line 3 "
+    )
+    Path("steps.json").write_text('{"buffers": {}, "launches": []}')
+    assert steps("run two.cu")[2].startswith("ptxsim: steps.json: launches: Expected `array`")
+    Path("steps.json").unlink()
+    assert steps("run two.cu")[2].startswith("ptxsim: steps.json: No such file or directory; ")

@@ -109,3 +109,10 @@ def test_polling_is_no_work() -> None:
     (polls,) = (row for row in found.rows if "ld.volatile.shared" in text[row.row - 1])
 
     assert found.complete and 3 <= polls.warps == polls.requests <= 9
+
+
+def test_the_first_access_of_the_most_lanes_to_global_memory_is_kept() -> None:
+    kept = [row.lanes for row in sampled("grows").rows if row.space == "global" and row.requests]
+    assert kept == [tuple(4 * (31 - lane) for lane in range(32))]
+    stores = [row.lanes for row in sampled("tree").rows if row.space == "global" and row.requests]
+    assert stores[-1][:4] == (0, None, None, None)

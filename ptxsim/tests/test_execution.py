@@ -98,7 +98,7 @@ def test_no_message_breaks_the_device(tmp_path: Path) -> None:
     drawn = random.Random(1)
     at = messages.FIRST_ADDRESS
     numbers = (0, 1, 31, 32, 1 << 20, at, at + 4, at + 128, at + (1 << 40), (1 << 56) - 1)
-    kinds = (*messages.Request.__args__, messages.Allocate, messages.LaunchKernel)
+    kinds = (*messages.Request.__args__, messages.NewAllocation, messages.LaunchKernel)
     ended = {BrokenChannel: 0, RefusedProgram: 0, None: 0}
     for _ in range(120):
         file = os.memfd_create("memory")
@@ -106,7 +106,7 @@ def test_no_message_breaks_the_device(tmp_path: Path) -> None:
         device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0)
         end = None
         try:
-            device.answer(messages.Module(), ptx.encode())
+            device.answer(messages.NewModule(), ptx.encode())
             for _ in range(30):
                 kind = drawn.choice(kinds)
                 fields = {

@@ -4,6 +4,7 @@ The kernels are in kernels/names.cu, beside others that are right.
 """
 
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.names import array_name
 
 KERNELS = kernels("names.cu")
-LEFT = next(n for n, line in enumerate(KERNELS.splitlines(), 1) if line.endswith("// LEFT"))
+MARKS = {
+    line.split("// ")[1]: str(number)
+    for number, line in enumerate(KERNELS.splitlines(), 1)
+    if "  // " in line and line.split("// ")[1].isupper()
+}
 
 
 def seen(
@@ -35,7 +40,7 @@ def test_each_kernel(kernel: str, threads: str, first: str, events: str, says: s
     found = seen(kernel, int(threads), int(first))
     said = [sentence(each) for each in found]
     assert ", ".join(each.event.name for each in found if each.event) == events, said
-    assert says.replace("$LEFT", str(LEFT)) in "".join(said)
+    assert Template(says).safe_substitute(MARKS) in ". ".join([*said, ""])
 
 
 @pytest.mark.parametrize("turn", [0, 1])

@@ -190,7 +190,7 @@ def test_every_rung_says_in_chinese_what_it_changes(capsys: pytest.CaptureFixtur
 
 
 def test_a_string_is_no_comment() -> None:
-    source = 'const char* text = "// row of C";  // row of C\nconst char slash = \'"\';  // odd\n'
+    source = 'const char* text = "// row of C";  // row of C\nconst char slash = \'"\';  // sic\n'
     assert translated(source, CHINESE) == source.replace(";  // row of C", ";  // C 的行")
 
 

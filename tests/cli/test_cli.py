@@ -133,6 +133,8 @@ def test_an_accepted_grade_fits_one_screen(place: Path) -> None:
     whole = run("report", "alice", "-v", "--no-report", cwd=place).stdout
     for words in ("256×128×64", "warps on an SM", "A100", "by the counts of its launch"):
         assert words in whole
+    first = run("report", "alice", "--hint", "1", "--no-report", cwd=place).stdout
+    assert ": Look here: on " in first and "grade rung" not in first
     verdict = run("report", "alice", "-q", cwd=place).stdout
     assert verdict.startswith("alice: AC accepted") and verdict.count("\n") == 1
 

@@ -184,17 +184,23 @@ def test_the_submission_gets_the_worst_or_the_first_that_decides(given: str, exp
     assert judge.overall(results) is Verdict(expected)
 
 
-def test_findings_are_merged_by_kind_and_place_errors_first() -> None:
+def test_findings_are_merged_by_kind_and_place_errors_first_and_hints_behind_warnings() -> None:
     note = finding(Kind.RELOCATED, line=3, severity=Severity.NOTE)
+    hint, warning = (
+        finding(kind, line=line, severity=Severity.WARNING)
+        for kind, line in ((Kind.HINT, 2), (Kind.RACE, 9))
+    )
     seen = [
-        outcome(note, finding(Kind.RACE, count=2), finding(Kind.INPUT_MODIFIED, line=None)),
-        outcome(finding(Kind.RACE, count=5), finding(Kind.RACE, line=8)),
+        outcome(note, hint, finding(Kind.RACE, count=2), finding(Kind.INPUT_MODIFIED, line=None)),
+        outcome(finding(Kind.RACE, count=5), finding(Kind.RACE, line=8), warning),
     ]
     merged = judge.merge_findings(seen)
     assert [(f.kind, f.line, f.count) for f in merged] == [
         ("race", 7, 7),
         ("input-modified", None, 1),
         ("race", 8, 1),
+        ("race", 9, 1),
+        ("hint", 2, 1),
         ("relocated", 3, 1),
     ]
 

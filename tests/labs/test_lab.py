@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,24 @@ def test_an_architecture_may_have_a_suffix(tmp_path: Path) -> None:
     lab = load_lab(path)
     assert lab.architectures == ("sm_90a", "sm_80")
     assert [lab.arch_on(gpu) for gpu in ("sm_90", "sm_80", "sm_75")] == ["sm_90a", "sm_80", "sm_75"]
+
+
+def test_switches_withhold_at_all_or_until_the_grace_is_over(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(SMALL)
+    plain = load_lab(path)
+    assert plain.withheld() == {}
+    due = "time: {due: '2026-03-31T23:59+08:00', grace_minutes: 10}\n"
+    path.write_text(SMALL + "advice: hide\nrungs: after-due\nanswers: show\n" + due)
+    lab = load_lab(path)
+    shown = datetime.fromisoformat("2026-04-01T00:09+08:00")
+    before = {"advice": None, "rungs": "2026-04-01T00:09+08:00"}
+    assert lab.withheld(shown - timedelta(seconds=1)) == before
+    assert lab.withheld(shown) == {"advice": None}
+    assert revealed(lab).withheld(shown - timedelta(days=9)) == {}
+    # No score depends on them: what is shown later is the same lab.
+    path.write_text(SMALL + "advice: show\n" + due)
+    assert load_lab(path).sha256 == lab.sha256
 
 
 SIZE = "expected 3 integers [M, N, K] from 1 to 65536, got"

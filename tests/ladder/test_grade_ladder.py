@@ -16,6 +16,7 @@ from grader.base.language import language
 from grader.base.records import Verdict
 from grader.cli import entry as cli
 from grader.cli.boards import known_ladders
+from grader.cli.console import WRONG_USAGE
 from grader.report import formatting as text
 from grader.report import html as report
 from grader.results import store
@@ -189,6 +190,22 @@ def test_a_rung_leads_to_the_next_of_the_lesson(capsys: pytest.CaptureFixture[st
         answer = capsys.readouterr()
         assert answer.out.startswith("// Rung ")
         assert re.findall(r"grade rung (\S+)", answer.err) == [following] * bool(following)
+
+
+def test_a_lab_may_keep_its_rungs_to_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = tmp_path / "lab.yaml"
+    for due, words in (("2999-12-31", "from 2999-12-31T00:00+00:00 on"), ("2001-01-01", "")):
+        time = f"time: {{due: '{due}T00:00Z'}}"
+        lab.write_text(f"extends: sgemm\nid: mine\nrungs: after-due\n{time}\n")
+        assert cli.main(["rung", "7", "--lab", str(lab)]) == (WRONG_USAGE if words else 0)
+        answer = capsys.readouterr()
+        assert bool(answer.out) == (not words)
+        assert f"this lab shows rungs of the ladder {words}" in answer.err or not words
+    lab.write_text("extends: sgemm\nid: mine\nrungs: hide\n")
+    assert cli.main(["rung", "--lab", str(lab)]) == WRONG_USAGE
+    assert "this lab does not show rungs of the ladder" in capsys.readouterr().err
 
 
 def test_the_page_begins_with_the_lesson() -> None:

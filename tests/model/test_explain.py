@@ -30,12 +30,12 @@ from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from grader.run.simulator.device import CpuDevice
 from grader.study import explain_program, explaining, grade_and_explain
 from ptxsim.plan import Allocate, Free, Operation, Place, Plan, Size, Synchronise
-from tests.support.bench import bench
+from tests.support.bench import bench, of_lab
 from tests.support.explained import LARGE, at, explained, functions, rung
 from tests.support.files import table
-from tests.support.pages import printed
+from tests.support.pages import printed, standing_at
 from tests.support.places import ALICE, FIXTURES, ROOT
-from tests.support.results import NOTHING_KNOWN
+from tests.support.results import NOTHING_KNOWN, make_result
 
 RUNGS = sorted(file.parent for file in ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu"))
 LAST_WITH_ADVICE = "multistage"  # above it the evidence is in what the model leaves out
@@ -97,6 +97,45 @@ def test_advice_carries_its_evidence() -> None:
     assert "lanes 0 and 1 access words 32 apart" in str(conflicts.message)
     assert "pad each row of the tile by 1 " in str(conflicts.message)
     assert conflicts.gain == pytest.approx(15, rel=0.1)
+
+
+ACCESSES = {  # rung: what a warp does at the line that moves most bytes; wanted is the least
+    "naive": ("A[i * size_t(k) + p]", True, 16, 2, [*range(16)] * 2),
+    "coalesced": ("A[i * size_t(k) + p]", True, 32, 4, [*range(32)]),
+    "tile32_conflicts": ("As[", False, 32, 1, [32 * lane for lane in range(32)]),
+    "tile32": ("As[", False, 1, 1, None),
+}
+
+
+@pytest.mark.parametrize("name", ACCESSES)
+def test_the_lines_that_move_most_bytes_are_drawn(name: str) -> None:
+    words, in_global, cost, least, lanes = ACCESSES[name]
+    first, *others = explained(rung(name)).accesses
+    text = (rung(name) / "sgemm.cu").read_text().splitlines()
+
+    assert first.line and words in text[first.line - 1]
+    assert (first.in_global, first.cost, first.least) == (in_global, cost, least)
+    assert lanes is None or [*first.lanes] == lanes
+    assert first.share > 0.9 and 1 <= len(others) <= 2
+    assert all(each.share < 0.1 and each.least <= each.cost for each in others)
+
+
+def test_what_lanes_access_is_drawn_on_page_and_terminal() -> None:
+    coalesced = explained(rung("naive")).accesses[1]  # the store of C, by half a warp for a column
+    assert (coalesced.cost, coalesced.least) == (4, 4)
+    assert [*coalesced.lanes] == [lane // 8 for lane in range(32)]
+    result = make_result(explanation=explained(rung("tile32_conflicts")))
+    said, page = printed(result, detail="accesses"), html.render(result, {})
+    words = "wavefronts for each request: 32, without bank conflicts 1; "
+    assert words in said and f"<figcaption>sgemm.cu:27: {words}" in page
+    assert "banks of lanes  0 to 15:" + "  0" * 16 in said
+    assert "banks of lanes 16 to 31: 16 17 18 19 20 21 22 23" in said  # of a store, beside it
+    assert page.count('class="wrong"') == 2 * 32  # the advice's picture, too
+    result = make_result(explanation=explained(rung("naive")))
+    said, page = printed(result, detail="accesses"), html.render(result, {})
+    assert "sectors of lanes 16 to 31:  2  2  2  2  2  2  2  2  3" in said
+    assert "sectors of 32 bytes for each request: 16, needed 2; 100 % of" in page
+    assert "sectors of lanes" not in printed(result) + printed(result, detail="brief")
 
 
 def test_padding_is_not_advised_where_the_conflict_lies_within_a_row() -> None:
@@ -253,6 +292,21 @@ def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
     assert again.explanation == good.explanation and "explaining" not in stages
     assert bad.verdict is not Verdict.AC and bad.explanation is None
     assert took < 10, f"the analysis took {took:.1f} s; 3 are meant, on an idle machine"
+
+
+def test_a_grade_holds_no_help_that_its_lab_withholds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grading, "standing", lambda *_: standing_at(0.86))
+    graded = grade_and_explain(ALICE, bench(), quietly).result
+    full = graded.explanation
+    lab = of_lab(bench(), advice="hide", answers="hide")
+    found = grade_and_explain(ALICE, lab, quietly).result.explanation
+    assert full and found and full.advice and not full.withheld
+    assert (found.advice, found.withheld) == ((), {"advice": None, "answers": None})
+    graded_so = grade_and_explain(ALICE, of_lab(bench(), rungs="hide"), quietly).result
+    found = graded_so.explanation
+    assert graded.standing and graded_so.standing is None
+    assert found and [each.message for each in found.advice] == [e.message for e in full.advice]
+    assert any(each.rung for each in full.advice) and not any(each.rung for each in found.advice)
 
 
 # --- the corpus of benchmarks.estimates: every pattern is right ----------------------------------

@@ -1,7 +1,7 @@
 """A result on the terminal: long tables fit it and lose no character; the curve of points."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
@@ -18,7 +18,9 @@ from grader.report import formatting as text
 from grader.report.bounds import limit, peak_sentence
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.tables import LongTable
+from grader.report.terminal import Detail
 from grader.report.why import answers
+from grader.results import store
 from grader.results.case import CaseResult, Run
 from grader.results.result import LaunchKind, Result
 from grader.results.score import Score, Share
@@ -432,6 +434,57 @@ def test_terminal_and_page_show_bound_advice_and_the_line() -> None:
     assert "32 wavefronts where 1 would do" in page and "reference/" in page
     assert "this kernel: 7.98 FLOP/B" in page  # at 8192³, not at what was simulated
     assert page.count('class="marked"') >= 1
+
+
+# By level: what a hint says of this kernel, and what it does not.
+HINTS: Mapping[Detail, Sequence[str]] = {
+    "1": (
+        "next: sgemm.cu:{line}: Look here: on H200 the limit is shared memory.",
+        "Bank conflicts",
+    ),
+    "2": ("next: sgemm.cu:{line}: Bank conflicts: ", "grade rung"),
+    "3": ("To see it: grade rung sgemm/", "This lab"),
+}
+
+
+@pytest.mark.parametrize("level", HINTS)
+def test_a_hint_says_no_more_than_its_level(level: Detail) -> None:
+    why = explained(rung("tile32_conflicts"))
+    words, more = (each.format(line=why.advice[0].line) for each in HINTS[level])
+    said = printed(make_result(explanation=why), detail=level)
+    assert words in said and more not in said and "all advice" not in said
+    assert f"{words}\n" in said or level != "1"
+
+
+@pytest.mark.parametrize(
+    ("withheld", "given"), [({"advice": None}, "1"), ({"rungs": "2026-04-01T00:09+08:00"}, "12")]
+)
+def test_no_hint_says_what_the_lab_withholds(withheld: dict[str, str | None], given: str) -> None:
+    why = explained(rung("tile32_conflicts"))
+    left = tuple(msgspec.structs.replace(each, rung=None) for each in why.advice)
+    left = () if "advice" in withheld else left
+    why = msgspec.structs.replace(why, advice=left, withheld=withheld)
+    result = make_result(explanation=why)
+    for level in HINTS:
+        said = printed(result, detail=level).splitlines()
+        refused = [each for each in said if each.startswith("next: This lab ")]
+        assert len(refused) == (level not in given)
+        when = "shows rungs of the ladder from 2026-04-01T00:09+08:00 on."
+        assert all(each.endswith(("does not show the model's ideas.", when)) for each in refused)
+    content = store.encode(result).decode() + html.render(result, {}) + printed(result)
+    assert ("Bank conflicts" in content, "sgemm/" in content) == ("advice" not in withheld, False)
+
+
+def test_a_page_answers_no_questions_where_the_lab_withholds_that() -> None:
+    why = msgspec.structs.replace(explained(ALICE), withheld={"answers": None})
+    assert answers(make_result(explanation=why)) == ()
+
+
+def test_who_is_wrong_gets_no_hint_at_speed() -> None:
+    wrong = make_result(cases=(RIGHT, WRONG), verdict=Verdict.WA, findings=(RACE,))
+    assert "No advice on speed before every size is right." in printed(wrong, detail="2")
+    said = printed(make_result(), detail="3")
+    assert "next: The speed is not explained here; grade explains it." in said
 
 
 def test_a_wrong_kernel_is_told_what_to_fix_first() -> None:

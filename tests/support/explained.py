@@ -89,5 +89,5 @@ def _launches(
 def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     card = gpus.find("H200" if arch == "sm_90" else "A100")
     found = explain_program(at(folder, arch, LARGE), card)
-    assert found.missing is None
+    assert found.missing is None, found.missing
     return found

@@ -56,9 +56,14 @@ def drawn(shown: RenderableType, width: int = 120) -> str:
     return file.getvalue()
 
 
-def printed(result: Result, sources: Mapping[str, str] | None = None, width: int = 200) -> str:
+def printed(
+    result: Result,
+    sources: Mapping[str, str] | None = None,
+    width: int = 200,
+    detail: terminal.Detail = "all",
+) -> str:
     """What the terminal shows of a result."""
-    lines = drawn(terminal.render(result, sources or {}), width).splitlines()
+    lines = drawn(terminal.render(result, sources or {}, detail=detail), width).splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 

@@ -59,6 +59,7 @@ BARRIER = msgspec.structs.replace(
         here=phrase("line {line}", line=4),
         there="a/file/of/a_long_name.cuh:12",
         in_block=phrase("(block {block})", block="(1,0,0)"),
+        gap=NOTHING,
     ),
 )
 WRONG_RESULT = make_result(

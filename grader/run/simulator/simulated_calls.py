@@ -64,8 +64,14 @@ class Arrays:
         for given, original in zip(self._given, self._originals, strict=True):
             given[:] = original
         self._turn += 1
+        self.poison()
+
+    def poison(self) -> int:
+        """Put nothing in the outputs, and return a digest of what they held."""
+        held = hash(tuple(each.tobytes() for each in self._results))
         for result, operand in zip(self._results, self._outputs, strict=True):
             _bytes(result)[:] = _bytes(poisoned(operand, self._turn))
+        return held
 
     def check(self) -> OutputCheck:
         return check(self._problem, self._size, self._originals, self._results)
@@ -144,6 +150,7 @@ class SeenCall(Record):
     outcome: SimOutcome
     check: OutputCheck | None  # None: it did not end
     findings: tuple[Finding, ...]
+    steady: bool = False  # as in ``CaseOutcome``
 
     @property
     def fails(self) -> bool:
@@ -177,7 +184,12 @@ def seen_calls(
         found = with_early(outcome.findings, outcome.early if wrong else ())
         sizes = element_sizes(arrays.operands, plan)
         findings = (*worded(found, gpu, sizes), *arrays.modified())
-        seen.append(SeenCall(outcome=outcome, check=check, findings=findings))
+        kinds = {each.kind for each in findings if each.severity is Severity.ERROR}
+        steady = wrong and kinds == {Kind.RACE} and not plan.setup and took <= _AGAIN * seconds
+        if steady:  # does it come of the race? The next call runs in the other order
+            before = arrays.poison()
+            steady = next(calls).stopped is None and arrays.poison() == before
+        seen.append(SeenCall(outcome=outcome, check=check, findings=findings, steady=steady))
         in_order = turn % 2 == 0  # of the numbers
         most = _CALLS if plan.setup else 1 + (alone or (in_order and outcome.synchronises))
         judged = not plan.setup or len(seen) == 2
@@ -231,6 +243,7 @@ def summary(
         seconds=sum(each.outcome.seconds for each in seen),
         error=last.check.error if last.check else None,
         findings=tuple(findings),
+        steady=last.steady,
         lines=judged.outcome.lines,
         printed=judged.outcome.printed[:_PRINTED_CHARACTERS],
         tile=arrays.tile(judged.outcome.writers) if shown else None,

@@ -10,7 +10,8 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,10 +24,12 @@ from ptxsim.execution import command
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, clean, in_words, source_line
 from ptxsim.findings.sarif import sarif, sarif_result
-from ptxsim.launching import Argument, Module
+from ptxsim.launch_files import AskedLaunch, LaunchList, read_launches
+from ptxsim.launching import Argument, Module, Storage
 from ptxsim.nvcc import CompileError
 from ptxsim.orders import differing, usual_tolerance
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits
+from ptxsim.plan.records import Launch
 from ptxsim.report import Report
 from ptxsim.second_build import hidden_mistakes, runs_alike
 from ptxsim.tensor_maps import Output
@@ -36,9 +39,9 @@ CLEAN, FOUND, MISUSED, REFUSED = range(4)
 _MADE = re.compile(r"(out|zeros|random):(\d{1,12})([iu]8|[fiu](?:16|32|64))")
 _INTEGER = re.compile(r"[+-]?(0x[0-9a-fA-F]+|0|[1-9][0-9]*)")
 _FORMS = "give FILE.npy, a number, or out:, zeros: or random: with count and type (out:4096f32)"
+_OF_A_LAUNCH = ("kernel", "grid", "block", "cluster", "shared", "arg")
 _UNEXPECTED = phrase(
-    "argument {number}[{index}] is {one}, and {file} has {other}; {count} of {total} elements "
-    "differ"
+    "{name}[{index}] is {one}, and {file} has {other}; {count} of {total} elements differ"
 )
 
 
@@ -59,8 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(error, MISUSED)
     except RefusedProgram as error:
         place = error.place
-        where = source_line(place.file, place.line) if place else given.file
         status = MISUSED if error.reason is Reason.WRONG_PLAN else REFUSED
+        file = (status == MISUSED and vars(given).get("launches")) or given.file
+        where = source_line(place.file, place.line) if place else file
         return _failed(f"{where}: {error.message}", status)
     except (CompileError, EngineError) as error:
         return _failed(error, REFUSED)
@@ -90,20 +94,21 @@ def _parser() -> argparse.ArgumentParser:
     counts.set_defaults(command=_counts)
     for each in (run, counts):
         each.add_argument("file", type=Path, help="kernel.ptx, or kernel.cu for nvcc")
-        each.add_argument("--kernel", metavar="NAME", help="needed where the file has several")
-        each.add_argument("--grid", type=_extents, default=1, metavar="X[,Y[,Z]]")
-        each.add_argument("--block", type=_extents, default=1, metavar="X[,Y[,Z]]")
-        each.add_argument("--cluster", type=_extents, default=1, metavar="X[,Y[,Z]]")
-        each.add_argument("--shared", type=int, default=0, metavar="BYTES", help="dynamic")
-        each.add_argument("--arg", action="append", default=[], help=f"in order: {_FORMS}")
-        each.add_argument(
-            "--symbol",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="what a __constant__ or __device__ variable holds: an array as --arg takes it",
-        )
-        each.add_argument("--arch", default="sm_80", help="for nvcc (%(default)s)")
+        of_a_launch = partial(each.add_argument, default=argparse.SUPPRESS)
+        of_a_launch("--kernel", metavar="NAME", help="needed where the file has several")
+        of_a_launch("--grid", type=_extents, metavar="X[,Y[,Z]]")
+        of_a_launch("--block", type=_extents, metavar="X[,Y[,Z]]")
+        of_a_launch("--cluster", type=_extents, metavar="X[,Y[,Z]]")
+        of_a_launch("--shared", type=int, metavar="BYTES", help="dynamic")
+        of_a_launch("--arg", action="append", help=f"in order: {_FORMS}")
+        several = partial(each.add_argument, action="append", default=[])
+        several("--symbol", metavar="NAME=VALUE", help="a __constant__ or __device__ array")
+        flag = partial(several, dest="flags")
+        flag("-I", type="-I{}".format, metavar="DIR", help="for nvcc: where headers are")
+        flag("-D", type="-D{}".format, metavar="NAME[=VALUE]", help="for nvcc: a macro")
+        flag("-std", "--std", type="-std={}".format, metavar="c++17", help="for nvcc")
+        each.add_argument("-arch", "--arch", default="sm_80", help="for nvcc (%(default)s)")
+        each.add_argument("--launches", type=Path, metavar="FILE.json", help="several kernels")
         each.add_argument("--seconds", type=float, default=60.0, help="of CPU (%(default)s)")
         each.add_argument("--json", action="store_true", help="print a document")
     command.add_options(commands)
@@ -126,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="[NUMBER=]FILE.npy",
-        help="what that argument must hold afterwards; without a number the first out:",
+        help="what that argument, or NAME= of --launches, must hold; without either the first out:",
     )
     run.add_argument(
         "--tolerance",
@@ -143,7 +148,7 @@ def _extents(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"{text}: give 2 or 2,3,1") from None
 
 
-def _argument(text: str, generator: np.random.Generator) -> Argument:
+def _argument(text: str, generator: np.random.Generator, option: str) -> Argument:
     if made := _MADE.fullmatch(text):
         kind, dtype = made[1], np.dtype(f"{made[3][0]}{int(made[3][1:]) // 8}")
         if kind != "random":
@@ -151,17 +156,17 @@ def _argument(text: str, generator: np.random.Generator) -> Argument:
             return Output(zeros) if kind == "out" else zeros
         return (generator.random(int(made[2])) * (1 if dtype.kind == "f" else 100)).astype(dtype)
     if text.endswith(".npy"):
-        array = _loaded(text, "--arg")
+        array = _loaded(text, option)
         return array if array.ndim else array[()]
     try:
         return int(text, 0) if _INTEGER.fullmatch(text) else float(text)
     except ValueError:
-        raise ValueError(f"--arg {text}: {_FORMS}") from None
+        raise ValueError(f"{option} {text}: {_FORMS}") from None
 
 
 def _symbol(text: str, generator: np.random.Generator) -> tuple[str, NDArray[Any]]:
     name, equals, value = text.partition("=")
-    array = _argument(value, generator) if equals else None
+    array = _argument(value, generator, f"--symbol {name}") if equals else None
     if not isinstance(array, np.ndarray):
         raise ValueError(f"--symbol {text}: give NAME=FILE.npy or NAME=random:3f32")
     return name, array
@@ -175,21 +180,52 @@ def _loaded(name: str, option: str) -> NDArray[Any]:
         raise ValueError(f"{option} {name}: {why}; numpy.save writes such files") from None
 
 
+def _asked_launches(given: argparse.Namespace) -> LaunchList:
+    """The launches of the file of --launches, or the one launch of the command line."""
+    asked = {name: value for name, value in vars(given).items() if name in _OF_A_LAUNCH}
+    if given.launches is None:
+        buffers = {f"argument {place}": text for place, text in enumerate(asked.pop("arg", ()))}
+        asked = {"kernel": "", "grid": 1, "block": 1, **asked, "arguments": tuple(buffers)}
+        return LaunchList(buffers=buffers, launches=(AskedLaunch(**asked),))
+    if asked:
+        raise ValueError(f"--{next(iter(asked))}: the file of --launches says it; leave it out")
+    return read_launches(given.launches)
+
+
 def _launched(
     given: argparse.Namespace, *, metrics: bool = False, second: bool = False, **options: Any
-) -> tuple[Report, list[Argument]]:
-    generator = np.random.default_rng(0)
-    arguments = [_argument(text, generator) for text in given.arg]
+) -> tuple[Report, dict[str, NDArray[Any]]]:
+    """The report, and the arrays by name."""
+    work, generator = _asked_launches(given), np.random.default_rng(0)
+    option = f"{given.launches}: buffers:" if given.launches else "--arg"
+    buffers = {name: _argument(each, generator, option) for name, each in work.buffers.items()}
     symbols = dict(_symbol(text, generator) for text in given.symbol)
-    module = Module(given.file, arch=given.arch, metrics=metrics, second=second)
-    if given.kernel is None and len(module.kernels) != 1:
+    for flag in given.flags:
+        if given.file.suffix != ".cu":
+            raise ValueError(f"{flag} is for nvcc, and {given.file} is no .cu; leave it out")
+        if flag.startswith("-I") and not Path(flag[2:]).is_dir():
+            raise ValueError(f"{flag}: there is no such folder; give that of the headers")
+    module = Module(given.file, arch=given.arch, flags=given.flags, metrics=metrics, second=second)
+    if not work.launches[0].kernel and len(module.kernels) != 1:
         names = ", ".join(module.kernels) or "none"
         raise ValueError(f"{given.file}: --kernel must name one of its kernels: {names}")
-    kernel = module.kernel(given.kernel or module.kernels[0])
-    launch = kernel[given.grid, given.block, given.shared]
+    memory, launches = Storage(module.engine), list[Launch]()
+    try:
+        for asked in work.launches:
+            arguments = [
+                (each, buffers[each]) if isinstance(each, str) else (f"argument {place}", each)
+                for place, each in enumerate(asked.arguments)
+            ]
+            kernel = module.kernel(asked.kernel or module.kernels[0])
+            shape = (asked.grid, asked.block, asked.shared)
+            launches.append(kernel.request(memory, shape, arguments, asked.cluster))
+    except (KeyError, ValueError) as error:
+        known = f"there is no buffer {error}; there are {', '.join(buffers)}"
+        where = f"{given.launches}: launches[{len(launches)}]: " if given.launches else ""
+        raise ValueError(f"{where}{known if isinstance(error, KeyError) else error}") from None
     limits = SimLimits(seconds=given.seconds, steps=1 << 40)
-    options = {"cluster": given.cluster, "limits": limits, "symbols": symbols, **options}
-    return launch(*arguments, **options), arguments
+    report = module.run(launches, memory, limits=limits, symbols=symbols, **options)
+    return report, dict(zip((each.name for each in memory.allocations), memory.arrays, strict=True))
 
 
 # --- ptxsim run --------------------------------------------------------------------------------
@@ -213,18 +249,17 @@ def _second_remarks(given: argparse.Namespace) -> list[Remark[str]]:
 
 
 def _run(given: argparse.Namespace) -> tuple[str, int]:
-    wanted = [(*_expected(text, given.arg), text) for text in given.expect]
+    wanted = [(*_expected(text, _asked_launches(given).buffers), text) for text in given.expect]
     chosen = {} if given.tolerance is None else {"tolerance": given.tolerance}
-    report, arguments = _launched(given, orders=given.orders, seed=given.seed, **chosen)
+    report, arrays = _launched(given, orders=given.orders, seed=given.seed, **chosen)
     wrong = []
-    for number, array, name in wanted:
-        argument = arguments[number]
-        made = argument.array if isinstance(argument, Output) else argument
-        if not isinstance(made, np.ndarray) or made.size != array.size:
-            raise ValueError(f"--expect {name}: argument {number} is no array of {array.size}")
+    for name, array, file in wanted:
+        made = arrays.get(name)
+        if made is None or made.size != array.size:
+            raise ValueError(f"--expect {file}: {name} is no array of {array.size}")
         tolerance = usual_tolerance(made.dtype) if given.tolerance is None else given.tolerance
         if found := differing(made, array, tolerance):
-            words = _UNEXPECTED.given(number=number, file=name, **found)
+            words = _UNEXPECTED.given(name=name, file=file, **found)
             error = Severity.ERROR
             wrong.append(Remark(kind="wrong-result", severity=error, message=words))
     remarks = list(report.remarks)
@@ -250,14 +285,15 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
     return clean(report.printed) + "\n\n".join(paragraphs) + "\n", status
 
 
-def _expected(text: str, arguments: Sequence[str]) -> tuple[int, NDArray[Any]]:
-    number, equals, file = text.partition("=")
+def _expected(text: str, buffers: Mapping[str, str]) -> tuple[str, NDArray[Any]]:
+    name, equals, file = text.partition("=")
     if not equals:
-        outputs = [place for place, each in enumerate(arguments) if each.startswith("out:")]
-        number, file = str(outputs[0]) if outputs else "", text
-    if not number.isdecimal() or int(number) >= len(arguments):
-        raise ValueError(f"--expect {text}: name the argument by its number, as in 1={file}")
-    return int(number), _loaded(file, "--expect")
+        name = next((each for each in buffers if buffers[each].startswith("out:")), "")
+        file = text
+    name = name if name in buffers else f"argument {name}"
+    if name not in buffers:
+        raise ValueError(f"--expect {text}: name the argument by number or name, as in 1={file}")
+    return name, _loaded(file, "--expect")
 
 
 def _sarif(report: Report, remarks: Sequence[Remark[str]], file: Path) -> str:

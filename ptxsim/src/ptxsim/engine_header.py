@@ -61,11 +61,12 @@ _RECORDS = {
   u64 cost8, cost16, passes8, passes16, lines;
   u64 zeros;  // wavefronts of the copies of which some lanes bring no bytes
 """,
-    # Where the lanes of a shared access went, in the execution with the most bank conflicts.
+    # Where the lanes of an access went: to shared memory, in the execution with the most bank
+    # conflicts; to global memory, in the first one of the most lanes.
     "Pattern": """
   u32 mask;
   u32 extra;   // wavefronts that conflicts add at 4, 8 and 16 bytes together
-  u32 at[32];  // shared addresses
+  u32 at[32];  // shared addresses; in global memory bytes from a line of 128 bytes
 """,
     # A texture object, at the address that serves as its handle.
     "Texture": """

@@ -39,6 +39,7 @@ _FLOATS = {2: "e", 4: "f", 8: "d"}  # size → struct's letter
 Argument = (
     NDArray[Any] | Output | Texture | TensorMap | list[TensorMap] | np.generic | int | float | bytes
 )
+Arguments = Sequence[tuple[str, Argument]]  # with their names
 Extents = int | Sequence[int]
 Shape = tuple[Extents, Extents] | tuple[Extents, Extents, int]  # grid, block, shared bytes
 
@@ -46,16 +47,18 @@ Shape = tuple[Extents, Extents] | tuple[Extents, Extents, int]  # grid, block, s
 class Module:
     """The kernels of one PTX module, to be launched one at a time.
 
-    ptx: a PTX file; a CUDA source (``.cu``), which nvcc compiles for ``arch``; or, if it has more
-    than one line, PTX itself.
+    ptx: a PTX file; a CUDA source (``.cu``), which nvcc compiles for ``arch`` with ``flags``; or,
+    if it has more than one line, PTX itself.
     engine: without it the engine is compiled on first use.
     sources: texts of files that findings may name and that are not there to be read.
     checked: whether a launch that is not clean raises FindingsError.
     metrics: whether reports have ``metrics``: counts by line under ncu's names.
     second: whether nvcc compiles a source without optimisation (``ptxsim.second_build``).
+    words: what stands in reports for words of CUDA's.
 
     Raises RefusedProgram for PTX that cannot be read, CompileError for a source that nvcc does not
-    compile, OSError for a file that cannot be read, EngineError without an engine.
+    compile, OSError for a file that cannot be read, EngineError without an engine, ValueError for
+    an ``arch`` that nvcc does not know.
     """
 
     def __init__(
@@ -63,15 +66,18 @@ class Module:
         ptx: Path | str,
         *,
         arch: str = "sm_80",
+        flags: Sequence[str] = (),
         sources: Mapping[str, str] | None = None,
         engine: Engine | None = None,
         checked: bool = False,
         metrics: bool = False,
         second: bool = False,
+        words: Mapping[str, str] | None = None,
     ) -> None:
         self.engine = engine or default_engine()
         self.checked = checked
-        self.origin = _origin(ptx, arch, sources or {}, second)
+        made = _origin(ptx, sources or {}, arch, *flags, second=second)
+        self.origin = replace(made, words=words or {})
         text = self.origin.texts[self.origin.name]
         self.simulator = Simulator(text, self.origin.root, self.engine, metrics)
         self.declared = self.simulator.declared
@@ -84,6 +90,43 @@ class Module:
     def kernel(self, name: str) -> Kernel:
         """name: mangled, or plain where no other kernel has it. Raises ValueError."""
         return Kernel(self, _find(name, self.declared))
+
+    def run(
+        self,
+        launches: Sequence[Launch],
+        memory: Storage,
+        *,
+        limits: SimLimits = _LIMITS,
+        orders: int = 1,
+        seed: int = 1,
+        tolerance: float = 1e-5,
+        symbols: Mapping[str, NDArray[Any]] | None = None,
+    ) -> Report:
+        """Run launches, made by ``Kernel.request`` for ``memory``, one after the other.
+
+        limits: of each run.
+        orders, seed, tolerance: as ``Orders`` has them.
+        symbols: what ``__constant__`` and ``__device__`` variables hold before, by their names.
+
+        Raises RefusedProgram for a launch that cannot be simulated, ValueError for wrong symbols.
+        """
+        __tracebackhide__ = True
+        writes = [_written(self.declared, *each) for each in (symbols or {}).items()]
+        allocations = tuple(memory.allocations)
+        plan = Plan(size=Size.of(), operations=(*writes, *launches), allocations=allocations)
+        run = partial(self.simulator.run, plan, memory.buffers, limits, memory.inputs)
+        names = [each.name for each in allocations]
+        outcome = in_orders(run, memory.arrays, names, Orders(orders, seed, tolerance))
+        seen = tuple(in_elements(each, memory.elements) for each in outcome.findings)
+        kernels = dict.fromkeys(each.kernel for each in launches)
+        given = {each.symbol for each in writes}
+        unset = [each for k in kernels for each in self.simulator.unset_constants(k, given)]
+        outcome = replace(outcome, findings=(*seen, *unset))
+        name = ", ".join(map(plain_name, kernels))
+        report = Report(**vars(outcome), origin=self.origin, kernel=name)
+        if self.checked:
+            report.raise_for_findings()
+        return report
 
 
 @dataclass(frozen=True)
@@ -102,69 +145,52 @@ class Kernel:
         return partial(self.launch, shape)
 
     def launch(
-        self,
-        shape: Shape,
-        /,
-        *arguments: Argument,
-        cluster: Extents = 1,
-        limits: SimLimits = _LIMITS,
-        orders: int = 1,
-        seed: int = 1,
-        tolerance: float = 1e-5,
-        symbols: Mapping[str, NDArray[Any]] | None = None,
+        self, shape: Shape, /, *arguments: Argument, cluster: Extents = 1, **options: Any
     ) -> Report:
-        """Run it and return what was seen; arrays are changed in place.
+        """Run it and return what was seen; arrays are changed in place. options: ``Module.run``'s.
 
         arguments: one for each parameter. An array stands for a pointer to a device allocation of
         its size; a Python number takes the type of the parameter; ``bytes`` are a struct. A list of
         tensor maps stands for a pointer to them in device memory.
         cluster: blocks of a cluster, for a kernel that does not say it itself.
-        limits: of each run.
-        orders, seed, tolerance: as ``Orders`` has them.
-        symbols: what ``__constant__`` and ``__device__`` variables hold before, by their names.
-
-        Raises RefusedProgram for a launch that cannot be simulated, ValueError for arguments and
-        symbols that do not fit the kernel.
         """
         __tracebackhide__ = True
-        simulator, memory = self.module.simulator, _Memory(self.module.engine)
+        memory = Storage(self.module.engine)
+        named = [(f"argument {place}", each) for place, each in enumerate(arguments)]
+        return self.module.run([self.request(memory, shape, named, cluster)], memory, **options)
+
+    def request(self, memory: Storage, shape: Shape, given: Arguments, cluster: Extents) -> Launch:
+        """The launch as a plan has it, with its arrays in ``memory`` under their names. Raises
+        ValueError for arguments that do not fit the kernel."""
+        entry = self.module.declared.entries[self.name]
+        if len(given) != len(entry.params):
+            raise ValueError(f"{self.name} takes {len(entry.params)} arguments, not {len(given)}")
+        params = bytearray(entry.size)
+        for (name, argument), param in zip(given, entry.params, strict=True):
+            value = _value(name, argument, param, memory)
+            if len(value) != param.size:
+                raise ValueError(f"{name} has {len(value)} bytes, its parameter {param.size}")
+            params[param.offset : param.offset + param.size] = value
         grid, block, *shared = shape
-        launch = Launch(
+        return Launch(
             kernel=self.name,
             grid=_dim3(grid),
             block=_dim3(block),
             shared_bytes=shared[0] if shared else 0,
-            params=_packed(arguments, self.module.declared, self.name, memory),
+            params=bytes(params),
             pointers=(),
             cluster=_dim3(cluster),
         )
-        writes = [_written(self.module.declared, *each) for each in (symbols or {}).items()]
-        plan = Plan(
-            size=Size.of(),
-            operations=(*writes, launch),
-            allocations=tuple(memory.allocations),
-        )
-        run = partial(simulator.run, plan, memory.buffers, limits, memory.inputs)
-        names = [each.name for each in memory.allocations]
-        outcome = in_orders(run, memory.arrays, names, Orders(orders, seed, tolerance))
-        seen = tuple(in_elements(each, memory.elements) for each in outcome.findings)
-        unset = simulator.unset_constants(self.name, {each.symbol for each in writes})
-        findings = (*seen, *unset)
-        origin, name = self.module.origin, plain_name(self.name)
-        report = Report(**vars(replace(outcome, findings=findings)), origin=origin, kernel=name)
-        if self.module.checked:
-            report.raise_for_findings()
-        return report
 
 
-def _origin(ptx: Path | str, arch: str, sources: Mapping[str, str], second: bool) -> Origin:
+def _origin(ptx: Path | str, sources: Mapping[str, str], *nvcc: str, second: bool) -> Origin:
     if isinstance(ptx, str) and "\n" in ptx:
         text, name, here = ptx, "the PTX", Path.cwd()
     else:
         path = Path(ptx)
         name, here = path.name, path.absolute().parent
         if path.suffix == ".cu":
-            name, text = f"{path.stem}.ptx", compiled(path, arch, second=second)
+            name, text = f"{path.stem}.ptx", compiled(path, *nvcc, second=second)
         else:
             text = ptx_text(path.read_bytes())
     return Origin(_root(text, here), name, {**sources, name: text})
@@ -200,8 +226,8 @@ def engine_path() -> Path:
     return native.user_cache("ptxsim") / f"engine-{digest.hexdigest()[:16]}.so"
 
 
-class _Memory:
-    """Device allocations for the arrays among the arguments."""
+class Storage:
+    """Device allocations for arrays, each made where it is first asked for."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -211,22 +237,23 @@ class _Memory:
         self.arrays: list[NDArray[Any]] = []
         self._free = _FIRST_ADDRESS
 
-    def address(self, place: int, array: NDArray[Any], *, written: bool) -> int:
-        """Return the address of ``array``, allocating it if it is new; ``written``: it holds
-        data."""
+    def address(self, name: str, given: NDArray[Any] | Output) -> int:
+        """Return the address of an array, allocating it under ``name`` if it is new; what is not
+        given as Output holds data."""
+        array = given.array if isinstance(given, Output) else given
         if not (array.size and array.flags.c_contiguous and array.flags.writeable):
-            raise ValueError(f"argument {place}: an array must be contiguous, writeable, not empty")
+            raise ValueError(f"{name}: an array must be contiguous, writeable, not empty")
         number = next((i for i, each in enumerate(self.arrays) if _same(each, array)), None)
         if number is None:
             if any(np.may_share_memory(array, each) for each in self.arrays):
-                raise ValueError(f"argument {place}: it overlaps another array")
+                raise ValueError(f"{name}: it overlaps another array")
             number = len(self.arrays)
             self.arrays.append(array)
             self.buffers[number] = array.reshape(-1).view(np.uint8)
-            made = Allocation(name=f"argument {place}", address=self._free, size=array.nbytes)
+            made = Allocation(name=name, address=self._free, size=array.nbytes)
             self.allocations.append(made)
             self._free += -(-array.nbytes // _APART) * _APART + _APART
-        if written:
+        if not isinstance(given, Output):
             self.inputs.add(number)
         return self.allocations[number].address
 
@@ -263,38 +290,19 @@ def _written(declared: Declarations, name: str, array: NDArray[Any]) -> SymbolWr
     return SymbolWrite(symbol=found[0], delta=0, data=array.tobytes())
 
 
-def _packed(
-    arguments: Sequence[Argument], declared: Declarations, kernel: str, memory: _Memory
-) -> bytes:
-    entry = declared.entries[kernel]
-    if len(arguments) != len(entry.params):
-        raise ValueError(f"{kernel} takes {len(entry.params)} arguments, not {len(arguments)}")
-    block = bytearray(entry.size)
-    for place, (argument, param) in enumerate(zip(arguments, entry.params, strict=True)):
-        value = _value(place, argument, param, memory)
-        if len(value) != param.size:
-            raise ValueError(f"argument {place} has {len(value)} bytes, its parameter {param.size}")
-        block[param.offset : param.offset + param.size] = value
-    return bytes(block)
-
-
-def _value(place: int, argument: Argument, param: KernelParam, memory: _Memory) -> bytes:
+def _value(name: str, argument: Argument, param: KernelParam, memory: Storage) -> bytes:
     """The bytes of the parameter."""
     match argument:
-        case Output(array=array):
-            return struct.pack("<Q", memory.address(place, array, written=False))
-        case np.ndarray():
-            return struct.pack("<Q", memory.address(place, argument, written=True))
-        case TensorMap(array=tensor):
-            written = not isinstance(tensor, Output)
-            array = tensor.array if isinstance(tensor, Output) else tensor
-            return encode(memory.engine, argument, memory.address(place, array, written=written))
+        case Output() | np.ndarray():
+            return struct.pack("<Q", memory.address(name, argument))
+        case TensorMap(array=array):
+            return encode(memory.engine, argument, memory.address(name, array))
         case Texture(array=array):
-            texture = argument.encoded(memory.address(place, array, written=True))
-            return _value(place, np.frombuffer(texture, np.uint8), param, memory)
+            texture = argument.encoded(memory.address(name, array))
+            return _value(name, np.frombuffer(texture, np.uint8), param, memory)
         case list():
-            maps = bytearray().join(_value(place, each, param, memory) for each in argument)
-            return _value(place, np.frombuffer(maps, np.uint8), param, memory)
+            maps = bytearray().join(_value(name, each, param, memory) for each in argument)
+            return _value(name, np.frombuffer(maps, np.uint8), param, memory)
         case bytes():
             return argument
         case np.generic():
@@ -304,10 +312,10 @@ def _value(place: int, argument: Argument, param: KernelParam, memory: _Memory) 
         if kind == "f" or (isinstance(argument, float) and kind not in ("s", "u")):
             return struct.pack(f"<{_FLOATS[param.size]}", argument)
         if isinstance(argument, float):
-            raise ValueError(f"argument {place}: {argument} is no integer ({param.type})")
+            raise ValueError(f"{name}: {argument} is no integer ({param.type})")
         return argument.to_bytes(param.size, "little", signed=argument < 0)
     except (KeyError, OverflowError):
-        raise ValueError(f"argument {place}: {argument} does not fit {param.size} bytes") from None
+        raise ValueError(f"{name}: {argument} does not fit {param.size} bytes") from None
 
 
 def _dim3(extents: int | Sequence[int]) -> Dim3:

@@ -34,8 +34,8 @@ def cuda_program(name: str) -> Path | None:
 
 
 def compiled(source: Path, arch: str, *flags: str, second: bool = False) -> str:
-    """The PTX of a CUDA source, with its lines. second: unoptimised. Raises CompileError,
-    OSError."""
+    """The PTX of a CUDA source, with its lines. second: unoptimised. Raises CompileError, OSError,
+    ValueError for an ``arch`` that this nvcc does not know."""
     source.stat()
     nvcc = cuda_program("nvcc")
     if nvcc is None:
@@ -50,4 +50,7 @@ def compiled(source: Path, arch: str, *flags: str, second: bool = False) -> str:
             return ptx_text(made.read_bytes())
     said = (done.stderr + done.stdout).strip().splitlines()
     why = next((line for line in said if "error" in line.lower()), "".join(said[:1]))
+    if "Unsupported gpu architecture" in why:
+        known = ", ".join(answer_of([nvcc, "--list-gpu-code"]).stdout.split())
+        raise ValueError(f"-arch {arch}: this nvcc compiles for {known}")
     raise CompileError(f"{source}: nvcc -arch={arch} does not compile it: {why}")

@@ -19,7 +19,7 @@ _MOST_SEEDS = 1 << 31
 _TOLERANCE = 1e-5
 _DIFFERS = phrase(
     "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
-    "the order of their numbers and {other} in another; {count} of {total} elements differ"
+    "the order of their numbers and {other} in another; elements that differ: {count} of {total}"
 )
 _ORDERS = (
     phrase("in order {number} of {orders}, that of their numbers"),

@@ -32,7 +32,7 @@ class SimLimits:
 
 @dataclass(frozen=True)
 class LaunchedBlocks:
-    """What came of the blocks of one launch."""
+    """The blocks of one launch, and what came of them."""
 
     launch: Launch
     ended: int  # blocks that ran to their end

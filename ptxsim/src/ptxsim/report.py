@@ -11,6 +11,7 @@ import msgspec
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.remarks import Remark, in_words, remark
 from ptxsim.outcome import SimOutcome
+from ptxsim.text import verbatim
 
 # PTX of a stranger can name any file, and an excerpt of it would stand in a log.
 _SOURCES = {".cu", ".cuh", ".h", ".hpp", ".hxx", ".inl", ".c", ".cc", ".cpp", ".cxx", ".py", ".ptx"}
@@ -23,6 +24,7 @@ class Origin:
     root: Path
     name: str
     texts: Mapping[str, str]
+    words: Mapping[str, str] = field(default_factory=dict)  # that stand for words of CUDA's
 
     def source(self, file: str) -> str | None:
         """The text of a file that a finding names, or None where there is none to read."""
@@ -66,6 +68,9 @@ class Report(SimOutcome):
 
     def remark(self, found: Finding) -> Remark[str]:
         said = remark(found, str)
+        for cuda, own in self.origin.words.items():
+            message = verbatim(str(said.message).replace(cuda, own))
+            said = msgspec.structs.replace(said, message=message)
         if said.file is not None:
             return said
         return msgspec.structs.replace(said, file=self.origin.name, line=found.ptx_line)

@@ -17,7 +17,7 @@ from ptxsim.findings.finding import Finding, FindingKind
 from ptxsim.findings.metrics import line_metrics
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge, stream_race
 from ptxsim.findings.row_counts import Counters, line_counts
-from ptxsim.frontend.interface import Declarations, interface
+from ptxsim.frontend.interface import Declarations, interface, laid_out
 from ptxsim.frontend.module import read_module
 from ptxsim.lowering.called_functions import resolve_pointers
 from ptxsim.lowering.memory_layout import cells, too_large
@@ -359,12 +359,17 @@ class Simulator:
         run.blocks.append(LaunchedBlocks(launch, ended.value, idle))
         if not library.sim_events(machine.handle):
             return _STOPS[status]
-        scene = Scene(
-            program, self._module.locations, machine.names, launch.shared_bytes, launch.cooperative
-        )
         events = view(
             library.sim_event(machine.handle), header.EVENT, library.sim_events(machine.handle)
         )
+        lanes = view(library.sim_blocks(handle), header.FLOW, program.length)["lanes"]
+        by_all = lanes >= math.prod((*launch.grid, *launch.block))
+        given = [
+            int.from_bytes(launch.params[each.offset :][: each.size], "little")
+            for each in laid_out(self._module.functions[launch.kernel].params)
+        ]
+        about = program, self._module.locations, machine.names
+        scene = Scene(*about, launch, given, events, by_all)
         found = (finding(event, scene) for event in events)
         run.findings += [each for each in found if each is not None]
         library.sim_clear_events(machine.handle)
@@ -412,7 +417,7 @@ class Simulator:
             view(library.sim_guarded(handle), header.FLOW, n),
             view(library.sim_memory(handle), header.MEMORY, n),
             view(library.sim_source(handle), header.MEMORY, n),
-            view(patterns, header.PATTERN, n if patterns else 0),
+            view(patterns, header.PATTERN, 2 * n if patterns else 0),
         )
 
 

@@ -60,3 +60,10 @@ __global__ void waits_for_a_warp(volatile float* C) {
   C[threadIdx.x] = sum;
   done = 1;
 }
+
+// One lane stores, then two, and so on.
+__global__ void grows(volatile float* out) {
+#pragma unroll 1
+  for (int lanes = 1; lanes <= 32; lanes *= 2)
+    if (threadIdx.x % 32 < lanes) out[31 - threadIdx.x % 32] = 1;
+}

@@ -168,13 +168,35 @@ KERNEL half_has_left(float* a, float* b) {
       a[threadIdx.x] += a[threadIdx.x + stride];
       __syncthreads();
     }
-  if (threadIdx.x == 0) b[0] = a[0];
-}  // LEFT
+  if (threadIdx.x == 0) b[0] = a[0];  // LEFT
+}
 KERNEL all_meet(float* a, float* b) {
   for (unsigned stride = blockDim.x; stride >= 1; stride /= 2) {
     if (threadIdx.x < stride) a[threadIdx.x] += a[threadIdx.x + stride];
     __syncthreads();
   }
+}
+
+// --- a return ahead of a barrier
+
+KERNEL returns_ahead(float* a, float* b) {
+  __shared__ float s[64];
+  if (threadIdx.x >= 40) return;  // RETURNED
+  s[threadIdx.x] = a[threadIdx.x];
+  __syncthreads();
+  b[threadIdx.x] = s[threadIdx.x] + s[63 - threadIdx.x];
+}
+KERNEL guards_alone(float* a, float* b) {
+  __shared__ float s[64];
+  s[threadIdx.x] = threadIdx.x < 40 ? a[threadIdx.x] : 0;
+  __syncthreads();
+  if (threadIdx.x < 40) b[threadIdx.x] = s[threadIdx.x] + s[63 - threadIdx.x];
+}
+KERNEL nobody_returns(float* a, float* b) {
+  __shared__ float s[64];
+  if (threadIdx.x < 32) s[threadIdx.x] = a[threadIdx.x];
+  __syncthreads();
+  b[threadIdx.x] = s[threadIdx.x];  // UNFILLED
 }
 
 // --- what a library does. The offset is in b[0].

@@ -976,6 +976,29 @@ KERNEL writes_over_its_mbarrier(float* a, float* b) {
   asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at));  // BAD
   b[t] = s[63 - t];
 }
+// Arrivals by noComplete may not be a phase's last ones.
+#define ARRIVES_TWICE(ARRIVALS, FORM, LAST)                                              \
+  __shared__ float s[64];                                                                \
+  __shared__ unsigned long long b1;                                                      \
+  const int t = threadIdx.x;                                                             \
+  const unsigned at = mbarrier(&b1, ARRIVALS);                                           \
+  s[t] = a[t];                                                                           \
+  asm volatile("{ .reg .b64 s; mbarrier." FORM ".b64 s, [%0], 2; }" ::"r"(at) : "memory"); \
+  LAST;                                                                                  \
+  wait_first(at);                                                                        \
+  b[t] = s[63 - t]
+KERNEL arrives_in_two_steps(float* a, float* b) {
+  ARRIVES_TWICE(192, "arrive.noComplete.shared", arrive(at));
+}
+KERNEL drops_in_two_steps(float* a, float* b) {
+  ARRIVES_TWICE(192, "arrive_drop.noComplete.release.cta.shared::cta", arrive(at));
+}
+KERNEL completes_by_no_complete(float* a, float* b) {
+  ARRIVES_TWICE(128, "arrive.noComplete.shared", );  // BAD
+}
+KERNEL completes_by_no_complete_dropping(float* a, float* b) {
+  ARRIVES_TWICE(128, "arrive_drop.noComplete.shared", );  // BAD
+}
 #define COPIES_ARRIVE(ORDER)                                                              \
   __shared__ float s[64];                                                                 \
   __shared__ unsigned long long b1;                                                       \

@@ -2,10 +2,18 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ptxsim.launching import Argument, Kernel, Shape
 from ptxsim.report import Report
+
+# What Triton calls what our sentences call by CUDA's names.
+TRITON_WORDS: dict[str, str] = msgspec.json.decode(
+    Path(__file__).with_name("triton_words.json").read_bytes()
+)
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,28 @@
-"""Kernels of CuPy: NVRTC makes their PTX."""
+"""Kernels of CuPy: NVRTC or nvcc makes their PTX, as CuPy calls them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 from typing import Any
 
 import cupy
-from cupy_backends.cuda.libs import nvrtc
+from cupy._core.core import assemble_cupy_compiler_options
+from cupy.cuda.compiler import _NVRTCProgram, compile_using_nvcc
 
 from ptxsim.launching import Module
-
-_HEADERS = Path(cupy.__file__).parent / "_core" / "include"
 
 
 def module(raw: cupy.RawKernel | cupy.RawModule, capability: int = 80, **options: Any) -> Module:
     """``module(raw).kernel("name")[grid, block](…)`` for a RawKernel or RawModule with a source.
-    options: ``Module``'s. Raises NVRTCError for a source that does not compile."""
+    options: ``Module``'s. Raises CuPy's CompileException for a source that does not compile."""
+    flags = ("-lineinfo", "-ftz=true", *assemble_cupy_compiler_options(raw.options))
     name = "source.cu"
-    program = nvrtc.createProgram(raw.code, name, (), ())
-    try:
-        for each in getattr(raw, "name_expressions", None) or ():
-            nvrtc.addNameExpression(program, each)
-        flags = (f"-arch=compute_{capability}", "-lineinfo", f"-I{_HEADERS}", *raw.options)
-        nvrtc.compileProgram(program, flags)
-        ptx = nvrtc.getPTX(program).decode("latin-1")
-    finally:
-        nvrtc.destroyProgram(program)
-    return Module(ptx, sources={name: raw.code}, **options)
+    if raw.backend == "nvcc":
+        ptx = compile_using_nvcc(raw.code, flags, capability, name, "ptx")
+    else:
+        expressions = getattr(raw, "name_expressions", None)
+        program = _NVRTCProgram(raw.code, name, name_expressions=expressions)
+        own = ("--device-as-default-execution-space", f"-arch=compute_{capability}")
+        ptx, _ = program.compile(flags + own)
+    text = re.sub(f'"/[^"\n]*/{name}"', f'"{name}"', ptx.decode("latin-1"))  # its folder is gone
+    return Module(text, sources={name: raw.code}, **options)

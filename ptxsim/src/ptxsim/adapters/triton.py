@@ -8,7 +8,7 @@ from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from ptxsim.adapters import Adapted
+from ptxsim.adapters import TRITON_WORDS, Adapted
 from ptxsim.launching import Module
 
 
@@ -24,7 +24,8 @@ def kernel(
     source = ASTSource(function, signature | dict.fromkeys(constants, "constexpr"), constants)
     made = compile(source, target=GPUTarget("cuda", capability, 32), options=compiler)
     file = Path(inspect.getfile(function.fn))  # Triton's cache may name where it was once
-    module = Module(made.asm["ptx"], sources={file.name: file.read_text()}, **options)
+    sources, words = {file.name: file.read_text()}, TRITON_WORDS
+    module = Module(made.asm["ptx"], sources=sources, words=words, **options)
     found, block = module.kernel(made.metadata.name), 32 * made.metadata.num_warps
     scratch = [0] * (len(found.parameters) - len(signature))  # pointers, unused
     return Adapted(

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ptxsim.execution.building import compile_program
-from ptxsim.execution.running import Ended, execute
+from ptxsim.execution.running import Execution, execute
 from ptxsim.findings.remarks import clean, in_words, source_line
 from ptxsim.launching import default_engine
 from ptxsim.report import Origin
@@ -97,13 +97,13 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
     return "", _FOUND if ended.remarks else 0
 
 
-def _words(ended: Ended) -> str:
+def _words(ended: Execution) -> str:
     origin = Origin(Path.cwd(), "the PTX", {})
     paragraphs = list(in_words(ended.remarks, origin.source))
     return "".join(f"\n{each}\n" for each in paragraphs)
 
 
-def _document(ended: Ended) -> str:
+def _document(ended: Execution) -> str:
     found = [
         {**msgspec.structs.asdict(each), "message": str(each.message)} for each in ended.remarks
     ]

@@ -55,7 +55,7 @@ class Device:
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
         self._texts: list[str] = []
         self._of_kernel: dict[str, _Loaded] = {}
-        self._waiting: dict[str, messages.Variable] = {}  # until their modules are loaded
+        self._waiting: dict[str, messages.NewVariable] = {}  # until their modules are loaded
         self._made: DeviceMemory | None = None
         self._found: list[Finding] = []
         self._calls: dict[tuple[str, Place | None, str], Remark[str]] = {}
@@ -74,29 +74,29 @@ class Device:
     def answer(self, request: messages.Request, more: bytes) -> bytes | None:
         """Raises RefusedProgram for what cannot be simulated."""
         match request:
-            case messages.Device():
+            case messages.AskDevice():
                 return _DEVICE.format(memory=_MEMORY).encode()
-            case messages.Module():
+            case messages.NewModule():
                 self._texts.append(ptx_text(more))
-            case messages.Variable():
+            case messages.NewVariable():
                 self._waiting[request.name] = request
-            case messages.Allocate():
+            case messages.NewAllocation():
                 self._allocate(request)
-            case messages.Free(address=address):
+            case messages.FreeAllocation(address=address):
                 self._memory.free(address)
-            case messages.Define(address=address, size=size):
+            case messages.DefineBytes(address=address, size=size):
                 self._memory.define(address, size)
-            case messages.Read(address=address, size=size, frames=frames):
+            case messages.ReadBytes(address=address, size=size, frames=frames):
                 if unwritten := self._memory.undefined(address, size):
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
                     self._call("uninitialized-read", frames, words)
-            case messages.Fault(address=address, frames=frames):
+            case messages.HostFault(address=address, frames=frames):
                 words = _HOST_TOUCHES.given(name=self._memory.name_at(address))
                 self._call("host-access", frames, words)
-            case messages.RefusedCall(refused=refused, frames=frames):
+            case messages.FailedCall(refused=refused, frames=frames):
                 self._call("failed-call", frames, sentence_of(refused))
-            case messages.Load():
+            case messages.LoadModules():
                 return b"" if self._memory else None
             case messages.FindKernel(name=name):
                 return self._figures(name).encode()
@@ -139,7 +139,7 @@ class Device:
         kernels = simulator.declared.entries
         self._of_kernel |= dict.fromkeys(kernels, _Loaded(simulator, addresses))
 
-    def _allocate(self, request: messages.Allocate) -> None:
+    def _allocate(self, request: messages.NewAllocation) -> None:
         name = self._host.namer(request.frames)
         self._memory.add(request.address, request.size, name, None)
 

@@ -42,7 +42,7 @@ class HostCode:
         return next((each for each in places if each), None)
 
     def namer(self, frames: Sequence[int]) -> Callable[[], str]:
-        """What says how people call memory that was allocated there, once somebody asks."""
+        """Return a function that says how people call memory that was allocated there."""
         site = self._sites.setdefault(tuple(frames), len(self._sites))
         return lambda: self._name(tuple(frames), site)
 

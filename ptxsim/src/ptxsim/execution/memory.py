@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import mmap
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,14 +16,6 @@ from ptxsim.plan.records import Plan, Size
 _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
 
 
-@dataclass
-class Allocation:
-    """Where a region came from, and how people call it."""
-
-    name: Callable[[], str]
-    freed: bool = False
-
-
 class DeviceMemory(Machine):
     """The regions of one program. ``file`` is what the program maps at FIRST_ADDRESS."""
 
@@ -33,14 +24,14 @@ class DeviceMemory(Machine):
         super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
         self._file = mmap.mmap(file, ARENA_BYTES, mmap.MAP_SHARED)
         self._bytes = np.frombuffer(self._file, np.uint8)
-        self._names: list[Allocation] = []
+        self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
 
     @property
     def names(self) -> list[str]:
-        heap = super().names[len(self._names) :]
-        return [*(each.name() for each in self._names), *heap]
+        heap = super().names[len(self._naming) :]
+        return [*(each() for each in self._naming), *heap]
 
     def add(self, address: int, size: int, name: Callable[[], str], data: Bytes | None) -> None:
         """Memory at an address of the file. data: what it holds; None: nobody knows."""
@@ -61,7 +52,6 @@ class DeviceMemory(Machine):
 
     def free(self, address: int) -> None:
         place, _ = self._find(address, 0)
-        self._names[place].freed = True
         self._library.sim_resize(self.handle, place, 0)
 
     def define(self, address: int, size: int) -> None:
@@ -72,12 +62,12 @@ class DeviceMemory(Machine):
         """The name of the allocation and the offset of the first byte there that nobody wrote."""
         place, start = self._find(address, size)
         defined = self._library.sim_defined(self.handle, place, start, size, self.cell)
-        return None if defined >= size else (self._names[place].name(), start + defined)
+        return None if defined >= size else (self._naming[place](), start + defined)
 
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""
         place = bisect.bisect_right(self._regions, address, key=_address) - 1
-        return self._names[max(place, 0)].name()
+        return self._naming[max(place, 0)]()
 
     def _find(self, address: int, size: int) -> tuple[int, int]:
         """The region that holds these bytes of the file, and where in it they begin. Raises
@@ -92,7 +82,7 @@ class DeviceMemory(Machine):
         place = bisect.bisect_right(self._regions, region.address, key=_address)
         self._add(region)
         self._regions.insert(place, region)
-        self._names.insert(place, Allocation(name))
+        self._naming.insert(place, name)
 
 
 def _address(region: Region) -> int:

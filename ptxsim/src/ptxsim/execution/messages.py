@@ -1,4 +1,4 @@
-"""What a program asks of the device, as messages from an untrusted process.
+"""Requests that a program makes of the device: messages from an untrusted process.
 
 A message is two lengths (32 bits each), JSON, and bytes that JSON would only blow up: PTX, or the
 parameters of a launch. ``sink/channel.cpp`` has the other end.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Annotated
+from typing import IO, Annotated
 
 import msgspec
 
@@ -27,15 +27,15 @@ Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 56)]
 Frames = tuple[Count, ...]  # return addresses in the program's file, innermost first
 
 
-class Device(Record, tag="device"):
+class AskDevice(Record, tag="device"):
     """Asks for the figures of the device."""
 
 
-class Module(Record, tag="module"):
+class NewModule(Record, tag="module"):
     """Brings PTX, as the message's bytes."""
 
 
-class Load(Record, tag="load"):
+class LoadModules(Record, tag="load"):
     """Says that the modules are complete; the answer is that their variables hold their values."""
 
 
@@ -45,29 +45,29 @@ class FindKernel(Record, tag="kernel"):
     name: str  # mangled
 
 
-class Allocate(Record, tag="allocate"):
+class NewAllocation(Record, tag="allocate"):
     name: str
     address: Count
     size: Count
     frames: Frames
 
 
-class Variable(Allocate, tag="variable"):
+class NewVariable(NewAllocation, tag="variable"):
     """A __device__ or __constant__ variable that host code knows by ``name``, mangled."""
 
 
-class Free(Record, tag="free"):
+class FreeAllocation(Record, tag="free"):
     address: Count
 
 
-class Define(Record, tag="define"):
+class DefineBytes(Record, tag="define"):
     """The host has written here."""
 
     address: Count
     size: Count
 
 
-class Read(Record, tag="read"):
+class ReadBytes(Record, tag="read"):
     """The host copies this to its own memory."""
 
     address: Count
@@ -75,14 +75,14 @@ class Read(Record, tag="read"):
     frames: Frames
 
 
-class Fault(Record, tag="fault"):
+class HostFault(Record, tag="fault"):
     """Host code touched device memory, and ends."""
 
     address: Count
     frames: Frames
 
 
-class RefusedCall(Record, tag="refused"):
+class FailedCall(Record, tag="refused"):
     """A call failed, and host code goes on."""
 
     refused: Refused
@@ -103,17 +103,17 @@ class LaunchKernel(Record, tag="launch"):
 
 
 Request = (
-    Device
-    | Module
-    | Load
+    AskDevice
+    | NewModule
+    | LoadModules
     | FindKernel
-    | Allocate
-    | Variable
-    | Free
-    | Define
-    | Read
-    | Fault
-    | RefusedCall
+    | NewAllocation
+    | NewVariable
+    | FreeAllocation
+    | DefineBytes
+    | ReadBytes
+    | HostFault
+    | FailedCall
     | LaunchKernel
 )
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
@@ -125,33 +125,28 @@ class BrokenChannel(Exception):  # noqa: N818 - the program's fault, and no erro
 
 def requests(channel: socket.socket) -> Iterator[tuple[Request, bytes]]:
     """Messages with their bytes, until the program has ended. Raises BrokenChannel."""
-    while head := _received(channel, _HEAD.size):
-        text, more = _HEAD.unpack(head)
-        if text > _MOST_TEXT or more > _MOST_BYTES:
-            raise BrokenChannel
-        try:
-            request = _DECODER.decode(_received(channel, text))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise BrokenChannel from None
-        yield request, _received(channel, more)
+    with channel.makefile("rb") as incoming:
+        while len(head := _received(incoming, _HEAD.size)) == _HEAD.size:
+            text, more = _HEAD.unpack(head)
+            if text > _MOST_TEXT or more > _MOST_BYTES:
+                raise BrokenChannel
+            try:
+                request = _DECODER.decode(_received(incoming, text))
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                raise BrokenChannel from None
+            yield request, _received(incoming, more)
 
 
 def reply(channel: socket.socket, answer: bytes) -> None:
     channel.sendall(struct.pack("<I", len(answer)) + answer)
 
 
-def _received(channel: socket.socket, count: int) -> bytes:
-    """So many bytes; fewer, and then none, where the program ends."""
-    parts = bytearray()
-    while len(parts) < count:
-        try:
-            part = channel.recv(min(count - len(parts), 1 << 20))
-        except ConnectionError:
-            return b""
-        if not part:
-            return b""
-        parts += part
-    return bytes(parts)
+def _received(incoming: IO[bytes], count: int) -> bytes:
+    """So many bytes; fewer where the program ends."""
+    try:
+        return incoming.read(count)
+    except ConnectionError:
+        return b""
 
 
 def macros() -> tuple[str, ...]:

@@ -28,7 +28,7 @@ _BROKEN = phrase("host code wrote into the channel to its device")
 
 
 @dataclass(frozen=True)
-class Ended:
+class Execution:
     """How a program ended."""
 
     status: int  # its own; -N: by signal N
@@ -37,7 +37,7 @@ class Ended:
     refused: RefusedProgram | None  # why it could not go on
 
 
-def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: float) -> Ended:
+def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: float) -> Execution:
     """Run ``program`` to its end, with this process's own standard streams. Raises CompileError,
     EngineError, OSError."""
     if LIBRARY.encode() not in program.read_bytes():
@@ -85,4 +85,4 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
     remarks = tuple(device.remarks)
     if broken:
         remarks += (Remark(kind="host-access", severity=Severity.ERROR, message=_BROKEN),)
-    return Ended(status, remarks, device.launches.total(), refused)
+    return Execution(status, remarks, device.launches.total(), refused)

@@ -1,4 +1,5 @@
-"""Branches that split warps, and the code that runs with some of the lanes off because of it."""
+"""Ways through a program: branches that split warps, and what runs with some of the lanes off
+because of it; ways without a barrier."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,8 +7,8 @@ import numpy as np
 
 from ptxsim.findings.finding import Branch
 from ptxsim.findings.row_counts import Counters
-from ptxsim.frontend.records import Location
-from ptxsim.lowering.program import OUT
+from ptxsim.frontend.records import Instruction, Location
+from ptxsim.lowering.program import OUT, EngineProgram
 from ptxsim.plan.records import Place
 
 
@@ -43,6 +44,29 @@ def split_by(
             )
         )
     return tuple(found), inside
+
+
+def lacks_barrier(program: EngineProgram, by_all: np.ndarray, start: int, goal: int) -> bool:
+    """Whether there is a way from one instruction to another without a barrier, and a place on it
+    to which all threads come. by_all: by heads of basic blocks, whether they do."""
+    seen = {OUT}
+    todo = [(int(program.head[start]), start + 1, False)]
+    while todo:
+        head, at, place = todo.pop()
+        place |= bool(by_all[head])
+        while at < program.length and program.head[at] == head and not _meets(program.sources[at]):
+            if at == goal:
+                return place
+            at += 1
+        if at == program.length or program.head[at] != head:
+            todo += [(each, each, place) for each in program.after[head] if each not in seen]
+            seen.update(program.after[head])
+    return False
+
+
+def _meets(item: Instruction | None) -> bool:
+    """Whether an instruction is a barrier, or calls a function, which may have one."""
+    return item is not None and item.opcode.startswith(("bar", "call"))
 
 
 def _place(at: int, locations: Sequence[Location | None]) -> Place | None:

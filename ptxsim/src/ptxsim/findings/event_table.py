@@ -2,8 +2,8 @@
 
 The engine numbers events in this order; ``python -m ptxsim.engine_header`` writes their names into
 its header. events.json has the rest: under severity and kind each event's sentence, whose places
-the scene's names fill. A function of sentences.py chooses between several, or makes the sentence
-where the table has "". Hints are no events: lowering/notes.py finds them.
+the scene's names fill. A function of sentences.py chooses between several. Hints are no events:
+lowering/notes.py finds them.
 """
 
 from enum import Enum, auto
@@ -85,6 +85,7 @@ class Event(Enum):
     EARLY_LOOK = auto()
     UNFENCED_READ = auto()
     UNCHECKED_SWAP = auto()
+    COMPLETED_BY_NO_COMPLETE = auto()
 
     @property
     def needs_difference(self) -> bool:

@@ -76,6 +76,22 @@ class Overlap(Record):
     element: int  # bytes of an element of ``first``
 
 
+class Gap(Record):
+    """A way without a barrier between two accesses that race."""
+
+    after: Place
+    before: Place
+    again: bool  # it goes once round a loop
+
+
+class Leavers(Record):
+    """Threads of a block that had returned when the others passed their first barrier."""
+
+    count: int
+    returned: Place | None  # where the first of them did
+    barrier: Place | None
+
+
 class Finding(Record):
     """One thing that is wrong with a program, or worth a note, as data."""
 
@@ -98,7 +114,11 @@ class Finding(Record):
     updates: bool = False  # both threads read the element, change it and write it back
     detail: Detail | None = None  # what else is said of an event of this kind
     count: int = 1  # how many times it happened
+    pointer: int | None = None  # the argument, from 0, by which a thread came to no memory
     overlap: Overlap | None = None  # where two extern shared arrays meet, also in a race
+    gap: Gap | None = None  # of a race in a block
+    reads_once: bool = False  # of an endless loop that waits for what it loads plainly
+    leavers: Leavers | None = None  # of a read of shared memory that nobody wrote
     streams: Crossing | None = None  # of a race between operations on two streams
     plain_launch: bool = False  # of a trap: a barrier of the grid in a launch not cooperative
 
@@ -156,10 +176,11 @@ class RowCount(Record):
     source_lines: int
     source_zeros: int  # wavefronts of the copies that write zeros, if only from some lanes
     # Of an access to shared memory: where its lanes went, in the execution with the most bank
-    # conflicts. Bytes from the start of the array; None for a lane that took no part.
+    # conflicts. Bytes from the start of the array; None for a lane that took no part. Of one to
+    # global memory: in the first execution of the most lanes, from a line of 128 bytes.
     lanes: tuple[int | None, ...] = ()  # () or 32
     array: int = 0  # which shared array of the kernel
-    array_bytes: int = 0
+    array_bytes: int = 0  # of global memory, the most that lanes may span
     active: int = 0  # lanes, summed over ``warps``
     branch: int = 0  # line of the innermost branch that split warps on their way here; 0: none
     # The global side of a bulk copy; its shared side, in each block that it reaches, is ``cost``.

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from ptxsim.findings.details import Detail
+from ptxsim.findings.divergence import lacks_barrier
 from ptxsim.findings.event_table import DETAILS, Event
 from ptxsim.findings.finding import (
     Access,
@@ -16,6 +17,8 @@ from ptxsim.findings.finding import (
     Crossing,
     Finding,
     FindingKind,
+    Gap,
+    Leavers,
     Overlap,
     Severity,
 )
@@ -24,7 +27,7 @@ from ptxsim.frontend.records import Instruction, Location, PtxModule
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import EngineProgram
 from ptxsim.lowering.shared_arrays import accessed_size
-from ptxsim.plan.records import Dim3, Operation, Place
+from ptxsim.plan.records import Dim3, Launch, Operation, Place
 from ptxsim.text import Message
 
 _SPACES = {
@@ -41,7 +44,9 @@ _OVERLAPS = {Event.EXTERN_ARRAYS_MEET, Event.RACE}
 _MOST_CALLS = 8  # that are followed outwards
 # Ends of a basic block; and a barrier ends what one statement does.
 _ENDS = ("bra", "brx", "call", "ret", "exit", "bar")
+_PLAIN = re.compile(r"ld(\.weak)?(\.global|\.shared)?(\.v\d)?\.[a-z]+\d+$")
 _REGISTER = re.compile(r"%\w+")
+_NEAR_POINTER = 1 << 20  # bytes
 _NEAR = 64  # instructions around an access that may belong to its statement
 _NOTHING = Accessed(name="", start=0, size=0)
 
@@ -53,8 +58,28 @@ class Scene:
     program: EngineProgram
     locations: Sequence[Location | None]
     regions: Sequence[str]  # name of each region, in the engine's order
-    dynamic_bytes: int
-    cooperative: bool
+    launch: Launch
+    arguments: Sequence[int]  # its parameters, as numbers
+    events: np.ndarray  # all of the launch
+    by_all: np.ndarray  # by heads of basic blocks: whether all threads came there
+
+    def gap(self, event: np.void) -> Gap | None:
+        """Where a barrier between the two accesses of an event is missing."""
+        ranks = self.program.keep[0]["imm"]  # of basic blocks, by their heads
+        one, other = sorted(_pcs(event), key=lambda pc: (ranks[self.program.head[pc]], pc))
+        for start, goal in ((one, other), (other, one)):
+            after, before, again = self.place(start), self.place(goal), start == other
+            if not (after and before and (again or after != before)):
+                continue
+            if lacks_barrier(self.program, self.by_all, start, goal):
+                return Gap(after=after, before=before, again=again)
+        return None
+
+    def reads_once(self, line: Place | None) -> bool:
+        """Whether a loop at this line has a plain load of what another thread changes."""
+        races = (each for each in self.events if _EVENTS[each["kind"]].kind is FindingKind.RACE)
+        items = ((self.program.sources[pc], self.place(pc)) for each in races for pc in _pcs(each))
+        return any(item and _PLAIN.match(item.opcode) and at == line for item, at in items)
 
     def place(self, pc: int, calls: Iterable[int] = ()) -> Place | None:
         """The line of an instruction; where that is in a library, of the call in the program's own
@@ -106,6 +131,12 @@ class Scene:
                     return False  # there the address is another one
         return False
 
+    def pointer(self, address: int) -> int | None:
+        """The number of the argument that holds this address, or one shortly before."""
+        numbers = {address - each: number for number, each in enumerate(self.arguments)}
+        nearest = min((each for each in numbers if each >= 0), default=_NEAR_POINTER)
+        return numbers[nearest] if nearest < _NEAR_POINTER else None
+
     def overlap(self, event: np.void) -> Overlap | None:
         """The two extern arrays that an event is about, if it is about two."""
         pcs = int(event["other_pc"]), int(event["pc"])
@@ -121,6 +152,13 @@ class Scene:
             offset=int(event["details"][0]),
             element=self.program.extern_elements.get(1, 4),
         )
+
+    def leavers(self, event: np.void) -> Leavers | None:
+        """The threads that may not have written what an event's thread read."""
+        barrier, returned, count, _ = map(int, event["details"])
+        if not count or int(event["space"]) != SHARED:
+            return None
+        return Leavers(count=count, returned=self.place(returned), barrier=self.place(barrier))
 
     def access(self, event: np.void) -> Access:
         space = _SPACES.get(int(event["space"]), "")
@@ -174,7 +212,7 @@ class Scene:
 
     def _shared_array(self, address: int) -> Accessed:
         for index, array in enumerate(self.program.arrays):
-            size = array.size or self.dynamic_bytes
+            size = array.size or self.launch.shared_bytes
             if array.start <= address < array.start + size:
                 return self._shared(index, array.start, size)
         return Accessed(name="shared memory", start=0, size=0)
@@ -195,6 +233,8 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
     same_value = bool(seen["same_value"])
     between_blocks = block != other_block and access.space != "shared"
     double_work = event is Event.RACE and between_blocks and access.write and same_value
+    updates = event is Event.RACE and all(map(scene.is_update, _pcs(seen)))
+    in_block = event is Event.RACE and block == other_block and not updates
     # The read must be changed, not the line where its value did harm.
     place = there or here if event.kind is FindingKind.UNINITIALIZED_READ else here
     return Finding(
@@ -212,13 +252,17 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         access=access,
         other_write=bool(seen["other_write"]),
         same_value=same_value,
-        updates=event is Event.RACE and all(map(scene.is_update, _pcs(seen))),
+        updates=updates,
+        gap=scene.gap(seen) if in_block else None,
+        reads_once=event is Event.ENDLESS and scene.reads_once(here),
         detail=_detail(event, seen["details"]),
         count=int(seen["count"]),
         plain_launch=event is Event.TRAP
-        and not scene.cooperative
+        and not scene.launch.cooperative
         and scene.is_inside(int(seen["pc"]), _GRID_BARRIER),
+        pointer=scene.pointer(access.address) if event is Event.OUT_OF_BOUNDS else None,
         overlap=scene.overlap(seen) if event in _OVERLAPS else None,
+        leavers=scene.leavers(seen) if event.kind is FindingKind.UNINITIALIZED_READ else None,
     )
 
 

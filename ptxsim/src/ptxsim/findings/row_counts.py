@@ -20,7 +20,7 @@ class Counters:
     guarded: np.ndarray
     memory: np.ndarray
     source: np.ndarray  # the global side of cp.async
-    patterns: np.ndarray  # addresses of shared accesses; empty unless sampled
+    patterns: np.ndarray  # addresses, of shared accesses and of global ones; empty unless sampled
 
 
 def line_counts(
@@ -82,6 +82,7 @@ def count_flops(run: Counters) -> int:
 
 
 _SUMS = ("requests", "cost", "cost8", "cost16", "passes8", "passes16", "lines")
+_SPAN = 1 << 31  # bytes of global memory that the lanes of one access may span
 _PATTERNS = 1024  # instructions of a kernel whose addresses are kept
 
 
@@ -106,6 +107,9 @@ def row_counts(
         made = [i for i in moving if memory["requests"][i]]
         access = (*made, *moving, indices[0])[0]
         array, array_bytes, touched = _pattern(counters, access, dynamic_bytes, kept < _PATTERNS)
+        of_global = (_lanes_at(counters, program.length + i) for i in moving if kept < _PATTERNS)
+        if not touched and (touched := next(filter(None, of_global), ())):
+            array_bytes = _SPAN
         kept += bool(touched)
         space = {SHARED: "shared", GLOBAL: "global", GENERIC: "global"}
         yield RowCount(
@@ -139,15 +143,22 @@ def _pattern(
 ) -> tuple[int, int, tuple[int | None, ...]]:
     """The array that an instruction's lanes access, its size, and where in it. Nothing if they
     access several arrays, or if the pattern is not ``wanted``."""
-    if not wanted or not len(counters.patterns):
+    if not wanted:
         return 0, 0, ()
-    pattern, arrays = counters.patterns[index], counters.program.arrays
-    active = [lane for lane in range(32) if int(pattern["mask"]) >> lane & 1]
+    arrays = counters.program.arrays
     for number, array in enumerate(arrays):
         size = array.size if number + 1 < len(arrays) else dynamic_bytes
-        lanes: list[int | None] = [None] * 32
-        for lane in active:
-            lanes[lane] = int(pattern["at"][lane]) - array.start
-        if active and all(0 <= lane < size for lane in lanes if lane is not None):
-            return number, size, tuple(lanes)
+        lanes = _lanes_at(counters, index, array.start)
+        if lanes and all(0 <= lane < size for lane in lanes if lane is not None):
+            return number, size, lanes
     return 0, 0, ()
+
+
+def _lanes_at(counters: Counters, place: int, start: int = 0) -> tuple[int | None, ...]:
+    """Return what is kept at this place, from an address on; () if nothing is."""
+    if not len(counters.patterns):
+        return ()
+    pattern = counters.patterns[place]
+    mask, at = int(pattern["mask"]), pattern["at"].tolist()
+    lanes = (to - start if mask >> lane & 1 else None for lane, to in enumerate(at))
+    return tuple(lanes) if mask else ()

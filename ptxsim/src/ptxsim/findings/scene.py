@@ -1,9 +1,9 @@
 """Names and numbers in words, for an event's sentence."""
 
 from ptxsim.findings import details
-from ptxsim.findings.finding import Access, Finding
+from ptxsim.findings.finding import Access, Finding, Overlap
 from ptxsim.plan import records
-from ptxsim.text import Message, counted, enumerated, phrase, verbatim
+from ptxsim.text import NOTHING, Message, counted, enumerated, phrase, verbatim
 
 _SPACES = {
     "global": phrase("global"),
@@ -45,7 +45,13 @@ class EventScene:
             "memory": _memory(access),
             "where": _outside(access),
             "room": byte_count(access.accessed.size),
+            "argument": seen.pointer or 0,
+            "gap": _gap(seen),
+            "left": _left(seen),
+            "size": access.size,
+            "multiple": access.size // (access.accessed.element or 1),
             **_detail_places(seen.detail),
+            **_overlap_places(seen.overlap),
         }
 
     def fill(self, sentence: Message) -> Message:
@@ -67,18 +73,80 @@ def _detail_places(detail: details.Detail | None) -> dict[str, int | str | Messa
             }
         case (
             details.Turnout(arrived=one, expected=other)
-            | details.StuckPhase(arrived=one, expected=other)
             | details.Residency(fitting=one, launched=other)
             | details.FullStack(calls=one, bytes=other)
             | details.TableJump(index=one, labels=other)
             | details.Dimensions(found=one, wanted=other)
         ):
             return {"arrived": one, "expected": other}
+        case details.StuckPhase():
+            return {"why": _why(detail)}
         case details.TileStart(coordinate=coordinate, element=element):
             return {"coordinate": coordinate, "reach": byte_count(coordinate * element)}
         case details.TileCorner(coordinate=coordinate, axis=axis):
             return {"coordinate": coordinate, "expected": axis}
     return {}
+
+
+def _overlap_places(meeting: Overlap | None) -> dict[str, int | str | Message]:
+    if meeting is None:
+        return {}
+    return {
+        "overwritten": meeting.overwritten,
+        "written": meeting.written,
+        "later": meeting.later,
+        "first": meeting.first,
+        "distance": byte_count(meeting.offset),
+        "elements": meeting.offset // meeting.element,
+        "width": meeting.element,
+    }
+
+
+def _why(phase: details.StuckPhase) -> Message:
+    """What a phase of an mbarrier lacks."""
+    why = []
+    if phase.arrived != phase.expected:
+        came = phrase("{arrived} of {expected} arrivals came")
+        why.append(came.given(arrived=phase.arrived, expected=phase.expected))
+    if phase.missing:
+        too_few = phrase(
+            "expect_tx announced {announced} and copies brought {brought}: it still expects "
+            "{bytes} that no copy brings"
+        )
+        too_many = phrase(
+            "expect_tx announced {announced} and copies brought {brought}: {bytes} more than it "
+            "expects"
+        )
+        tally = (too_few if phase.missing > 0 else too_many).given(
+            bytes=byte_count(abs(phase.missing)),
+            announced=byte_count(phase.announced),
+            brought=byte_count(phase.announced - phase.missing),
+        )
+        why.append(tally)
+    return phrase(": {why}", why=enumerated(why)) if why else NOTHING
+
+
+def _gap(seen: Finding) -> Message:
+    if seen.gap is None:
+        return NOTHING
+    straight = phrase("; one is missing after {after}, before {before}")
+    around = phrase("; one is missing after {after}, before the next iteration comes to {before}")
+    after, before = (line_of(at, seen.place) for at in (seen.gap.after, seen.gap.before))
+    return (around if seen.gap.again else straight).given(after=after, before=before)
+
+
+def _left(seen: Finding) -> Message:
+    if seen.leavers is None or seen.other_thread is None:
+        return NOTHING
+    return phrase(
+        "; {count} of its block's threads had returned before the barrier at {barrier}, {thread} "
+        "first, at {returned}: those that should write there must stay, and guard only loads and "
+        "stores",
+        count=seen.leavers.count,
+        barrier=line_of(seen.leavers.barrier, seen.place),
+        thread=phrase("thread {thread}", thread=_short(seen.other_thread)),
+        returned=line_of(seen.leavers.returned, seen.place),
+    )
 
 
 def _outside(access: Access) -> Message:

@@ -1,15 +1,15 @@
-"""Findings in words. An event's sentence stands in events.json, or is one of several there, or is
-made here."""
+"""Findings in words. An event's sentence stands in events.json; where there are several, a function
+here chooses."""
 
 from collections.abc import Callable
 
-from ptxsim.findings.details import Dimensions, StuckPhase
+from ptxsim.findings.details import Dimensions
 from ptxsim.findings.event_table import SENTENCES, Event
 from ptxsim.findings.finding import Crossing, Finding, FindingKind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.scene import EventScene, byte_count, line_of
 from ptxsim.plan import records
-from ptxsim.text import NOTHING, Message, enumerated, phrase
+from ptxsim.text import NOTHING, Message, phrase
 
 _NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 
@@ -28,7 +28,10 @@ def _sentence(seen: Finding, gpu: str) -> Message:
         if seen.kind is FindingKind.TENSOR_CORE:
             return phrase("{instruction} runs on tensor cores", instruction=seen.text)
         return seen.text
-    found = _event_sentence(seen.event, EventScene(seen, gpu))
+    scene, words = EventScene(seen, gpu), SENTENCES[seen.event.name]
+    if isinstance(words, dict):
+        words = words[_CHOSEN[seen.event](scene)]
+    found = scene.fill(Message(text=words))
     if seen.overlap is None or seen.overlap.offset:
         return found
     return phrase(
@@ -82,7 +85,8 @@ def _operation(operation: records.Operation) -> Message:
 def _out_of_bounds(s: EventScene) -> str:
     access, what = s.access, s.access.accessed
     if not what.name and access.space != "parameter":
-        return "null" if access.address < _NOT_UNDER_NULL else "nowhere"
+        nowhere = "nowhere" if s.seen.pointer is None else "by a pointer"
+        return "null" if access.address < _NOT_UNDER_NULL else nowhere
     if access.space == "global" and not what.size:
         return "freed"
     if access.space == "shared" and what.name and not what.size:
@@ -90,39 +94,13 @@ def _out_of_bounds(s: EventScene) -> str:
     return "local" if access.space == "local" and not what.element else "any"
 
 
-def _misaligned(s: EventScene) -> Message:
+def _misaligned(s: EventScene) -> str:
     size, what = s.access.size, s.access.accessed
-    found = s.fill(
-        phrase(
-            "{who} {does} {size} bytes at once at {element}, whose address is not a multiple of "
-            "{size}",
-            size=size,
-        )
-    )
     if s.access.space == "shared" and what.name and what.start % size:
-        return phrase(
-            "{found}; the array itself does not start at one: declare {name} __align__({size})",
-            found=found,
-            name=what.name,
-            size=size,
-        )
+        return "array"
     if not what.element or size <= what.element:
-        return found
-    if size == 16 and what.element == 4:
-        return phrase("{found}; a float4 needs an index that is a multiple of 4", found=found)
-    return phrase(
-        "{found}; so many at once need an index that is a multiple of {count}",
-        found=found,
-        count=size // what.element,
-    )
-
-
-def _no_function(s: EventScene) -> str:
-    return "null" if s.access.address < _NOT_UNDER_NULL else "other"
-
-
-def _freed_twice(s: EventScene) -> str:
-    return "in an earlier launch" if not s.access.accessed.size else "by another"
+        return "any"
+    return "float4" if size == 16 and what.element == 4 else "several"
 
 
 def _race(s: EventScene) -> str:
@@ -161,81 +139,17 @@ def _proxy_fence_missing(s: EventScene) -> str:
     return "in global memory" if s.access.space == "global" else _by_block(s)
 
 
-def _extern_arrays_meet(s: EventScene) -> Message:
-    seen = s.seen.overlap
-    assert seen
-    return s.fill(
-        phrase(
-            "{one} and {other} are both extern __shared__, so they begin at one address: what "
-            "{this_thread} writes to {other} at {here} overwrites {one}, which {that_thread} reads "
-            "at {there} {in_block}; let {later} begin {bytes} behind the start of {first} "
-            "({later} = {first} + {count}, in elements of {element} bytes)",
-            one=seen.overwritten,
-            other=seen.written,
-            later=seen.later,
-            first=seen.first,
-            bytes=byte_count(seen.offset),
-            count=seen.offset // seen.element,
-            element=seen.element,
-        )
-    )
-
-
-def _trap(s: EventScene) -> str:
-    return "grid barrier" if s.seen.plain_launch else "any"
-
-
-def _mbarrier_never_completes(s: EventScene) -> Message:
-    phase, why = s.seen.detail, []
-    assert isinstance(phase, StuckPhase)
-    if phase.arrived != phase.expected:
-        why.append(s.fill(phrase("{arrived} of {expected} arrivals came")))
-    if phase.missing:
-        too_few = phrase(
-            "expect_tx announced {announced} and copies brought {brought}: it still expects "
-            "{bytes} that no copy brings"
-        )
-        too_many = phrase(
-            "expect_tx announced {announced} and copies brought {brought}: {bytes} more than it "
-            "expects"
-        )
-        tally = too_few if phase.missing > 0 else too_many
-        why.append(
-            tally.given(
-                bytes=byte_count(abs(phase.missing)),
-                announced=byte_count(phase.announced),
-                brought=byte_count(phase.announced - phase.missing),
-            )
-        )
-    found = s.fill(
-        phrase(
-            "{who} waits at {here} for ever for a phase of the mbarrier that was initialised at "
-            "{there}"
-        )
-    )
-    return phrase("{found}: {why}", found=found, why=enumerated(why)) if why else found
-
-
-def _before_grid_wait(s: EventScene) -> str:
-    return "after write" if s.seen.other_write else "after read"
-
-
-def _bad_tensor_map(s: EventScene) -> str:
-    assert isinstance(s.seen.detail, Dimensions)
-    return "dimensions" if s.seen.detail.found else "none"
-
-
-def _bad_texture(s: EventScene) -> str:
+def _dimensions(s: EventScene) -> str:
     seen = s.seen.detail
     assert isinstance(seen, Dimensions)
     return "type" if seen.found == seen.wanted else "dimensions" if seen.found else "none"
 
 
-_MADE: dict[Event, Callable[[EventScene], str | Message]] = {
+_CHOSEN: dict[Event, Callable[[EventScene], str]] = {
     Event.OUT_OF_BOUNDS: _out_of_bounds,
     Event.MISALIGNED: _misaligned,
-    Event.NO_FUNCTION: _no_function,
-    Event.FREED_TWICE: _freed_twice,
+    Event.NO_FUNCTION: lambda s: "null" if s.access.address < _NOT_UNDER_NULL else "other",
+    Event.FREED_TWICE: lambda s: "by another" if s.access.accessed.size else "in an earlier launch",
     Event.RACE: _race,
     Event.ATOMIC_AND_PLAIN: _by_space,
     Event.BULK_COPY_RACE: _by_space,
@@ -244,21 +158,9 @@ _MADE: dict[Event, Callable[[EventScene], str | Message]] = {
     Event.VOLATILE_RACE: _by_block,
     Event.NO_FENCE_AFTER_FLAG: _by_block,
     Event.PROXY_FENCE_MISSING: _proxy_fence_missing,
-    Event.EXTERN_ARRAYS_MEET: _extern_arrays_meet,
-    Event.TRAP: _trap,
-    Event.MBARRIER_NEVER_COMPLETES: _mbarrier_never_completes,
-    Event.BEFORE_GRID_WAIT: _before_grid_wait,
-    Event.BAD_TENSOR_MAP: _bad_tensor_map,
-    Event.BAD_TEXTURE: _bad_texture,
+    Event.ENDLESS: lambda s: "reads once" if s.seen.reads_once else "any",
+    Event.TRAP: lambda s: "grid barrier" if s.seen.plain_launch else "any",
+    Event.BEFORE_GRID_WAIT: lambda s: "after write" if s.seen.other_write else "after read",
+    Event.BAD_TENSOR_MAP: _dimensions,
+    Event.BAD_TEXTURE: _dimensions,
 }
-
-
-def _event_sentence(event: Event, scene: EventScene) -> Message:
-    words = SENTENCES[event.name]
-    if isinstance(words, dict) or not words:
-        made = _MADE[event](scene)
-        if isinstance(made, Message):
-            return scene.fill(made)
-        assert isinstance(words, dict)
-        words = words[made]
-    return scene.fill(Message(text=words))

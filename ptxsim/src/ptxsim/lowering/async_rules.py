@@ -137,12 +137,13 @@ def mbarrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
         _at(low, "mbarrier.inval", texts[0], [None, None, None])
     elif kind in {"init", "expect_tx", "complete_tx"}:
         _at(low, f"mbarrier.{kind}", texts[0], [low.source(texts[1], "u32"), None, None])
-    elif kind in {"arrive", "arrive_drop"} and "noComplete" not in mods:
+    elif kind in {"arrive", "arrive_drop"}:
         state = None if texts[0] == "_" else low.target(texts[0], "b64")
         last = low.source(texts[2], "u32") if len(texts) > 2 else None
         expects = "expect_tx" in mods
         operands = [state, None, last] if expects else [state, last, None]
-        _at(low, f"mbarrier.{kind}{relaxed}", texts[1], operands)
+        form = ".noComplete" if "noComplete" in mods else relaxed
+        _at(low, f"mbarrier.{kind}{form}", texts[1], operands)
     elif kind in {"test_wait", "try_wait"}:
         parity = "parity" in mods
         name = f"mbarrier.test_wait{'.parity' if parity else ''}{relaxed}"

@@ -41,8 +41,12 @@ Ruling judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared, bool co
   if (grid.x > MAX_GRID_X || grid.y > MAX_GRID_YZ || grid.z > MAX_GRID_YZ)
     return {cudaErrorInvalidConfiguration, {GRID_TOO_LARGE, {{"grid", grid}}}};
   if (is_empty(block)) return {cudaErrorInvalidConfiguration, {EMPTY_BLOCK, {{"block", block}}}};
-  if (threads > MAX_THREADS || block.z > MAX_BLOCK_Z)
-    return {cudaErrorInvalidConfiguration, {BLOCK_TOO_LARGE, {{"block", block}}}};
+  if (threads > MAX_THREADS)
+    return {cudaErrorInvalidConfiguration,
+            {BLOCK_TOO_LARGE, {{"block", block}, {"threads", threads}}}};
+  if (block.z > MAX_BLOCK_Z)
+    return {cudaErrorInvalidConfiguration,
+            {BLOCK_TOO_DEEP, {{"block", block}, {"threads", block.z}}}};
   if (threads > uint64_t(kernel.max_threads))
     return {cudaErrorInvalidValue,
             {OVER_LAUNCH_BOUND, {{"block", block}, {"most", kernel.max_threads}}}};

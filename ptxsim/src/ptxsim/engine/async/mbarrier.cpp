@@ -77,7 +77,8 @@ void announce(MBarrier& b, u32 bytes) {
 }
 
 // drops: the arrivals are missing from the phases to come, too
-template <bool drops, bool relaxed> Flow arrive(Warp& w, const Ins& i) {
+// completes: they may be the last of their phase
+template <bool drops, bool relaxed, bool completes = true> Flow arrive(Warp& w, const Ins& i) {
   const auto o = operands<ArriveOperands>(i);
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
     if (o.state >= 0) lanes<u64>(w, o.state)[l] = b.phase;
@@ -86,6 +87,8 @@ template <bool drops, bool relaxed> Flow arrive(Warp& w, const Ins& i) {
     if (o.bytes >= 0) announce(b, lanes<u32>(w, o.bytes)[l]);
     b.pending -= count;
     if (drops) b.count -= count;
+    if (!completes && !b.pending && !b.transactions)
+      w.block->machine->report(event_at(w, COMPLETED_BY_NO_COMPLETE, l));
     complete_if_due(w, b);
   });
   w.release();
@@ -201,6 +204,8 @@ void add_mbarrier(Table& t) {
   add(t, "mbarrier.inval", invalidate, ">----a");
   add(t, "mbarrier.arrive", arrive<false, false>, "W>NN-a");
   add(t, "mbarrier.arrive_drop", arrive<true, false>, "W>NN-a");
+  add(t, "mbarrier.arrive.noComplete", arrive<false, false, false>, "W>NN-a");
+  add(t, "mbarrier.arrive_drop.noComplete", arrive<true, false, false>, "W>NN-a");
   add(t, "mbarrier.arrive.relaxed", arrive<false, true>, "W>NN-a");
   add(t, "mbarrier.arrive_drop.relaxed", arrive<true, true>, "W>NN-a");
   add(t, "mbarrier.expect_tx", transactions<true>, ">n---a");

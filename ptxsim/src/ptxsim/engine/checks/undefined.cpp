@@ -99,6 +99,10 @@ void report_undefined(Warp& w, i32 slot, EventKind kind, bool predicate, u32 byt
   e.space = hint.space == SPACES ? w.program->code[e.other_pc].space : hint.space;
   e.region = hint.region;
   e.region_start = e.address = hint.low;
+  if (const auto& left = w.home->left; e.space == SHARED && left.count) {
+    set_details(e, {left.barrier, left.at, left.count});
+    e.other_thread = thread_at(*w.block->machine, left.first);
+  }
   w.block->machine->report(e);
 }
 

@@ -57,6 +57,18 @@ void report_mixed(Block& b) {
     }
 }
 
+void note_leavers(Block& b, u32 barrier) {
+  b.left.barrier = barrier;
+  for (const Warp& w : b.warps)
+    for (u32 gone = w.started & ~w.live; gone; gone &= gone - 1) {
+      const u32 lane = u32(__builtin_ctz(gone));
+      if (!b.left.count++) {
+        b.left.at = w.left_at[lane];
+        b.left.first = w.index * LANES + lane;
+      }
+    }
+}
+
 void release_if_complete(Block& b, u32 id) {
   Barrier& barrier = b.barriers[id];
   if (!barrier.arrived) return;
@@ -69,6 +81,7 @@ void release_if_complete(Block& b, u32 id) {
     for (Group& g : w.others)
       if (g.wait == Group::in_barrier && g.barrier_id == id) {
         g.wait = Group::ready;
+        if (!barrier.expected && b.live < b.threads && !b.left.count) note_leavers(b, g.pc - 1);
         deliver(w, g, barrier);
         if (id < BARRIERS) w.acquire(barrier.arrivals, ALL);
         else w.warpgroup = barrier.arrivals;
@@ -136,7 +149,10 @@ Flow arrive_and_wait(Warp& w, u32 id, u32 threads) {
 
 Flow leave(Warp& w, u32 lanes_leaving) {
   w.live &= ~lanes_leaving;
-  for (u32 rest = lanes_leaving; rest; rest &= rest - 1) w.left_at[__builtin_ctz(rest)] = w.pc;
+  // nvcc has one exit, at the end of the source, to which every return branches.
+  const u32 jump = w.now.jump;
+  const u32 at = jump && w.program->code[jump].target() + 1 == w.pc ? jump : w.pc;
+  for (u32 rest = lanes_leaving; rest; rest &= rest - 1) w.left_at[__builtin_ctz(rest)] = at;
   w.now.mask &= ~lanes_leaving;
   w.block->live -= __builtin_popcount(lanes_leaving);
   if (w.done()) w.block->exit_clocks.join(w.release_clocks());

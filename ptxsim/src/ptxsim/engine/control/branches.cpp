@@ -48,6 +48,7 @@ namespace {
 
 Flow branch(Warp& w, const Ins& i) {
   leave_behind(w);
+  w.now.jump = w.pc;
   w.pc = u32(i.target());
   return Flow::jumped;
 }

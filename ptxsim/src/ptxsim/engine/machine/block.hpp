@@ -40,7 +40,9 @@ struct Block {
   std::vector<ExternCell> externs;      // as many, where several extern arrays share the memory
   std::vector<Region::Stamp> visitors;  // the latest access of each warp of other blocks
   Barrier barriers[BARRIERS + WARPGROUPS];
-  Clocks exit_clocks;                 // released by the warps that have left
+  Clocks exit_clocks;  // released by the warps that have left
+  // Threads that had left when the others first passed a barrier of all, and where the first did.
+  struct Leavers { u32 barrier, at, first, count; } left;
   std::map<u32, MBarrier> mbarriers;  // by shared address
   Flags flags;  // in shared memory, and what an atomic of block scope released in global memory
   std::vector<AsyncReads> reading;                  // under way

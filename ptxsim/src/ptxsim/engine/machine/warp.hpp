@@ -17,6 +17,7 @@ namespace sim {
 // Lanes of a warp that share a program counter and a call stack.
 struct Group {
   u32 pc = 0, mask = 0;
+  u32 jump = 0;  // the branch that it followed last, if any
   u32 rank = 0;  // place of its basic block in an order where joins come after their branches
   // at_barrier: stands before a barrier until the rest of its warp comes; in_barrier: has arrived
   enum Wait : u8 { ready, in_barrier, at_barrier, warp_sync } wait = ready;

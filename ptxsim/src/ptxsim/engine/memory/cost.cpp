@@ -95,11 +95,30 @@ Wavefronts wavefronts(const Access& a) {
 
 // --- counting
 
+void keep(Pattern& kept, const Access& a, u64 from) {
+  kept.mask = a.mask;
+  for (int l = 0; l < LANES; ++l) kept.at[l] = a.mask >> l & 1 ? u32(a.at[l] - from) : 0;
+}
+
 void keep_worst(Pattern& kept, const Access& a, u32 extra) {
   if (kept.mask && extra <= kept.extra) return;
-  kept.mask = a.mask;
   kept.extra = extra;
-  for (int l = 0; l < LANES; ++l) kept.at[l] = a.mask >> l & 1 ? u32(a.at[l]) : 0;
+  keep(kept, a, 0);
+}
+
+// The first access of the most lanes, from the start of the lowest one's line.
+void keep_fullest(Pattern& kept, const Access& a) {
+  if (__builtin_popcount(a.mask) <= __builtin_popcount(kept.mask)) return;
+  const auto [lowest, highest] = std::minmax_element(a.at, a.at + LANES);
+  if (*highest - *lowest < 1u << 30) keep(kept, a, *lowest & ~u64(LINE_PHASE));
+}
+
+// What is kept of the current instruction: of its accesses to shared or to global memory.
+Pattern& pattern_of(const Warp& w, bool in_global) {
+  auto& patterns = w.program->patterns;
+  const size_t count = w.program->code.size();
+  if (patterns.empty()) patterns.resize(2 * count);
+  return patterns[w.pc + in_global * count];
 }
 
 void add(const Warp& w, MemoryCount& c, const Hint& hint, const Access& a) {
@@ -142,6 +161,7 @@ void count_sectors(Warp& w, const Access& a, Hint& hint, MemoryCount& c) {
     hint.cost8 = pieces<5>(widened(a, 8));
     hint.cost16 = pieces<5>(widened(a, 16));
     hint.lines = pieces<7>(a);
+    keep_fullest(pattern_of(w, true), a);
   }
   remember(hint, a, sampling ? LINE_PHASE : SECTOR_PHASE, a.mask == w.exec);
   add(w, c, hint, a);
@@ -194,10 +214,8 @@ void count_shared(Warp& w, const Access& a) {
     hint.passes8 = halves.passes;
     hint.cost16 = quarters.all;
     hint.passes16 = quarters.passes;
-    auto& patterns = w.program->patterns;
-    if (patterns.empty()) patterns.resize(w.program->code.size());
     const u32 all = own.all + halves.all + quarters.all;
-    keep_worst(patterns[w.pc], a, all - own.passes - halves.passes - quarters.passes);
+    keep_worst(pattern_of(w, false), a, all - own.passes - halves.passes - quarters.passes);
     // Lanes whole quads apart move to the next quad together, whatever their place in it.
     for (int l = 0; l < LANES; ++l)
       if (a.mask >> l & 1 && (a.at[l] ^ a.at[a.first()]) & QUAD_PHASE) phase_mask = QUAD_PHASE;

@@ -34,7 +34,7 @@ struct Program {
   std::vector<FlowCount> guarded;   // per guarded instruction or jump: executions with a lane
   std::vector<MemoryCount> memory;  // per instruction
   std::vector<MemoryCount> source;  // per instruction: the global side of cp.async
-  std::vector<Pattern> patterns;    // per instruction, when sampling; empty without shared accesses
+  std::vector<Pattern> patterns;    // when sampling: per instruction, then again, of global memory
   std::vector<Hint> hints, source_hints;
   std::vector<const Named*> named;  // per instruction
   bool has_volatile = false;        // some access is volatile

@@ -109,6 +109,7 @@ void begin(Block& b, u32 linear) {
   b.rank = 0;
   b.at_cluster_barrier = b.past_cluster_barrier = {};
   b.exit_clocks = {};
+  b.left = {};
   b.mbarriers.clear();
   b.flags.clear();
   for (Warp& w : b.warps) {

@@ -1,11 +1,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "sink.hpp"
 
@@ -14,13 +16,18 @@ namespace {
 int channel = -1;
 bool forked = false;
 
-void send_bytes(const void* data, size_t bytes) {
-  auto next = static_cast<const char*>(data);
-  while (bytes) {
-    const ssize_t sent = send(channel, next, bytes, MSG_NOSIGNAL);
-    if (sent <= 0) give_up("ptxsim has ended");
-    next += sent;
-    bytes -= size_t(sent);
+// All of it in one call, where the channel takes it.
+void send_parts(iovec* part, size_t parts) {
+  msghdr message = {};
+  while (parts) {
+    message.msg_iov = part;
+    message.msg_iovlen = parts;
+    ssize_t sent = sendmsg(channel, &message, MSG_NOSIGNAL);
+    if (sent < 0) give_up("ptxsim has ended");
+    for (; parts && size_t(sent) >= part->iov_len; ++part, --parts) sent -= part->iov_len;
+    if (!parts) return;
+    part->iov_base = static_cast<char*>(part->iov_base) + sent;
+    part->iov_len -= size_t(sent);
   }
 }
 
@@ -60,9 +67,10 @@ void tell(const std::string& json, const void* blob, size_t bytes) {
   const uint32_t head[2] = {uint32_t(json.size()), uint32_t(bytes)};
   if (bytes > MAX_BLOB_BYTES || json.size() > MAX_MESSAGE_BYTES)
     give_up("one call hands over more than ptxsim exec takes");
-  send_bytes(head, sizeof head);
-  send_bytes(json.data(), json.size());
-  send_bytes(blob, bytes);
+  iovec parts[] = {{const_cast<uint32_t*>(head), sizeof head},
+                   {const_cast<char*>(json.data()), json.size()},
+                   {const_cast<void*>(blob), bytes}};
+  send_parts(parts, std::size(parts));
 }
 
 std::string ask(const std::string& json, const void* blob, size_t bytes) {
