@@ -37,7 +37,7 @@ class GraderError(Exception):
 
     def __init__(self, message: Message | str) -> None:
         super().__init__(message)
-        self.message = message if isinstance(message, Message) else verbatim(message)
+        self.message = verbatim(message)
 
     @classmethod
     def saying(cls: type[_Error], text: str, /, **args: int | float | str | Message) -> _Error:

@@ -7,12 +7,12 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.cli.chosen_lab import LAB, LabName
-from grader.cli.options import EnglishOptions, argument, option
+from grader.cli.options import OptionGroup, argument, option
 from grader.cli.shared_options import Batch, architecture
 from grader.study import warm_up
 
 
-class BatchSystem(EnglishOptions):
+class BatchSystem(OptionGroup):
     title = "for batch systems (slurm/class.sh uses them)"
 
     plan: Path | None = option("grade nothing: list what is left to grade", "FILE")
@@ -25,7 +25,7 @@ class BatchSystem(EnglishOptions):
     )
 
 
-class ClassOptions(EnglishOptions):
+class ClassOptions(OptionGroup):
     """Grade every submission in DIR: folders, files such as alice.cu, or an export from Gradescope.
     Submissions that already have a result are not graded again."""
 

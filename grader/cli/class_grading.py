@@ -17,12 +17,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from grader import course, labs
-from grader.base import Rejected, UsageError, Verdict, one_line
+from grader.base import Language, Rejected, UsageError, Verdict, one_line
 from grader.cli.bench import ready
 from grader.cli.boards import add_up, known_ladders, reference_names
 from grader.cli.chosen_lab import known_hidden, lab_file
 from grader.cli.class_command import ClassOptions
-from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped, warn
+from grader.cli.console import (
+    DONE,
+    FAULT,
+    WRONG_USAGE,
+    answer,
+    aside,
+    say,
+    skipped,
+    speak_as,
+    spoken,
+    warn,
+)
 from grader.cli.devices import choose_device, choose_gpus
 from grader.course import board_rendering as render
 from grader.labs import Entrant, Lab, SubmissionError, instead_of, load_lab, load_listed
@@ -30,7 +41,7 @@ from grader.report import clean, verdict_text
 from grader.results import ResultEntry, StoreError, entry_or_complaint, read_entries, store
 from grader.run import VisibleGpu
 from grader.study import Lane, Setup, Task, TaskReport, course_cards, grade_all, lanes
-from ptxsim.text import phrase
+from ptxsim.text import NOTHING, Message, listed, phrase, verbatim
 
 
 def grade_class(chosen: ClassOptions, console: Console) -> int:
@@ -38,11 +49,13 @@ def grade_class(chosen: ClassOptions, console: Console) -> int:
     term = labs.load_term(chosen.course) if chosen.course else None
     if chosen.folder is None:
         if term is None:
-            raise UsageError("name a folder of submissions, or a term to add up: --course")
+            none = phrase("name a folder of submissions, or a term to add up: --course")
+            raise UsageError(none)
         return add_up(*term, batch.out, batch.device, console)
     file, vouched = lab_file(chosen.lab)
-    main = load_lab(file, vouched=vouched).problem.interface.main
-    roll, complaints = course.find_submissions(chosen.folder, main)
+    lab = load_lab(file, vouched=vouched)
+    speak_as(lab, console)
+    roll, complaints = course.find_submissions(chosen.folder, lab.problem.interface.main)
     skipped(complaints, console)
     entrants = chosen_entrants(roll, batch.only)
     if system.manifest:
@@ -59,6 +72,7 @@ def grade_class(chosen: ClassOptions, console: Console) -> int:
         out=batch.out,
         report=not batch.no_report,
         ladders=known_ladders(batch.out, console),
+        language=spoken(console).code,
     )
     context = setup.context()  # reports a fault of the lab or the machine, once
     lab = context.lab
@@ -101,9 +115,11 @@ def _gpus(chosen: ClassOptions, console: Console) -> tuple[VisibleGpu, ...]:
     if chosen.gpus is None:
         return ()
     if chosen.batch.device == "cpu":
-        raise UsageError("--gpus: with --device cpu there is nothing to measure on; leave one out")
+        no = phrase("--gpus: with --device cpu there is nothing to measure on; leave one out")
+        raise UsageError(no)
     if chosen.system.plan or chosen.system.compile:
-        raise UsageError("--gpus: --plan and --compile use no GPU; leave it out")
+        no = phrase("--gpus: --plan and --compile use no GPU; leave it out")
+        raise UsageError(no)
     return choose_gpus(chosen.gpus, console)
 
 
@@ -119,21 +135,22 @@ def _show_board(lab: Lab, setup: Setup, console: Console) -> None:
             references=reference_names(),
             ladders=setup.ladders,
         )
-        console.print("", render.terminal(boards, None))
+        console.print("", render.terminal(boards, None, spoken(console)))
         warn(course.undated(boards), console)
 
 
 def _summarise(reports: Sequence[TaskReport], console: Console) -> None:
     counts = Counter(report.verdict for report in reports)
-    told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
-    answer(console, f"graded now: {len(reports)}" + (f" ({told})" if told else ""))
+    told = listed(verbatim(f"{counts[each]} {each.value}") for each in Verdict if counts[each])
+    now = phrase("graded now: {number} ({verdicts})", number=len(reports), verdicts=told)
+    answer(console, now if told else phrase("graded now: {number}", number=len(reports)))
     faults = [report.task.student for report in reports if report.verdict is Verdict.IE]
     if faults:
-        words = (
-            f"the grader failed for {', '.join(map(one_line, faults))}: no result is stored; "
-            "the same command tries again"
+        words = phrase(
+            "the grader failed for {students}: no result is stored; the same command tries again",
+            students=", ".join(map(one_line, faults)),
         )
-        aside(console).print(Text(words, style="bold yellow"), soft_wrap=True)
+        aside(console).print(Text(spoken(console)(words), style="bold yellow"), soft_wrap=True)
 
 
 # --- many tasks --------------------------------------------------------------------------------
@@ -157,7 +174,8 @@ def left_over(
     """The tasks that have no result yet; all of them with ``force``."""
     waiting = [task for task in tasks if force or not _done(task, lab, setup, console)]
     if len(waiting) < len(tasks):
-        say(console, f"{len(tasks) - len(waiting)} of {len(tasks)} are already graded")
+        done = phrase("{done} of {all} are already graded", done=len(tasks) - len(waiting))
+        say(console, done.given(all=len(tasks)))
     return waiting
 
 
@@ -176,7 +194,8 @@ def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
         entry = store.load_as(path, ResultEntry)
     except StoreError as error:
         aside = path.with_name(f"{path.name}.damaged")
-        say(console, f"{error}; kept as {aside.name}, graded again")
+        again = phrase("{error}; kept as {name}, graded again", error=error.message)
+        say(console, again.given(name=aside.name))
         path.rename(aside)
         return False
     # The document's name has the first digits only: two files can be made that share them.
@@ -189,7 +208,7 @@ def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
     beside = (
         (each, entry_or_complaint(each)) for each in path.parent.glob(f"*-{setup.device}.json")
     )
-    return all(isinstance(other, str) or _written(each, other) <= own for each, other in beside)
+    return all(isinstance(other, Message) or _written(each, other) <= own for each, other in beside)
 
 
 def _written(path: Path, entry: ResultEntry) -> tuple[str, int]:
@@ -205,9 +224,9 @@ def grade_tasks(
 ) -> list[TaskReport]:
     """Grade them all and print a line for each when it is done."""
     reports: list[TaskReport] = []
-    started = time.monotonic()
+    started, language = time.monotonic(), spoken(console)
     bar = Progress(
-        TextColumn("grading"),
+        TextColumn(language(phrase("grading"))),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[left]}"),
@@ -221,25 +240,30 @@ def grade_tasks(
             reports.append(report)
             rate = (time.monotonic() - started) / len(reports)
             left = _left(rate * (len(tasks) - len(reports)))
-            bar.update(shown, completed=len(reports), left=left)
-            bar.console.print(_line(report, len(reports), len(tasks), left), soft_wrap=True)
+            bar.update(shown, completed=len(reports), left=language(left))
+            line = _line(report, len(reports), len(tasks), left, language)
+            bar.console.print(line, soft_wrap=True)
     return reports
 
 
-def _line(report: TaskReport, done: int, total: int, left: str) -> Text:
+def _line(report: TaskReport, done: int, total: int, left: Message, language: Language) -> Text:
+    where = phrase("{seconds:.1f} s on {place}", place=report.place)
+    took = where if report.place else phrase("{seconds:.1f} s")
+    took = took.given(seconds=report.seconds)
+    took = phrase("{took}, {left}", took=took, left=left) if left else took
     line = Text.assemble(
         (f"{done:>{len(str(total))}}/{total}  ", "dim"),
         (one_line(report.task.student), "bold"),
         ": ",
-        verdict_text(report.verdict) if report.verdict else "compiled",
-        (f"  {report.seconds:.1f} s", "dim"),
-        (f" on {report.place}" if report.place else "", "dim"),
-        (f", {left}" if left else "", "dim"),
+        verdict_text(report.verdict, language) if report.verdict else language(phrase("compiled")),
+        (f"  {language(took)}", "dim"),
     )
-    return line.append(f"\n  {clean(report.message)}") if report.message else line
+    return line.append(f"\n  {clean(language(report.message))}") if report.message else line
 
 
-def _left(seconds: float) -> str:
+def _left(seconds: float) -> Message:
     if seconds < 1:
-        return ""
-    return f"about {seconds:.0f} s left" if seconds < 90 else f"about {seconds / 60:.0f} min left"
+        return NOTHING
+    if seconds < 90:
+        return phrase("about {seconds:.0f} s left", seconds=seconds)
+    return phrase("about {minutes:.0f} min left", minutes=seconds / 60)

@@ -72,16 +72,14 @@ def aside(console: Console) -> Console:
 # --- notices -----------------------------------------------------------------------------------
 
 
-def answer(console: Console, said: Message | str) -> None:
+def answer(console: Console, said: Message) -> None:
     """Print a line of what the command was asked for; commands and paths in it are not broken."""
-    words = spoken(console)(said) if isinstance(said, Message) else said
-    console.print(Text(clean(words)), soft_wrap=True)
+    console.print(Text(clean(spoken(console)(said))), soft_wrap=True)
 
 
-def say(console: Console, said: Message | str) -> None:
+def say(console: Console, said: Message) -> None:
     """Print a note on what the command does."""
-    words = spoken(console)(said) if isinstance(said, Message) else said
-    aside(console).print(Text(clean(words), style="dim"), soft_wrap=True)
+    aside(console).print(Text(clean(spoken(console)(said)), style="dim"), soft_wrap=True)
 
 
 def complain(error: base.GraderError, console: Console) -> None:
@@ -96,12 +94,12 @@ def to_stdout(text: str) -> None:
     sys.stdout.flush()
 
 
-def skipped(complaints: Iterable[Message | str], console: Console) -> None:
+def skipped(complaints: Iterable[Message], console: Console) -> None:
     """Print what the command skips, one line each."""
     language = spoken(console)
     for complaint in complaints:
-        said = language(complaint) if isinstance(complaint, Message) else complaint
-        words = language(phrase("skipped: {what}", what=base.one_line(said)))
+        said = base.one_line(language(complaint))
+        words = language(phrase("skipped: {what}", what=said))
         aside(console).print(Text(words, style="yellow"), soft_wrap=True)
 
 
@@ -130,7 +128,7 @@ def write(text: str, target: Path, console: Console, *, sheet: bool = False) -> 
     except OSError as error:
         words = phrase("{target}: cannot be written: {why}")
         raise StoreError(words.given(target=str(target), why=str(error.strerror))) from None
-    say(console, f"written: {target}")
+    say(console, phrase("written: {place}", place=str(target)))
 
 
 # --- progress ----------------------------------------------------------------------------------

@@ -17,23 +17,24 @@ from grader import course, labs
 from grader.base import Language, UsageError, one_line
 from grader.cli import boards
 from grader.cli.console import DONE, answer, beside, say, skipped, spoken, warn, write
-from grader.cli.options import Command, EnglishOptions, option
+from grader.cli.options import Command, OptionGroup, option
 from grader.course import rubric as marking
 from grader.report import titles
 from grader.results import ResultEntry, entry_or_complaint, read_entries, read_index, store
+from ptxsim.text import Message, phrase
 
 _PRIVATE = 0o600  # names and marks: only the instructor may read them
 _POINTS = 10.0  # of each question, where no rubric says more
 
 
-class CourseOptions(EnglishOptions):
+class CourseOptions(OptionGroup):
     """For the instructor: the lab reports' marks, and what a regrade changed."""
 
 
 # --- rubric ------------------------------------------------------------------------------------
 
 
-class RubricOptions(EnglishOptions):
+class RubricOptions(OptionGroup):
     """Write a sheet (CSV) with the measured points and room for a human's, and a page per student.
     With --marks, read the sheet back and combine both into grades."""
 
@@ -64,27 +65,33 @@ class _Work(NamedTuple):
 def _run_rubric(chosen: RubricOptions, console: Console) -> int:
     exports = [chosen.csv, chosen.canvas, chosen.gradescope]
     if chosen.marks is None and any(exports):
-        raise UsageError("--csv, --canvas and --gradescope need --marks, the sheet filled in")
+        needed = phrase("--csv, --canvas and --gradescope need --marks, the sheet filled in")
+        raise UsageError(needed)
     column = ""
     if chosen.canvas:
         if not (chosen.assignment and chosen.selection.roster):
-            raise UsageError("--canvas needs --roster, Canvas's gradebook, and --assignment")
+            needed = phrase("--canvas needs --roster, Canvas's gradebook, and --assignment")
+            raise UsageError(needed)
         column = course.assignment_column(chosen.selection.roster, chosen.assignment)
     if not 0 < chosen.points < 1e6:
-        raise UsageError(f"--points: expected a number > 0, got {chosen.points:g}")
+        no = phrase("--points: expected a number > 0, got {points:g}", points=chosen.points)
+        raise UsageError(no)
     console = beside(console, chosen.csv)
     work = _work(chosen, console)
     folder = chosen.to or chosen.selection.out / "rubric" / store.folder_name(work.board.lab)
     _write_pages(work, folder, spoken(console))
+    pages = phrase("pages: {folder} ({number})", folder=str(folder), number=len(work.rows))
     if chosen.marks is None:
         _write_sheet(folder / "marks.csv", work, console)
-        answer(console, f"pages: {folder} ({len(work.rows)})")
+        answer(console, pages)
         return DONE
     assert work.rubric.weights
-    console.print(marking.terminal(list(work.grades.values()), work.rubric.weights))
-    lacking = sum(grade.total is None for grade in work.grades.values())
-    answer(console, f"graded: {len(work.grades) - lacking}, not graded: {lacking}")
-    answer(console, f"pages: {folder} ({len(work.rows)})")
+    grades = list(work.grades.values())
+    console.print(marking.terminal(grades, work.rubric.weights, spoken(console)))
+    lacking = sum(grade.total is None for grade in grades)
+    done = len(grades) - lacking
+    answer(console, phrase("graded: {done}, not graded: {lacking}", done=done, lacking=lacking))
+    answer(console, pages)
     _export(work, chosen, column, console)
     return DONE
 
@@ -101,7 +108,8 @@ def _work(chosen: RubricOptions, console: Console) -> _Work:
     if chosen.marks is None:
         return _Work(board, rows, parties, rubric, {})
     if weights is None:
-        raise UsageError("no weights: give them with --weights measured=60,report=40")
+        none = phrase("no weights: give them with --weights measured=60,report=40")
+        raise UsageError(none)
     marked = marking.read_sheet(chosen.marks, rubric, {row.student for row in rows})
     grades = {
         row.student: marking.grade_rubric(row, marked.get(row.student), rubric) for row in rows
@@ -117,11 +125,12 @@ def _rubric(chosen: RubricOptions, board: course.Board, console: Console) -> lab
     if lab and lab.rubric:
         return lab.rubric
     if lab is None:
-        say(
-            console,
-            f"{one_line(board.lab)}: not a lab of the grader's own, so these are the grader's own "
-            "questions; if its file has a rubric, name it with --lab",
+        unknown = phrase(
+            "{lab}: not a lab of the grader's own, so these are the grader's own questions; if its "
+            "file has a rubric, name it with --lab",
+            lab=one_line(board.lab),
         )
+        say(console, unknown)
     questions = (
         labs.RubricQuestion(id=name, points=_POINTS, text=spoken(console)(title))
         for name, title in titles(board.problem)
@@ -148,13 +157,14 @@ def _write_pages(work: _Work, folder: Path, language: Language) -> None:
 def _write_sheet(path: Path, work: _Work, console: Console) -> None:
     """Never replaces a sheet: somebody may have filled it in."""
     if path.exists():
-        raise UsageError(
-            f"{one_line(path)} is there already, perhaps with marks; read it with --marks, move "
-            "it, or name another folder with --to"
+        raise UsageError.saying(
+            "{path} is there already, perhaps with marks; read it with --marks, move it, or name "
+            "another folder with --to",
+            path=one_line(path),
         )
     sheet = marking.write_sheet(work.rows, work.parties.roster, work.rubric)
     store.write(path, sheet.encode("utf-8-sig"), mode=_PRIVATE)
-    answer(console, f"sheet: {path}")
+    answer(console, phrase("sheet: {path}", path=str(path)))
 
 
 def _export(work: _Work, chosen: RubricOptions, column: str, console: Console) -> None:
@@ -188,13 +198,14 @@ def _write_gradescope(work: _Work, chosen: RubricOptions, to: Path, console: Con
         name = f"{store.folder_name(row.student)}.json"
         store.write(to / name, text.encode(), mode=_PRIVATE, lasting=False)
         written += 1
-    say(console, f"written: {one_line(to)} ({written} files)")
+    place, many = one_line(to), phrase("written: {place} ({written} files)", written=written)
+    say(console, many.given(place=place))
 
 
 # --- regrade -----------------------------------------------------------------------------------
 
 
-class RegradeOptions(EnglishOptions):
+class RegradeOptions(OptionGroup):
     """List whose points differ between two versions of a lab file, and why. Grading again with a
     changed lab file keeps the results that it replaces."""
 
@@ -225,12 +236,14 @@ def _run_regrade(chosen: RegradeOptions, console: Console) -> int:
     console = beside(console, chosen.csv)
     if chosen.csv:
         write(course.regrade.table_csv(found), chosen.csv, console, sheet=True)
+    words = phrase("lab file {version}: {number} graded, the last {newest}")
     for side in (before, after):
-        words = f"lab file {side.sha256[:12]}: {len(side.entries)} graded, the last {side.newest}"
-        answer(console, words)
+        version, number = side.sha256[:12], len(side.entries)
+        answer(console, words.given(version=version, number=number, newest=side.newest))
     if found.changes:
-        console.print(course.regrade.terminal(found))
-    answer(console, f"{len(found.changes)} changed, {found.same} did not")
+        console.print(course.regrade.terminal(found, spoken(console)))
+    changed = len(found.changes)
+    answer(console, phrase("{changed} changed, {same} did not", changed=changed, same=found.same))
     return DONE
 
 
@@ -239,11 +252,13 @@ def _entries(chosen: RegradeOptions, lab: str | None, console: Console) -> list[
     current, complaints = read_entries(chosen.selection.out)
     ids = sorted({entry.lab.id for entry in current if lab in (None, entry.lab.id)})
     if len(ids) != 1:
-        what = f"several labs ({', '.join(ids)}); choose one: --lab" if ids else "no such results"
-        raise UsageError(f"{one_line(chosen.selection.out)}: {what}")
+        several = phrase("several labs ({labs}); choose one: --lab", labs=", ".join(ids))
+        what = several if ids else phrase("no such results")
+        out = one_line(chosen.selection.out)
+        raise UsageError(phrase("{place}: {what}", place=out, what=what))
     found = [entry for entry in current if entry.lab.id == ids[0]]
     for replaced in map(entry_or_complaint, store.former(chosen.selection.out, ids[0])):
-        if isinstance(replaced, str):
+        if isinstance(replaced, Message):
             complaints.append(replaced)
         else:
             found.append(replaced)
@@ -261,9 +276,8 @@ def _side(
 ) -> course.regrade.LabVersion:
     """One version of the lab file; a file that is named brings its own rules of time."""
     if not known:
-        raise UsageError(
-            "only one version of the lab file has results: there is nothing to compare"
-        )
+        only = phrase("only one version of the lab file has results: there is nothing to compare")
+        raise UsageError(only)
     sha256 = list(known)[-1]
     if named is not None and Path(named).is_file():
         lab = labs.load_lab(Path(named))
@@ -273,7 +287,8 @@ def _side(
         sha256 = matching[0] if len(matching) == 1 else ""
     if sha256 not in known:
         have = ", ".join(sha[:12] for sha in known)
-        raise UsageError(f"{named}: no results by this lab file; there are some by {have}")
+        none = phrase("{lab}: no results by this lab file; there are some by {have}")
+        raise UsageError(none.given(lab=str(named), have=have))
     choice = chosen.selection.choose or (rules.attempts if rules else "best")
     return course.regrade.LabVersion(
         sha256=sha256, entries=tuple(known[sha256]), rules=rules, choice=choice

@@ -27,7 +27,7 @@ from grader.cli.defaults import default_of, describe_choices_of_file
 from grader.cli.options import Command, record
 from grader.cli.parser import Parser, language_of
 from grader.cli.shared_options import find_submission
-from ptxsim.text import Message, phrase
+from ptxsim.text import Message, phrase, verbatim
 
 DEFAULT = "grade"  # what is meant where no command is named
 _ALIASES = {"result": ["report", "--no-report"], "version": ["--version"]}  # of the first words
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.complain(error, console)
         return error.exit_status
     except KeyboardInterrupt:
-        terminal.say(console, "grade: " + console.language(phrase("interrupted")))
+        terminal.say(console, phrase("grade: {what}", what=phrase("interrupted")))
         return terminal.INTERRUPTED
     except BrokenPipeError:
         _drop_output()
@@ -133,7 +133,7 @@ def _run(arguments: list[str], console: Console, language_option: str | None) ->
         arguments = [*_ALIASES.get(first[0], first), *others]
     root, parsers = _root(language)
     if not arguments:  # an empty variable in a script must not look like an accepted submission
-        terminal.answer(console, f"{language(_BEGIN)}\n{root.format_help()}".rstrip())
+        terminal.answer(console, verbatim(f"{language(_BEGIN)}\n{root.format_help()}".rstrip()))
         return terminal.WRONG_USAGE
     if arguments[0] in parsers:
         name, *arguments = arguments

@@ -11,24 +11,25 @@ from grader.base import UsageError
 from grader.cli import boards
 from grader.cli.console import DONE, skipped, spoken, write
 from grader.cli.formats import RENDERERS, in_workspace
-from grader.cli.options import Command, EnglishOptions, argument, option
+from grader.cli.options import Command, OptionGroup, argument, option
 from grader.cli.shared_options import stored_document
 from grader.course import GRADEBOOK_NEEDED, assignment_column
 from grader.course import board_rendering as render
 from grader.report import Shown, Visibility, gradescope
 from grader.results import store
+from ptxsim.text import phrase
 
 TO: Path = option("default: stdout", "FILE", Path("-"))
 
 
-class ExportOptions(EnglishOptions):
+class ExportOptions(OptionGroup):
     """Export results to other systems; FILE - is stdout."""
 
 
 # --- of one result document --------------------------------------------------------------------
 
 
-class OneResult(EnglishOptions):
+class OneResult(OptionGroup):
     result: Path = argument("a stored result document", "RESULT", type=stored_document)
     folder: Path = option("of its sources (default: .)", "DIR", Path())
 
@@ -62,7 +63,8 @@ def _one(name: str, chosen: ResultOptions | GradescopeOptions, console: Console)
     else:
         text = RENDERERS[name](result, in_workspace(chosen.folder), language)
     if not text:
-        raise UsageError("verdict IE is the grader's own fault and no grade; grade again")
+        none = phrase("verdict IE is the grader's own fault and no grade; grade again")
+        raise UsageError(none)
     write(text, chosen.to, console)
     return DONE
 
@@ -70,7 +72,7 @@ def _one(name: str, chosen: ResultOptions | GradescopeOptions, console: Console)
 # --- of boards ---------------------------------------------------------------------------------
 
 
-class CanvasOptions(EnglishOptions):
+class CanvasOptions(OptionGroup):
     assignment: str = option(
         "a column of the exported gradebook, e.g. 'SGEMM (12345)'; its number may be left out",
         "TITLE",
@@ -80,7 +82,7 @@ class CanvasOptions(EnglishOptions):
     to: Path = TO
 
 
-class BoardOptions(EnglishOptions):
+class BoardOptions(OptionGroup):
     selection: boards.Selection
     to: Path = TO
 
@@ -88,7 +90,7 @@ class BoardOptions(EnglishOptions):
 def _canvas(chosen: CanvasOptions, console: Console) -> int:
     found, parties = boards.select(chosen.selection, console)
     if parties is None:
-        raise UsageError(f"canvas: {GRADEBOOK_NEEDED}")
+        raise UsageError.saying("canvas: {needed}", needed=GRADEBOOK_NEEDED)
     column = assignment_column(chosen.selection.roster, chosen.assignment)
     shares = render.board_shares(boards.only(found))
     text, left_out = render.canvas(shares, parties, column, chosen.points)

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from grader.base import UsageError
 from grader.cli.chosen_lab import LAB, LabName, chosen_lab, known_hidden
-from grader.cli.console import DONE, answer
-from grader.cli.options import EnglishOptions, option
+from grader.cli.console import DONE, answer, spoken
+from grader.cli.options import OptionGroup, option
 from grader.labs import KINDS
 from grader.report import table
 from grader.results import StoreError
@@ -20,7 +20,7 @@ from ptxsim.text import phrase
 _SEED_BYTES = 32
 
 
-class HiddenOptions(EnglishOptions):
+class HiddenOptions(OptionGroup):
     """List the hidden sizes that a lab's seed file draws: for the instructor. Students have no such
     file."""
 
@@ -31,7 +31,7 @@ class HiddenOptions(EnglishOptions):
 def run(chosen: HiddenOptions, console: Console) -> int:
     if chosen.new_seed:
         _write_seed(chosen.new_seed)
-        answer(console, f"seed: {chosen.new_seed}")
+        answer(console, phrase("seed: {file}", file=str(chosen.new_seed)))
         return DONE
     lab = chosen_lab(chosen.lab)
     hidden = known_hidden(lab)
@@ -43,7 +43,8 @@ def run(chosen: HiddenOptions, console: Console) -> int:
         for kind in KINDS
         for case in getattr(hidden, kind)
     ]
-    console.print(table(("size", "for", "weight"), rows, words=range(3)))
+    header = [spoken(console)(each) for each in (phrase("size"), phrase("for"), phrase("weight"))]
+    console.print(table(header, rows, words=range(3)))
     return DONE
 
 

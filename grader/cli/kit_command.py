@@ -8,23 +8,24 @@ from rich.console import Console
 
 from grader.cli.chosen_lab import LAB, LabName, chosen_lab, find_starter, lab_file
 from grader.cli.console import DONE, answer
-from grader.cli.options import Command, EnglishOptions, flag, option
+from grader.cli.options import Command, OptionGroup, flag, option
 from grader.cli.shared_options import SANDBOXES
 from grader.course import kits
 from grader.labs import load_lab
 from grader.report import Shown, Visibility
 from grader.results import store
 from grader.sandbox import Mode
+from ptxsim.text import phrase
 
 
-class KitOptions(EnglishOptions):
+class KitOptions(OptionGroup):
     """Write what a course system needs to grade with this grader."""
 
 
-class InContainer(EnglishOptions):
+class InContainer(OptionGroup):
     lab: LabName = LAB
     memory_mb: int = option("memory of the container (default: {default})", "N", 2048)
-    sandbox: Mode = option(str(SANDBOXES), default="require")
+    sandbox: Mode = option(SANDBOXES, default="require")
     minutes: int = option("time for a submission there (default: {default})", "N", 10)
 
     @property
@@ -45,7 +46,7 @@ class Gradescope(InContainer):
     to: Path = option("file to write (default: {default})", "PATH", Path("autograder.zip"))
 
 
-class GitHub(EnglishOptions):
+class GitHub(OptionGroup):
     lab: LabName = LAB
     minutes: int = option("time for a submission there (default: {default})", "N", 15)
     folder: str = option("where sgemm.cu is in a repository", "DIR", ".")
@@ -79,12 +80,14 @@ def _gradescope(chosen: Gradescope, console: Console) -> int:
     )
     kit = kits.gradescope_kit(lab, starter, shown, chosen.container)
     store.write(chosen.to, kits.zipped(kit))
-    answer(console, f"autograder: {chosen.to}")
-    answer(
-        console,
+    answer(console, phrase("autograder: {file}", file=str(chosen.to)))
+    upload = phrase(
         "upload it under Configure Autograder; in the assignment's settings give the container "
-        f"{chosen.memory_mb} MB and {chosen.minutes} min",
+        "{memory} MB and {minutes} min",
+        memory=chosen.memory_mb,
+        minutes=chosen.minutes,
     )
+    answer(console, upload)
     return DONE
 
 
@@ -98,15 +101,16 @@ def _github(chosen: GitHub, console: Console) -> int:
     )
     kits.write_folder(kit, chosen.to)
     for name in kit:
-        answer(console, f"written: {chosen.to / name}")
+        answer(console, phrase("written: {place}", place=str(chosen.to / name)))
     return DONE
 
 
 def _csoj(chosen: Csoj, console: Console) -> int:
     kit = kits.csoj_kit(_lab(chosen.lab), chosen.image, chosen.container)
     kits.write_folder(kit, chosen.to)
-    answer(console, f"kit: {chosen.to}/")
-    answer(console, f"docker build -t {chosen.image} {chosen.to}, then create problem.json in CSOJ")
+    answer(console, phrase("kit: {folder}/", folder=str(chosen.to)))
+    then = phrase("docker build -t {image} {folder}, then create problem.json in CSOJ")
+    answer(console, then.given(image=chosen.image, folder=str(chosen.to)))
     return DONE
 
 

@@ -63,6 +63,7 @@ def run(chosen: LadderOptions, console: Console) -> int:
         gpu_arch=arch,
         out=results.folder(batch.out, gpu),
         report=not batch.no_report,
+        language=spoken(console).code,
     )
     context = setup.context()
     course_cards()  # raises for a wrong one, before anything is compiled
@@ -83,11 +84,11 @@ def run(chosen: LadderOptions, console: Console) -> int:
     )
     console.print("", ladder_render.terminal(ladder, spoken(console)), "")
     results.store.write_document(path, ladder)
-    say(console, f"result: {path}")
+    say(console, phrase("result: {file}", file=str(path)))
     if setup.report:
         page = path.with_suffix(".html")
         results.store.write(page, ladder_render.html(ladder, spoken(console)).encode())
-        say(console, f"page: {page}")
+        say(console, phrase("page: {page}", page=str(page)))
     return FAULT if any(report.verdict is Verdict.IE for report in reports) else DONE
 
 
@@ -106,7 +107,7 @@ def _bounds(
         submission = load_submission(entrant.source, main=context.lab.problem.interface.main)
         kept = last.get(submission.sha256, ())
         if not kept and entrant.student in wanted:
-            say(console, f"{entrant.student}: bounds")
+            say(console, phrase("{rung}: bounds", rung=entrant.student))
             kept = ceilings(submission, context)
         found[entrant.student] = kept
     return found

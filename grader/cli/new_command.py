@@ -17,7 +17,7 @@ from grader.cli.console import DONE, answer, say, speak_as, spoken
 from grader.cli.defaults import SUBMISSIONS, course_root, default_of
 from grader.cli.options import OptionGroup, argument
 from grader.labs import Lab
-from ptxsim.text import phrase
+from ptxsim.text import phrase, verbatim
 
 
 class NewOptions(OptionGroup):
@@ -102,9 +102,9 @@ def _complete(folder: Path, lab: Lab, language: Language) -> None:
     if not (readme := folder / "README.md").exists():
         words = phrase("Edit {main}: define the function that {header} declares.")
         said = language(words.given(main=asked.main, header=asked.header))
-        readme.write_text(
-            f"# {lab.problem.title}\n\n{said}\n\n```cuda\n{asked.text}```\n", encoding="utf-8"
-        )
+        title = language(verbatim(lab.problem.title))
+        text = f"# {title}\n\n{said}\n\n```cuda\n{asked.text}```\n"
+        readme.write_text(text, encoding="utf-8")
 
 
 def _speak(folder: Path, language: Language) -> None:

@@ -28,19 +28,12 @@ class OptionGroup:
 
     about: ClassVar[str]
     epilog: ClassVar[str] = ""
-    english: ClassVar[bool] = False  # its own texts, whatever the reader's language
     title: ClassVar[str] = ""  # of a part of the help that is the group's own
     exclusive: ClassVar[bool] = False  # at most one of its flags may be given
 
     def __init_subclass__(cls) -> None:
         cls.about = " ".join((cls.__doc__ or "").split())
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-
-
-class EnglishOptions(OptionGroup):
-    """Base of what commands for instructors take."""
-
-    english = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,11 +11,12 @@ from typing import Any, NoReturn, cast
 
 from rich.cells import cell_len
 
-from grader.base import ENGLISH, Language, known_languages
+from grader.base import Language, known_languages
 from grader.cli.options import Command, OptionGroup, members, settings
 from grader.labs import did_you_mean
 from ptxsim.text import Message, clauses, phrase, verbatim
 
+_HEADING = re.compile(r"(?<=[\u4e00-\u9fff]):$", re.MULTILINE)  # its end, in Chinese
 # What stays together on a line: a word, or one Chinese sign; with the punctuation around it.
 _PIECE = re.compile(r"[（“]*(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[，。；：、）”]*|\s+")
 
@@ -41,14 +42,14 @@ class Parser(argparse.ArgumentParser):
         """Take a command's texts, options and subcommands."""
         group = command.options
         self.set_defaults(command=command)
-        self.description = self._said(group.about, group) or None
-        self.epilog = self._said(group.epilog, group) or self.epilog
+        self.description = self._said(group.about) or None
+        self.epilog = self._said(group.epilog) or self.epilog
         self._add_group(group, self)
         if command.commands:
             below = self.add_subparsers(dest="subcommand", metavar=command.metavar, required=True)
             for name, each in command.commands.items():
-                line = self._said(each.line, group)
-                below.add_parser(name, help=line, language=self.language).describe(each)
+                parser = below.add_parser(name, help=self._said(each.line), language=self.language)
+                parser.describe(each)
 
     def add_language(self) -> None:
         """For the help alone: ``language_of`` takes it out before commands are parsed."""
@@ -58,7 +59,7 @@ class Parser(argparse.ArgumentParser):
 
     def _add_group(self, group: type[OptionGroup], target: argparse._ActionsContainer) -> None:
         if group.title:
-            target = self.add_argument_group(self._said(group.title, group))
+            target = self.add_argument_group(self._said(group.title))
         if group.exclusive:
             target = self.add_mutually_exclusive_group()
         for name, kind, option in members(group):
@@ -67,7 +68,7 @@ class Parser(argparse.ArgumentParser):
                 continue
             default = option.factory() if option.factory else option.default
             shown = option.unset if default is None else str(default)
-            help = self._said(option.help, group, default=shown)
+            help = self._said(option.help, default=shown)
             target.add_argument(
                 *option.names(name),
                 default=default,
@@ -75,10 +76,9 @@ class Parser(argparse.ArgumentParser):
                 **settings(kind, option),
             )
 
-    def _said(self, text: str | Message, group: type[OptionGroup], **places: str | Message) -> str:
-        english = group.english and isinstance(text, str)
+    def _said(self, text: str | Message, **places: str | Message) -> str:
         told = text if isinstance(text, Message) else Message(text=text)
-        return (ENGLISH if english else self.language)(told.given(**places))
+        return self.language(told.given(**places))
 
     # --- parsing: what argparse refuses is told in our words ------------------------------------
 
@@ -174,15 +174,19 @@ class _Layout(argparse.HelpFormatter):
         head = self._words(phrase("usage: ")) if prefix is None else prefix
         super().add_usage(usage, actions, groups, head)
 
+    def format_help(self) -> str:
+        return _HEADING.sub("：", super().format_help())  # argparse writes the colon itself
+
     def _split_lines(self, text: str, width: int) -> list[str]:
-        return _broken(text, width)
+        return broken(text, width)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        lines = text.splitlines() if self._raw else _broken(text, width)
+        lines = text.splitlines() if self._raw else broken(text, width)
         return "\n".join(indent + line for line in lines)
 
 
-def _broken(text: str, width: int) -> list[str]:
+def broken(text: str, width: int) -> list[str]:
+    """Break a text into lines of at most so many cells."""
     lines = [""]
     for piece in _PIECE.findall(" ".join(text.split())):
         if cell_len((lines[-1] + piece).rstrip()) > width:
@@ -192,8 +196,7 @@ def _broken(text: str, width: int) -> list[str]:
 
 
 def _refusal(action: argparse.Action, what: Message | str) -> argparse.ArgumentError:
-    ours = what if isinstance(what, Message) else verbatim(what)
-    return argparse.ArgumentError(action, cast(Any, ours))
+    return argparse.ArgumentError(action, cast(Any, verbatim(what)))
 
 
 def _label(action: argparse.Action) -> str:

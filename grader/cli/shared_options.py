@@ -50,7 +50,8 @@ def architecture(pattern: str, example: str) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise ValueError(f"expected an architecture such as {example}, got {text!r}")
+            no = phrase("expected an architecture such as {example}, got {value}", example=example)
+            raise ValueError(no.given(value=repr(text)))
         return text
 
     return read

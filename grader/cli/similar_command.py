@@ -15,14 +15,14 @@ from rich.console import Console
 from grader import labs
 from grader.base import GraderError, Rejected, UsageError, one_line
 from grader.build import Toolchain, expand_macros, find_toolchain, has_macros
-from grader.cli.console import DONE, say, skipped, warn
-from grader.cli.options import EnglishOptions, argument, option
+from grader.cli.console import DONE, say, skipped, spoken, warn
+from grader.cli.options import OptionGroup, argument, option
 from grader.cli.shared_options import results_folder
 from grader.course import find_submissions, similar, similar_rendering
 from grader.labs import Entrant, SourceLine, Submission, SubmissionError
 from grader.results import find_rungs, store
 from grader.sandbox import Sandbox
-from ptxsim.text import phrase, verbatim
+from ptxsim.text import NOTHING, Message, phrase, verbatim
 
 _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
 _STARTERS = ("starter", "starters")
@@ -32,11 +32,12 @@ Work = similar.ComparedWork
 
 def _percent(text: str) -> float:
     if not re.fullmatch(r"\d{1,3}(\.\d+)?", text) or not 0 < float(text) <= 100:
-        raise ValueError(f"expected a number over 0 and up to 100, got {text!r}")
+        no = phrase("expected a number over 0 and up to 100, got {value}", value=repr(text))
+        raise ValueError(no)
     return float(text)
 
 
-class SimilarOptions(EnglishOptions):
+class SimilarOptions(OptionGroup):
     """List suspiciously similar pairs among the submissions in DIR, and copies of reference
     kernels, for the instructor only. Names, comments, white space, macros and order do not hide a
     copy; between two submissions, code from starter/ and reference/ does not count."""
@@ -73,7 +74,7 @@ def run(chosen: SimilarOptions, console: Console) -> int:
     for main, lab in by_main.items():  # what belongs to different labs is not compared
         works = _read((each for each in handed_in if each.main == main), lab, console)
         own, too_long = similar.comparable(works)
-        skipped([f"{one_line(student)}: {similar.TOO_LONG}" for student in too_long], console)
+        skipped((similar.TOO_LONG.given(student=one_line(each)) for each in too_long), console)
         groups.append(own)
         if own:
             given = _read(_submissions_below(chosen.known, main), lab, console)
@@ -83,14 +84,17 @@ def run(chosen: SimilarOptions, console: Console) -> int:
             known += (work for work in (*given, *rungs) if work.lines)  # other texts are there
     pairs = similar.find_pairs(groups, known, chosen.threshold / 100)
     works = [work for own in groups for work in own]
-    console.print(similar_rendering.terminal(pairs, copies, len(works)))
+    language = spoken(console)
+    console.print(similar_rendering.terminal(pairs, copies, len(works), language))
     first = chosen.html or chosen.out / "similar.html"
     shown = similar_rendering.pages(
-        [*pairs, *copies], [*works, *every_rung], len(works), first.name
+        [*pairs, *copies], [*works, *every_rung], len(works), language, first.name
     )
     for name, text in shown.items():
         store.write(first.with_name(name), text.encode(), mode=_PRIVATE)
-    say(console, f"page: {first}" + (f" and {len(shown) - 1} more" if len(shown) > 1 else ""))
+    more = phrase("page: {page} and {more} more", more=len(shown) - 1)
+    said = more if len(shown) > 1 else phrase("page: {page}")
+    say(console, said.given(page=str(first)))
     return DONE
 
 
@@ -122,7 +126,8 @@ def _handed_in(entrant: Entrant, mains: Iterable[str], console: Console) -> Iter
         if entrant.source.suffix == ".cu":
             break
     if not found:
-        skipped([f"{one_line(entrant.student)}: {refusal}"], console)
+        why = refusal.message if isinstance(refusal, GraderError) else verbatim(str(refusal))
+        skipped([phrase("{place}: {what}", place=one_line(entrant.student), what=why)], console)
 
 
 def _read(submissions: Iterable[Submission], lab: labs.Lab, console: Console) -> list[Work]:
@@ -133,22 +138,22 @@ def _read(submissions: Iterable[Submission], lab: labs.Lab, console: Console) ->
         for work, complaint in found:
             works.append(work)
             if complaint:
-                who = one_line(work.student)
-                warn(verbatim(f"{who}: {complaint}; compared as it is written"), console)
+                words = phrase("{who}: {complaint}; compared as it is written")
+                warn(words.given(who=one_line(work.student), complaint=complaint), console)
     return works
 
 
-def _work(submission: Submission, *, lab: labs.Lab) -> tuple[Work, str]:
+def _work(submission: Submission, *, lab: labs.Lab) -> tuple[Work, Message]:
     """The work, and why macros in it are not expanded."""
     lines: tuple[SourceLine, ...] = ()
-    complaint = ""
+    complaint = NOTHING
     if has_macros(submission):
         arch = lab.architectures[0]
         try:
             toolchain, sandbox = _tools(arch)
             lines = expand_macros(submission, lab.problem.interface, toolchain, sandbox, arch)
         except GraderError as error:
-            complaint = str(error)
+            complaint = error.message
     files = labs.source_texts(submission.contents)
     return Work(student=submission.student, files=files, lines=lines), complaint
 
@@ -167,7 +172,8 @@ def _starting_texts(known: Sequence[Path]) -> Iterator[str]:
         yield from _texts(place)
     for folder in known:
         if not (found := _texts(folder)):
-            raise UsageError(f"--known {folder}: no CUDA source in it")
+            none = phrase("--known {folder}: no CUDA source in it", folder=str(folder))
+            raise UsageError(none)
         yield from found
 
 
@@ -177,7 +183,8 @@ def _texts(folder: Path) -> list[str]:
     try:
         return [labs.read(path).decode(errors="replace") for path in files]
     except OSError as error:
-        raise UsageError(f"{one_line(folder)}: cannot be read: {error.strerror}") from None
+        words = phrase("{place}: cannot be read: {why}", place=one_line(folder))
+        raise UsageError(words.given(why=str(error.strerror))) from None
 
 
 def _text(text: str) -> Work:
@@ -196,13 +203,12 @@ def _submissions_below(known: Sequence[Path], main: str) -> Iterator[Submission]
 
 
 def _rungs(main: str) -> Iterator[Submission]:
-    """The rungs of all ladders whose labs ask for this file: ``rung 25 (sgemm/25_split_k)``."""
+    """The rungs of all ladders whose labs ask for this file: ``sgemm/25_split_k``."""
     found: dict[str, Path] = {}
     for place in labs.provided(labs.REFERENCE):
         for ladder in sorted(path for path in place.iterdir() if path.is_dir()):
             for rung in find_rungs(ladder):
-                label = f"rung {rung.number} ({ladder.name}/{rung.name})"
-                found.setdefault(label, ladder / rung.name)
+                found.setdefault(f"{ladder.name}/{rung.name}", ladder / rung.name)
     for label, path in found.items():
         if (path / main).is_file():
             yield labs.load_listed(path, label, main)

@@ -207,7 +207,7 @@ def board_shares(board: Board) -> dict[str, float]:
 
 def canvas(
     shares: Mapping[str, float], parties: Parties, assignment: str, points: float
-) -> tuple[str, list[str]]:
+) -> tuple[str, list[Message]]:
     """A gradebook to import: identities as the roster has them, shares scaled to ``points``. Every
     member of a group gets the group's. And a line for each who has points and no Canvas ID.
 
@@ -215,8 +215,9 @@ def canvas(
     UsageError when the roster has no Canvas IDs.
     """
     if not any(person.canvas.get("ID") for person in parties.people.values()):
-        raise UsageError(f"canvas: the roster has no Canvas IDs; {GRADEBOOK_NEEDED}")
-    left_out: list[str] = []
+        none = phrase("canvas: the roster has no Canvas IDs; {needed}", needed=GRADEBOOK_NEEDED)
+        raise UsageError(none)
+    left_out: list[Message] = []
     rows: list[list[str]] = [
         [*CANVAS_COLUMNS, assignment],
         ["    Points Possible", "", "", "", "", f"{points:g}"],
@@ -224,7 +225,8 @@ def canvas(
     for party, share in shares.items():
         for person in parties.members(party):
             if not person.canvas.get("ID"):
-                left_out.append(f"{one_line(person.student)}: no ID in Canvas's gradebook")
+                lacks = phrase("{student}: no ID in Canvas's gradebook")
+                left_out.append(lacks.given(student=one_line(person.student)))
                 continue
             identity = [person.canvas.get(column, "") for column in CANVAS_COLUMNS]
             rows.append([*identity, f"{share * points:.2f}"])

@@ -18,7 +18,7 @@ from grader.base import UsageError, decode, moment, one_line
 from grader.labs import Entrant, read
 from grader.results import store
 from ptxsim.plan import Record
-from ptxsim.text import phrase
+from ptxsim.text import Message, enumerated, phrase, verbatim
 
 METADATA = "submission_metadata.yml"
 _CREATED = re.compile(
@@ -27,7 +27,7 @@ _CREATED = re.compile(
 )
 
 
-def find_submissions(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
+def find_submissions(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tuple[Message, ...]]:
     """The submissions in ``folder`` by student, and a line for each entry without a known student.
 
     main: the file that a submission holds. Raises UsageError when there are none.
@@ -65,18 +65,21 @@ def _unreadable(place: Path, error: OSError) -> UsageError:
     return UsageError(words.given(place=str(place), why=str(error.strerror)))
 
 
-def _reject_clashes(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:
+def _reject_clashes(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[Message]]:
     """The entrants with unique, valid names; and the reasons for leaving out the others."""
     by_student: dict[str, list[Entrant]] = {}
     for entrant in entrants:
         by_student.setdefault(entrant.student, []).append(entrant)
     known, complaints = [], []
     for student, theirs in by_student.items():
-        sources = " and ".join(one_line(entrant.source) for entrant in theirs)
+        sources = enumerated(verbatim(one_line(entrant.source)) for entrant in theirs)
         if any("\ud800" <= char <= "\udfff" for char in student):
-            complaints.append(f"{sources}: the name is not UTF-8; rename it")
+            complaints.append(
+                phrase("{sources}: the name is not UTF-8; rename it", sources=sources)
+            )
         elif len(theirs) > 1:
-            complaints.append(f"{sources} are both of {one_line(student)}; keep one")
+            both = phrase("{sources} are both of {student}; keep one", sources=sources)
+            complaints.append(both.given(student=one_line(student)))
         else:
             known += theirs
     return known, complaints
@@ -148,14 +151,16 @@ def read_manifest(path: Path) -> tuple[str, ...]:
     try:
         return decode(read(path), _Manifest).students
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        raise _unreadable(path, error) from None
     except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
-        raise UsageError(f"{path}: no manifest of a class: {error}") from None
+        none = phrase("{path}: no manifest of a class: {error}", path=str(path), error=str(error))
+        raise UsageError(none) from None
 
 
 def read_part(text: str) -> tuple[int, int]:
     """``2/10``: the third of ten parts. Raises UsageError."""
     found = _PART.fullmatch(text)
     if not found or not int(found[1]) < int(found[2]):
-        raise UsageError(f"--part {text}: expected I/N with I from 0 to N-1, such as 0/10")
+        no = phrase("--part {text}: expected I/N with I from 0 to N-1, such as 0/10", text=text)
+        raise UsageError(no)
     return int(found[1]), int(found[2])

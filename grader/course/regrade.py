@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from grader.base import Verdict, one_line, size_text
+from grader.base import ENGLISH, Language, Verdict, one_line, size_text
 from grader.course.leaderboard import Board, Row, make_boards, undated
 from grader.course.roster import Roster, csv_text
 from grader.labs import Attempts, TimeRules
 from grader.report import LongTable
 from grader.results import ResultEntry
 from ptxsim.plan import Record
-from ptxsim.text import Message
+from ptxsim.text import Message, clauses, phrase
 
 _Key = tuple[str, str | None, str | None]  # of an entry: student, hash of the source, when graded
 _SAME = 5e-4  # ratios that differ by less are the same
@@ -39,7 +39,7 @@ class Change(Record):
     student: str
     before: Row | None  # None: this version of the lab file has no result
     after: Row | None
-    reasons: tuple[str, ...]
+    reasons: tuple[Message, ...]
 
 
 class Comparison(Record):
@@ -102,12 +102,14 @@ def _gain(change: Change) -> float:
     return (change.after.adjusted or 0.0) - (change.before.adjusted or 0.0)
 
 
-def terminal(found: Comparison) -> LongTable:
-    columns = [("student", False), ("before", True), ("after", True), ("why", False)]
-    table = LongTable("", [("board", False), *columns], give_way=(1, 0), prose=4)
+def terminal(found: Comparison, language: Language = ENGLISH) -> LongTable:
+    columns = [(phrase("board"), False), (phrase("student"), False), (phrase("before"), True)]
+    columns += [(phrase("after"), True), (phrase("why"), False)]
+    named = [(language(name), number) for name, number in columns]
+    table = LongTable("", named, give_way=(1, 0), prose=4)
     for change in found.changes:
         cells = [one_line(change.board), one_line(change.student)]
-        cells += [_told(change.before), _told(change.after), "; ".join(change.reasons)]
+        cells += [_told(change.before), _told(change.after), language(clauses(change.reasons))]
         table.add(cells)
     return table
 
@@ -127,7 +129,7 @@ def table_csv(found: Comparison) -> str:
         for row in (change.before, change.after):
             verdict = row.verdict.value if row and row.verdict else ""
             cells += [verdict, row.points, row.adjusted] if row else ["", "", ""]
-        rows.append([*cells, "; ".join(change.reasons)])
+        rows.append([*cells, str(clauses(change.reasons))])
     return csv_text(_COLUMNS, rows)
 
 
@@ -136,72 +138,78 @@ def table_csv(found: Comparison) -> str:
 
 def _reasons(
     entries: Sequence[Mapping[_Key, ResultEntry]], one: Row | None, other: Row | None
-) -> Iterator[str]:
+) -> Iterator[Message]:
     if one is None or other is None:
-        yield "no result with the new lab file yet" if other is None else "no result before"
+        none = phrase("no result with the new lab file yet")
+        yield none if other is None else phrase("no result before")
         return
     old = entries[0][one.student, one.sha256, one.created]
     new = entries[1][other.student, other.sha256, other.created]
     if old.submission.sha256 != new.submission.sha256:
-        yield (
-            f"another attempt counts: {new.submission.sha256[:12]} instead of "
-            f"{old.submission.sha256[:12]}"
-        )
+        another = phrase("another attempt counts: {new} instead of {old}")
+        yield another.given(new=new.submission.sha256[:12], old=old.submission.sha256[:12])
     yield from _verdicts(old, new)
     if one.points != other.points or one.max_points != other.max_points:
         why = [*_sizes(old, new), *_scoring(old, new), *_speeds(old, new)]
         if not why and old.verdict is new.verdict:
-            why = ["the curve or the weights of the groups of sizes changed"]
+            why = [phrase("the curve or the weights of the groups of sizes changed")]
         yield from why
     lost = [round((row.points or 0) - (row.adjusted or 0), 2) for row in (one, other)]
     if lost[0] != lost[1]:
-        yield f"late work loses {lost[1]:g} instead of {lost[0]:g}" + (
-            f" ({other.lateness})" if other.lateness else ""
-        )
+        loses = phrase("late work loses {new:g} instead of {old:g}", new=lost[1], old=lost[0])
+        how = phrase("{what} ({reason})", what=loses, reason=other.lateness)
+        yield how if other.lateness else loses
 
 
-def _verdicts(old: ResultEntry, new: ResultEntry) -> Iterator[str]:
+def _verdicts(old: ResultEntry, new: ResultEntry) -> Iterator[Message]:
     if old.verdict is new.verdict:
         return
     failed = next((case for case in new.cases if case.verdict is new.verdict), None)
-    known = [case.size for case in old.cases]
-    where = ""
+    words = phrase("verdict {old} → {new}", old=old.verdict.value, new=new.verdict.value)
     if failed and new.verdict is not Verdict.AC:
-        added = "" if failed.size in known else ", a size that the lab did not have"
-        where = f" at {size_text(failed.size)}{added}"
-    yield f"verdict {old.verdict.value} → {new.verdict.value}{where}"
+        words = phrase("{what} at {size}", what=words, size=size_text(failed.size))
+        if failed.size not in [case.size for case in old.cases]:
+            words = phrase("{what}, a size that the lab did not have", what=words)
+    yield words
 
 
-def _sizes(old: ResultEntry, new: ResultEntry) -> Iterator[str]:
+def _sizes(old: ResultEntry, new: ResultEntry) -> Iterator[Message]:
     one, other = ([size_text(case.size) for case in entry.cases] for entry in (old, new))
-    for words, sizes, known in (("more sizes:", other, one), ("without the sizes", one, other)):
+    added, gone = phrase("more sizes: {sizes}"), phrase("without the sizes {sizes}")
+    for words, sizes, known in ((added, other, one), (gone, one, other)):
         if names := [size for size in sizes if size not in known]:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            yield f"{words} {', '.join(names[:3])}{more}"
+            shown: Message | str = ", ".join(names[:3])
+            if len(names) > 3:
+                shown = phrase("{sizes} and {more} more", sizes=shown, more=len(names) - 3)
+            yield words.given(sizes=shown)
 
 
-def _scoring(old: ResultEntry, new: ResultEntry) -> Iterator[str]:
+def _scoring(old: ResultEntry, new: ResultEntry) -> Iterator[Message]:
     if old.score is None or new.score is None:
         return
     if old.score.policy != new.score.policy:
-        yield f"scoring {old.score.policy} → {new.score.policy}"
+        yield phrase("scoring {old} → {new}", old=old.score.policy, new=new.score.policy)
     if old.score.max != new.score.max:
-        yield f"at most {new.score.max:g} points instead of {old.score.max:g}"
+        most = phrase("at most {new:g} points instead of {old:g}", new=new.score.max)
+        yield most.given(old=old.score.max)
     weights = [
         {share.case: share.weight for share in score.shares} for score in (old.score, new.score)
     ]
     both = weights[0].keys() & weights[1].keys()
     if any(weights[0][case] != weights[1][case] for case in both):
-        yield "other weights of the timed sizes"
+        yield phrase("other weights of the timed sizes")
 
 
-def _speeds(old: ResultEntry, new: ResultEntry) -> Iterator[str]:
+def _speeds(old: ResultEntry, new: ResultEntry) -> Iterator[Message]:
     """Sizes that were timed again and came out otherwise."""
     before = {size_text(case.size): case.timing for case in old.cases}
     for case in new.cases:
         was, now = before.get(size_text(case.size)), case.timing
         if was and now and abs(was.scored_ratio - now.scored_ratio) > _SAME:
-            yield (
-                f"timed again at {size_text(case.size)}: {100 * was.scored_ratio:.1f} % → "
-                f"{100 * now.scored_ratio:.1f} % of {new.problem.baseline}"
+            yield phrase(
+                "timed again at {size}: {old:.1f} % → {new:.1f} % of {baseline}",
+                size=size_text(case.size),
+                old=100 * was.scored_ratio,
+                new=100 * now.scored_ratio,
+                baseline=new.problem.baseline,
             )

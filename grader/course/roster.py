@@ -22,10 +22,12 @@ import msgspec
 from grader.base import UsageError, moment, one_line
 from grader.results import ResultEntry, load_key
 from ptxsim.plan import Record
-from ptxsim.text import phrase
+from ptxsim.text import Message, phrase
 
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
-GRADEBOOK_NEEDED = "give the gradebook exported from Canvas (Grades, Export) with --roster"
+GRADEBOOK_NEEDED = phrase("give the gradebook exported from Canvas (Grades, Export) with --roster")
+NO_COMMAS = phrase("{place}: no commas between the columns; save it with commas")
+TWICE = phrase("{place}: {column} {name} appears twice; keep one row")
 _NUMBERED = re.compile(r"(.*) \(\d+\)")  # Canvas puts its own number behind a title
 _KEYS = ("student", "SIS Login ID")
 _NAMES = ("name", "Student")
@@ -55,7 +57,7 @@ def read_roster(*paths: Path) -> Roster:
         try:
             found = _read(path, open_csv(path))
         except csv.Error as error:
-            raise UsageError(f"{path}: not a CSV file: {error}") from None
+            raise not_csv(str(path), error) from None
         for student, person in found.items():
             known = roster.get(student)
             roster[student] = _completed(path, known, person) if known else person
@@ -68,10 +70,12 @@ def _completed(path: Path, known: Person, other: Person) -> Person:
     for field in ("submitted", "due", "group"):
         one, new = getattr(known, field), getattr(other, field)
         if one and new and one != new:
-            raise UsageError(
-                f"{path}: {field} of {one_line(known.student)} is another than in the table "
-                "before; keep one"
+            another = phrase(
+                "{path}: {field} of {student} is another than in the table before; keep one",
+                path=str(path),
+                field=field,
             )
+            raise UsageError(another.given(student=one_line(known.student)))
         told[field] = one or new
     name, canvas = known.name or other.name, {**other.canvas, **known.canvas}
     return msgspec.structs.replace(known, name=name, canvas=canvas, **told)
@@ -84,7 +88,8 @@ def assignment_column(paths: Sequence[Path], title: str) -> str:
     tables = [(path, open_csv(path).fieldnames or ()) for path in paths]
     gradebook = next((table for table in tables if "ID" in table[1]), None)
     if gradebook is None:
-        raise UsageError(f"{paths[0]}:1: no Canvas IDs; {GRADEBOOK_NEEDED}")
+        none = phrase("{place}: no Canvas IDs; {needed}", needed=GRADEBOOK_NEEDED)
+        raise UsageError(none.given(place=f"{paths[0]}:1"))
     path, columns = gradebook
     numbered = [each for each in columns if _NUMBERED.fullmatch(each)]
     found = [each for each in columns if each == title and each not in CANVAS_COLUMNS] or [
@@ -94,23 +99,26 @@ def assignment_column(paths: Sequence[Path], title: str) -> str:
         return found[0]
     if not numbered and _NUMBERED.fullmatch(title):  # the gradebook is older than the assignment
         return title
-    known = ", ".join(map(repr, found or numbered)) or "no assignment"
-    if found:
-        raise UsageError(f"{path}:1: {title!r} may be any of {known}; name one with its number")
-    raise UsageError(
-        f"{path}:1: no column {title!r}, but {known}; a new assignment is made in Canvas, and its "
-        "gradebook exported again"
-    )
+    known = ", ".join(map(repr, found or numbered))
+    words = phrase("{place}: {title} may be any of {known}; name one with its number")
+    if not found:
+        words = phrase(
+            "{place}: no column {title}, but {known}; a new assignment is made in Canvas, and its "
+            "gradebook exported again"
+        )
+    others = known or phrase("no assignment")
+    raise UsageError(words.given(place=f"{path}:1", title=repr(title), known=others))
 
 
 def _read(path: Path, reader: csv.DictReader[str]) -> dict[str, Person]:
     columns = reader.fieldnames or ()
     key = next((name for name in _KEYS if name in columns), None)
     if key is None:
-        wanted = " or ".join(map(repr, _KEYS))
         if len(columns) == 1 and any(key in re.split("[;\t]", columns[0]) for key in _KEYS):
-            raise UsageError(f"{path}:1: no commas between the columns; save it with commas")
-        raise UsageError(f"{path}:1: no column {wanted} with the submissions' folder names")
+            raise UsageError(NO_COMMAS.given(place=f"{path}:1"))
+        none = phrase("{place}: no column {one} or {other} with the submissions' folder names")
+        one, other = map(repr, _KEYS)
+        raise UsageError(none.given(place=f"{path}:1", one=one, other=other))
     name = next((column for column in _NAMES if column in columns), None)
     roster: dict[str, Person] = {}
     for row in reader:
@@ -119,7 +127,7 @@ def _read(path: Path, reader: csv.DictReader[str]) -> dict[str, Person]:
             continue
         where = f"{path}:{reader.line_num}"
         if student in roster:
-            raise UsageError(f"{where}: {key} {student!r} appears twice; keep one row")
+            raise UsageError(TWICE.given(place=where, column=key, name=repr(student)))
         roster[student] = Person(
             student=student,
             name=(row[name] or "").strip() if name else "",
@@ -138,8 +146,9 @@ def _time(where: str, column: str, row: Mapping[str, str | None]) -> datetime | 
     try:
         return moment(text)
     except ValueError:
-        wanted = "expected a time such as 2026-01-31T23:59:00+01:00"
-        raise UsageError(f"{where}: {column}: {wanted}, got {text!r}") from None
+        no = phrase("{place}: {column}: expected a time such as {example}, got {value}")
+        no = no.given(place=where, column=column, example="2026-01-31T23:59:00+01:00")
+        raise UsageError(no.given(value=repr(text))) from None
 
 
 # --- spreadsheet -------------------------------------------------------------------------------
@@ -154,13 +163,19 @@ def open_csv(path: Path) -> csv.DictReader[str]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        words = phrase("{place}: cannot be read: {why}", place=str(path))
+        raise UsageError(words.given(why=str(error.strerror))) from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}:{line}: not UTF-8 text; save the file as CSV UTF-8") from None
+        odd = phrase("{place}: not UTF-8 text; save the file as CSV UTF-8")
+        raise UsageError(odd.given(place=f"{path}:{line}")) from None
     return csv.DictReader(io.StringIO(text, newline=""), strict=True)
+
+
+def not_csv(place: str, error: csv.Error) -> UsageError:
+    return UsageError.saying("{place}: not a CSV file: {error}", place=place, error=str(error))
 
 
 def harmless(cell: object) -> object:
@@ -192,10 +207,13 @@ class Parties:
         for person in people.values():
             members.setdefault(person.group or person.student, []).append(person)
             if person.group in people and people[person.group].group != person.group:
-                raise UsageError(
-                    f"roster: group {person.group!r} of {person.student!r} is also the name of a "
-                    "student who is not in it; rename the group"
+                clash = phrase(
+                    "roster: group {group} of {student} is also the name of a student who is not "
+                    "in it; rename the group",
+                    group=repr(person.group),
+                    student=repr(person.student),
                 )
+                raise UsageError(clash)
         self.people = people
         self._members = members
 
@@ -207,7 +225,7 @@ class Parties:
         """Return the people on the roster for whom this party's submission counts."""
         return self._members.get(party, ())
 
-    def merged(self, entries: Iterable[ResultEntry]) -> tuple[list[ResultEntry], list[str]]:
+    def merged(self, entries: Iterable[ResultEntry]) -> tuple[list[ResultEntry], list[Message]]:
         """Entries with the party in the student's place, and a line for each name that would put a
         student into a second party: it stays a name like any other, with a row of its own."""
         found = list(entries)
@@ -227,7 +245,7 @@ class Parties:
             return groups.pop() or name
         return name
 
-    def _pair_up(self, used: Collection[str]) -> list[str]:
+    def _pair_up(self, used: Collection[str]) -> list[Message]:
         """Make groups of those that only a submission's name puts together; a line for each name
         that cannot. used: all parties that handed in."""
         named = {
@@ -244,11 +262,13 @@ class Parties:
                 if person.student in used or person.group or in_names[person.student] > 1
             ]
             if taken:
-                who = ", ".join(map(one_line, taken))
-                complaints.append(
-                    f"{one_line(party)} as a group: {who} handed in alone or with others, too; say "
-                    "which counts with a column 'group' in the roster"
+                words = phrase(
+                    "{group} as a group: {who} handed in alone or with others, too; say which "
+                    "counts with a column 'group' in the roster",
+                    group=one_line(party),
+                    who=", ".join(map(one_line, taken)),
                 )
+                complaints.append(words)
                 continue
             for person in people:
                 del self._members[person.student]

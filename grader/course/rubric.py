@@ -12,15 +12,25 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from grader.base import ENGLISH, Language, UsageError, one_line
+from grader.base import Language, UsageError, one_line
 from grader.course.board_rendering import marks as remarks
 from grader.course.leaderboard import Board, Row
-from grader.course.roster import Parties, Person, Roster, csv_text, harmless, open_csv
+from grader.course.roster import (
+    NO_COMMAS,
+    TWICE,
+    Parties,
+    Person,
+    Roster,
+    csv_text,
+    harmless,
+    not_csv,
+    open_csv,
+)
 from grader.labs import Rubric, RubricQuestion, Weights
 from grader.report import LongTable, Shown, gradescope, page
 from grader.results import Result, weighted_mean
 from ptxsim.plan import Record
-from ptxsim.text import phrase
+from ptxsim.text import NOTHING, Message, clauses, phrase
 
 _TOLD = ("student", "name", "members", "verdict", "measured", "adjusted", "of", "remarks")
 _COMMENT = "comment"
@@ -66,7 +76,7 @@ def read_sheet(path: Path, rubric: Rubric, students: Collection[str]) -> dict[st
         _check_columns(path, reader.fieldnames or (), rubric)
         return _read(path, reader, rubric, known)
     except csv.Error as error:
-        raise UsageError(f"{path}:{reader.line_num}: not a CSV file: {error}") from None
+        raise not_csv(f"{path}:{reader.line_num}", error) from None
 
 
 def _asked(rubric: Rubric) -> list[str]:
@@ -82,16 +92,21 @@ def _check_columns(path: Path, columns: Sequence[str], rubric: Rubric) -> None:
     for column in columns:
         if column not in known:
             if len(columns) == 1 and re.search("[;\t]", column):
-                raise UsageError(f"{path}:1: no commas between the columns; save it with commas")
-            raise UsageError(
-                f"{path}:1: column {column!r} is not of this rubric, which has: "
-                f"{', '.join(_asked(rubric))}; write the sheet again"
+                raise UsageError(NO_COMMAS.given(place=f"{path}:1"))
+            raise UsageError.saying(
+                "{place}: column {column} is not of this rubric, which has: {known}; write the "
+                "sheet again",
+                place=f"{path}:1",
+                column=repr(column),
+                known=", ".join(_asked(rubric)),
             )
         if columns.count(column) > 1:
-            raise UsageError(f"{path}:1: column {column!r} appears twice; keep one")
+            twice = phrase("{place}: column {column} appears twice; keep one", place=f"{path}:1")
+            raise UsageError(twice.given(column=repr(column)))
     for needed in ("student", *map(points_column, rubric.questions)):
         if needed not in columns:
-            raise UsageError(f"{path}:1: no column {needed!r}; write the sheet again")
+            lacks = phrase("{place}: no column {column}; write the sheet again")
+            raise UsageError(lacks.given(place=f"{path}:1", column=repr(needed)))
 
 
 def _read(
@@ -102,19 +117,24 @@ def _read(
     for row in reader:
         where, end = f"{path}:{end + 1}", reader.line_num  # a comment may have several lines
         if None in row:
-            raise UsageError(f"{where}: more cells than columns; quote text that has commas")
+            more = phrase("{place}: more cells than columns; quote text that has commas")
+            raise UsageError(more.given(place=where))
         if not any(row.values()):
             continue
         if None in row.values():
-            raise UsageError(f"{where}: fewer cells than columns; is a part of the row missing?")
+            fewer = phrase("{place}: fewer cells than columns; is a part of the row missing?")
+            raise UsageError(fewer.given(place=where))
         named = row["student"].strip()
         student = students.get(named)
         if student is None:
-            raise UsageError(
-                f"{where}: student: {one_line(named)!r} has no result here and is not in the roster"
+            unknown = phrase(
+                "{place}: student: {name} has no result here and is not in the roster", place=where
             )
+            raise UsageError(unknown.given(name=repr(one_line(named))))
         if student in found:
-            raise UsageError(f"{where}: student: {one_line(named)!r} appears twice; keep one row")
+            raise UsageError(
+                TWICE.given(place=where, column="student:", name=repr(one_line(named)))
+            )
         found[student] = _marks(where, row, rubric)
     return found
 
@@ -136,10 +156,10 @@ def _points(where: str, text: str, most: float) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= most:
-        remedy = "; write the decimals after a point" if "," in text else ""
-        raise UsageError(
-            f"{where}: expected a number from 0 to {most:g}, got {one_line(text)!r}{remedy}"
-        )
+        no = phrase("{place}: expected a number from 0 to {most:g}, got {value}", place=where)
+        no = no.given(most=most, value=repr(one_line(text)))
+        remedy = [phrase("write the decimals after a point")] if "," in text else []
+        raise UsageError(clauses([no, *remedy]))
     return value
 
 
@@ -153,7 +173,7 @@ class RubricGrade(Record):
     measured: float | None  # share, after what late work loses; null: no result
     report: float | None  # share; null: not all questions are marked
     total: float | None  # of 100; null while a part that counts is missing
-    missing: str  # why there is no total; "" where there is one
+    missing: Message  # why there is no total; NOTHING where there is one
     marks: Marks | None = None  # by which it was given
 
 
@@ -166,10 +186,11 @@ def grade_rubric(row: Row, marks: Marks | None, rubric: Rubric) -> RubricGrade:
     report = sum(marks.points.values()) / rubric.points if marks and not blank else None
     lacking = []
     if measured is None and weights.measured:
-        lacking.append("no result")
+        lacking.append(phrase("no result"))
     if report is None and weights.report:
         some = len(blank) < len(rubric.questions)
-        lacking.append(f"not marked: {', '.join(blank)}" if some else "not marked")
+        part = phrase("not marked: {questions}", questions=", ".join(blank))
+        lacking.append(part if some else phrase("not marked"))
     total = None
     if not lacking:
         parts = [(weights.measured, measured or 0.0), (weights.report, report or 0.0)]
@@ -179,7 +200,7 @@ def grade_rubric(row: Row, marks: Marks | None, rubric: Rubric) -> RubricGrade:
         measured=measured,
         report=report,
         total=total,
-        missing="; ".join(lacking),
+        missing=clauses(lacking),
         marks=marks,
     )
 
@@ -194,7 +215,7 @@ def grades_csv(grades: Sequence[RubricGrade], parties: Parties, points: float) -
         total = None if grade.total is None else round(grade.total / 100 * points, 2)
         people = [(each.student, each.name) for each in parties.members(grade.student)]
         rows += [
-            (*who, grade.student, *shares, total, f"{points:g}", grade.missing)
+            (*who, grade.student, *shares, total, f"{points:g}", str(grade.missing))
             for who in people or [(grade.student, "")]
         ]
     return csv_text((*columns, "of", "missing"), rows)
@@ -255,13 +276,15 @@ def student_page(
     )
 
 
-def terminal(grades: Sequence[RubricGrade], weights: Weights) -> LongTable:
-    columns = [("student", False), ("measured", True), ("report", True), ("grade", True)]
-    table = LongTable(ENGLISH(weights.words), [*columns, ("", False)], give_way=(0,), prose=4)
+def terminal(grades: Sequence[RubricGrade], weights: Weights, language: Language) -> LongTable:
+    columns = [(phrase("student"), False), (phrase("measured"), True), (phrase("report"), True)]
+    columns += [(phrase("grade"), True), (NOTHING, False)]
+    named = [(language(name), number) for name, number in columns]
+    table = LongTable(language(weights.words), named, give_way=(0,), prose=4)
     for grade in grades:
         shares = (grade.measured, grade.report)
         cells = [f"{100 * share:.1f} %" if share is not None else "" for share in shares]
         cells.append(f"{grade.total:.2f}" if grade.total is not None else "")
         style = "dim" if grade.total is None else ""
-        table.add([one_line(grade.student), *cells, grade.missing], style)
+        table.add([one_line(grade.student), *cells, language(grade.missing)], style)
     return table

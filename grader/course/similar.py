@@ -16,9 +16,10 @@ from types import FrameType
 from grader.base import MachineError
 from grader.labs import SourceLine
 from ptxsim.plan import Record
+from ptxsim.text import phrase
 
 RUN = 25  # characters of tokenised code that must be equal to count as shared
-TOO_LONG = "not compared: it takes too long; read it yourself"
+TOO_LONG = phrase("{student}: not compared: it takes too long; read it yourself")
 _LONGEST = 1 << 18  # characters of a submission
 _CPU_SECONDS = 10.0  # for its tokens
 LEAST = 250  # shared characters; below this, all short kernels are alike
@@ -159,9 +160,8 @@ def _tokeniser() -> Tokenise:
     try:
         from copydetect.utils import filter_code
     except ImportError:
-        raise MachineError(
-            "grade similar needs copydetect: pip install 'sgemm-grader[similar]'"
-        ) from None
+        lacks = phrase("grade similar needs copydetect: pip install 'sgemm-grader[similar]'")
+        raise MachineError(lacks) from None
 
     def tokenise(text: str) -> tuple[str, Sequence[Sequence[int]]]:
         code, left_out = filter_code(text, _IN_ALL_NAME)

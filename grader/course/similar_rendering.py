@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from grader.base import one_line
+from grader.base import ENGLISH, Language, one_line
 from grader.course.similar import ComparedWork, PairSide, SimilarPair
 from grader.report import Highlighter, Line, page, table
 from ptxsim.plan import Record
+from ptxsim.text import Message, phrase
 
-CAUTION = (
+CAUTION = phrase(
     "Similarity is no proof: read both before you judge. It does not say who had it first, and "
     "short kernels have few ways to be written."
 )
@@ -24,10 +25,14 @@ _AROUND = 3  # lines
 
 
 def terminal(
-    pairs: Sequence[SimilarPair], copies: Sequence[SimilarPair], count: int
+    pairs: Sequence[SimilarPair],
+    copies: Sequence[SimilarPair],
+    count: int,
+    language: Language = ENGLISH,
 ) -> RenderableType:
     """count: how many submissions were compared."""
-    parts: list[RenderableType] = [Text(f"no suspiciously similar pairs among {count}")]
+    none = phrase("no suspiciously similar pairs among {number}", number=count)
+    parts: list[RenderableType] = [Text(language(none))]
     if pairs:
         rows = (
             [
@@ -37,16 +42,23 @@ def terminal(
             ]
             for pair in pairs
         )
-        parts = [table(("submission", "shared") * 2, rows, words=(0, 2))]
+        header = (language(phrase("submission")), language(phrase("in common")))
+        parts = [table(header * 2, rows, words=(0, 2))]
     if copies:
-        parts += ["", *(Text(_copied(pair)) for pair in copies)]
-    return Group(*parts, "", Text(CAUTION, style="dim")) if pairs or copies else parts[0]
+        parts += ["", *(Text(language(_copied(pair))) for pair in copies)]
+    caution = Text(language(CAUTION), style="dim")
+    return Group(*parts, "", caution) if pairs or copies else parts[0]
 
 
-def _copied(pair: SimilarPair) -> str:
-    """``bob: 95 % of rung 25 (sgemm/25_split_k), which is 90 % of the submission``."""
-    rung, share = f"{_percent(pair.other)} of {pair.other.student}", _percent(pair.one)
-    return f"{one_line(pair.one.student)}: {rung}, which is {share} of the submission"
+def _copied(pair: SimilarPair) -> Message:
+    """``bob: 95 % of rung sgemm/25_split_k, which is 90 % of the submission``."""
+    return phrase(
+        "{student}: {part} of rung {rung}, which is {share} of the submission",
+        student=one_line(pair.one.student),
+        part=_percent(pair.other),
+        rung=pair.other.student,
+        share=_percent(pair.one),
+    )
 
 
 def _percent(side: PairSide) -> str:
@@ -64,6 +76,7 @@ def pages(
     pairs: Sequence[SimilarPair],
     works: Sequence[ComparedWork],
     count: int,
+    language: Language = ENGLISH,
     name: str = "similar.html",
 ) -> dict[str, str]:
     """The pairs, each with both sources side by side, on as many pages as they need: file → text.
@@ -85,7 +98,8 @@ def pages(
     return {
         own: page(
             "similar.html.j2",
-            title="Similar submissions",
+            language,
+            title=language(phrase("Similar submissions")),
             caution=CAUTION,
             count=count,
             shown=shown,

@@ -22,7 +22,7 @@ Gradebook = Sequence[Sequence[Message]]  # columns' names, then a line per stude
 
 def term_boards(
     term: Term, labs: Sequence[Lab], entries: Sequence[ResultEntry]
-) -> tuple[list[Board], Roster, list[str]]:
+) -> tuple[list[Board], Roster, list[Message]]:
     """Return the board of each lab that has results, with a row for every member of a group; who is
     on a roster; and a line for each name that would put a student into two groups. Raises
     UsageError for a wrong roster, and for results of several GPUs."""
@@ -42,7 +42,8 @@ def term_boards(
         rules = lab.time or TimeRules()
         made = make_boards(merged, rules.attempts, roster=roster, rules=rules)
         if len(made) > 1:
-            raise UsageError(f"{lab.id}: results of several GPUs; keep each one's in its own --out")
+            several = phrase("{lab}: results of several GPUs; keep each one's in its own --out")
+            raise UsageError(several.given(lab=lab.id))
         for board in made:
             split = ((row, name) for row in board.rows for name in members.get(row.student, ()))
             rows = tuple(replace(row, student=name) for row, name in split)

@@ -23,6 +23,7 @@ Switch = Literal["show", "after-due", "hide"]
 _SECONDS: dict[str, int] = {"hour": 3600, "day": 86400}
 _RULE = "TIME[,grace=10m][,late=5%/day][,most=40%]"
 _EXAMPLE = "2026-01-31T23:59+08:00"
+_ODD = phrase("{value}: not understood; expected {wanted}")
 
 
 class Late(Record):
@@ -129,7 +130,8 @@ def due_rule(text: str) -> TimeRules:
     try:
         due = moment(time).isoformat()
     except ValueError:
-        raise ValueError(f"expected a time such as {_EXAMPLE}, got {time!r}") from None
+        no = phrase("expected a time such as {example}, got {value}", example=_EXAMPLE)
+        raise ValueError(no.given(value=repr(time))) from None
     grace, late, most = 0.0, None, None
     for part in parts:
         if found := _GRACE.fullmatch(part):
@@ -139,9 +141,10 @@ def due_rule(text: str) -> TimeRules:
         elif found := _MOST.fullmatch(part):
             most = found
         else:
-            raise ValueError(f"{part!r}: not understood; expected {_RULE}")
+            raise ValueError(_ODD.given(value=repr(part), wanted=_RULE))
     if most and (late is None or late[2] != most[2]):
-        raise ValueError(f"{most[0]!r}: limits late=, in the same unit; expected {_RULE}")
+        no = phrase("{value}: limits late=, in the same unit; expected {wanted}", wanted=_RULE)
+        raise ValueError(no.given(value=repr(most[0])))
     rule = None
     if late:
         rate = float(late[1])
@@ -241,8 +244,9 @@ def read_weights(text: str) -> Weights:
             weight = math.nan
         known = name.strip() in Weights.__struct_fields__ and name.strip() not in found
         if not known or not 0 <= weight <= 1e6:
-            raise ValueError(f"{part.strip()!r}: not understood; expected {_WEIGHTS}")
+            raise ValueError(_ODD.given(value=repr(part.strip()), wanted=_WEIGHTS))
         found[name.strip()] = weight
     if len(found) < 2 or not sum(found.values()) > 0:
-        raise ValueError(f"expected both weights, not both 0, such as {_WEIGHTS}; got {text!r}")
+        no = phrase("expected both weights, not both 0, such as {example}; got {value}")
+        raise ValueError(no.given(example=_WEIGHTS, value=repr(text)))
     return Weights(**found)

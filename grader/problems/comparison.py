@@ -196,7 +196,7 @@ def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) ->
             bool((np.abs(target.wide(got) - each.want) <= cause.tolerance * each.scale).all())
             for target, got, each in zip(targets, outputs, cause.outputs, strict=True)
         ):
-            return cause.words if isinstance(cause.words, Message) else verbatim(cause.words)
+            return verbatim(cause.words)
     return NOTHING
 
 

@@ -70,7 +70,7 @@ def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
 def _some_sizes(cases: Sequence[CaseResult]) -> Message:
     names = listed(verbatim(base.size_text(case.size)) for case in cases[:_NAMED])
     more = len(cases) - _NAMED
-    return _say("sizes.more", count=more, names=names) if more > 0 else names
+    return _say("sizes.more", count=more, names=names, all=len(cases)) if more > 0 else names
 
 
 def passing(cases: Sequence[CaseResult]) -> Message:

@@ -112,7 +112,7 @@ class Index(NamedTuple):
     """All results below a folder, and one line for each file that is not a result."""
 
     documents: tuple[Stored, ...]  # sorted by path
-    complaints: tuple[str, ...]
+    complaints: tuple[Message, ...]
 
     def of(self, student: str, lab: str | None = None) -> tuple[Stored, ...]:
         """Return the results of one student, the oldest grading first. lab: its id."""
@@ -123,7 +123,7 @@ class Index(NamedTuple):
 
 def read_index(out: Path) -> Index:
     documents: list[Stored] = []
-    complaints: list[str] = []
+    complaints: list[Message] = []
     # The collector would look at all entries again for every few new ones: most of the time.
     collects = gc.isenabled()
     gc.disable()
@@ -140,14 +140,14 @@ def read_index(out: Path) -> Index:
     return Index(tuple(documents), tuple(complaints))
 
 
-def entry_or_complaint(path: Path) -> ResultEntry | str:
+def entry_or_complaint(path: Path) -> ResultEntry | Message:
     try:
         return read_entry(path)
     except StoreError as error:
-        return str(error)
+        return error.message
 
 
-def read_entries(out: Path) -> tuple[list[ResultEntry], list[str]]:
+def read_entries(out: Path) -> tuple[list[ResultEntry], list[Message]]:
     """Read all results below ``out``, and one line for each file that is not a result."""
     index = read_index(out)
     return [each.entry for each in index.documents], list(index.complaints)

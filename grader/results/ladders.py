@@ -16,6 +16,7 @@ from grader.results.result import LabRef, Result, RungFacts, Standing, StandingR
 from grader.results.rungs import Rung
 from grader.results.store import StoreError
 from ptxsim.plan import Record, Size
+from ptxsim.text import Message
 
 SCHEMA = "sgemm-grader/ladder"
 SCHEMA_VERSION = 3
@@ -215,14 +216,14 @@ def load_ladder(path: Path) -> Ladder:
     return store.load_document(path, Ladder, SCHEMA, SCHEMA_VERSION)
 
 
-def stored_ladders(out: Path) -> tuple[list[Ladder], list[str]]:
+def stored_ladders(out: Path) -> tuple[list[Ladder], list[Message]]:
     """The ladders below ``out``, and one line for each file there that is not a ladder."""
     ladders, complaints = [], []
     for path in sorted((out / FOLDER).glob("*.json")):
         try:
             ladders.append(load_ladder(path))
         except StoreError as error:  # noqa: PERF203 - a handful of files
-            complaints.append(str(error))
+            complaints.append(error.message)
     return ladders, complaints
 
 

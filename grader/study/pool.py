@@ -16,6 +16,7 @@ from grader.base import Verdict
 from grader.run import VisibleGpu
 from grader.study.forks import fork, warm_up
 from grader.study.worker import Kind, Lane, Setup, Task, TaskReport, serve
+from ptxsim.text import Message, phrase
 
 # A worker that grades on a GPU keeps so many processes busy: two builds, simulating, reading.
 _BUSY = 4
@@ -61,11 +62,12 @@ class _Worker:
         self.task = None
         return report
 
-    def last_words(self) -> str:
+    def last_words(self) -> Message:
         self._process.join()
-        code = self._process.exitcode
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
-        return f"the process that graded it ended unexpectedly ({how})"
+        code = self._process.exitcode or 0
+        how = phrase("exit status {number}") if code >= 0 else phrase("signal {number}")
+        words = phrase("the process that graded it ended unexpectedly ({how})")
+        return words.given(how=how.given(number=abs(code)))
 
     def dismiss(self, *, kill: bool) -> None:
         """Let the process end: at once, or after the task it has."""

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from grader.base import GraderError, Rejected, Verdict
+from grader.base import ENGLISH, GraderError, Rejected, Verdict, choose_language
 from grader.judge import ContextSettings, GradingContext, compile_for
 from grader.labs import Entrant, load_listed
 from grader.report import html
@@ -26,6 +26,7 @@ from grader.results import keep_sources, store, stored_profile
 from grader.run import VISIBLE, VisibleGpu, quietly
 from grader.study.explaining import grade_and_explain
 from ptxsim.plan import Record
+from ptxsim.text import NOTHING, Message, phrase, verbatim
 
 Kind = Literal["grade", "compile"]
 _BEHIND = 10  # added to a compiling process's niceness: the GPU must not wait for those that grade
@@ -36,6 +37,7 @@ class Setup(ContextSettings, kw_only=True):
 
     out: Path
     report: bool  # whether pages are written
+    language: str = ENGLISH.code  # of the pages
 
 
 class Task(Entrant, kw_only=True):
@@ -51,7 +53,7 @@ class TaskReport(Record):
 
     task: Task
     verdict: Verdict | None
-    message: str  # why, when the verdict is IE or None
+    message: Message  # why, when the verdict is IE or None
     seconds: float
     place: str = ""  # the lane's
 
@@ -83,7 +85,7 @@ def serve(pipe: Connection, environment: Mapping[str, str], setup: Setup, lane: 
     except GraderError as error:  # the machine has lost something since the parent checked it
         with contextlib.suppress(EOFError, ConnectionError):
             task = pipe.recv()
-            pipe.send(TaskReport(task=task, verdict=Verdict.IE, message=str(error), seconds=0))
+            pipe.send(TaskReport(task=task, verdict=Verdict.IE, message=error.message, seconds=0))
         return
     try:
         while True:
@@ -94,36 +96,37 @@ def serve(pipe: Connection, environment: Mapping[str, str], setup: Setup, lane: 
 
 def _answer(task: Task, context: GradingContext, setup: Setup) -> TaskReport:
     started = time.monotonic()
-    verdict, message = None, ""
+    verdict, message = None, NOTHING
     try:
         if task.kind == "compile":
             _compile(task, context)
         else:
             verdict, message = _grade(task, context, setup)
     except GraderError as error:
-        verdict, message = Verdict.IE, str(error)
+        verdict, message = Verdict.IE, error.message
     except Exception as error:
         # A bug in the grader must not end the class; the trace helps to find it.
         traceback.print_exc()
-        verdict, message = Verdict.IE, f"{type(error).__name__}: {error}"
+        verdict, message = Verdict.IE, verbatim(f"{type(error).__name__}: {error}")
     seconds = time.monotonic() - started
     return TaskReport(task=task, verdict=verdict, message=message, seconds=seconds)
 
 
-def _grade(task: Task, context: GradingContext, setup: Setup) -> tuple[Verdict, str]:
+def _grade(task: Task, context: GradingContext, setup: Setup) -> tuple[Verdict, Message]:
     graded = grade_and_explain(
         task.source, context, quietly, student=task.student, submitted=task.submitted
     )
     result = graded.result
     if result.verdict is Verdict.IE:
-        return Verdict.IE, str(result.error or "the grader failed")
+        return Verdict.IE, result.error or phrase("the grader failed")
     document = store.result_path(setup.out, result)
     if setup.report:  # before the document: a run that is killed in between writes both again
-        page = html.render(result, graded.sources, profile=stored_profile(document))
+        language = choose_language(setup.language, {})
+        page = html.render(result, graded.sources, language, stored_profile(document))
         store.write(document.with_suffix(".html"), page.encode())
     keep_sources(document, graded.contents.values())
     store.save(setup.out, result)
-    return result.verdict, ""
+    return result.verdict, NOTHING
 
 
 def _compile(task: Task, context: GradingContext) -> None:

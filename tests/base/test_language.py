@@ -31,6 +31,7 @@ from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.model.advice import advice_title
 from grader.report import html, terminal
 from grader.results import store
+from grader.results.rungs import find_rungs
 from grader.study import grade_and_explain
 from ptxsim.text import Message
 from tests.support.bench import bench
@@ -61,13 +62,14 @@ def test_a_catalogue_holds_the_texts_of_today(path: Path) -> None:
 
 @pytest.mark.parametrize("path", catalogues(), ids=lambda path: path.stem)
 def test_what_is_filled_in_is_the_same(path: Path) -> None:
-    """All of it; the count may be missing where English leaves it out in one of its forms."""
+    """All of it; the count may be missing where English leaves it out in one of its forms, and in
+    "{names} and {count} more sizes" a translation may count them all."""
     for entry in entries(path):
         allowed = {place for text in texts(entry.id) for place in _PLACE.findall(text)}
         needed = set.intersection(*({*_PLACE.findall(text)} for text in texts(entry.id)))
         for string in texts(entry.string):
             assert string, f"no translation of {entry.id!r}"
-            places = set(_PLACE.findall(string))
+            places = {*_PLACE.findall(string.replace("{names} 等 {all}", "{names} 等 {count}"))}
             assert needed <= places <= allowed, entry.id
         assert not entry.fuzzy
 
@@ -175,6 +177,18 @@ def code(source: str) -> list[str]:
     return [line for line in lines if line]
 
 
+def test_every_rung_says_in_chinese_what_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    for lab in (ROOT / "reference").iterdir():
+        for rung in find_rungs(lab):
+            assert cli.main(["rung", f"{lab.name}/{rung.name}", "--language", "zh"]) == 0
+            shown = capsys.readouterr().out
+            english = "".join(file.read_text() for file in sorted((lab / rung.name).glob("*.cu")))
+            assert code(shown) == code(english)
+            head, _, rest = shown.partition("\n// 改动：")
+            assert head.startswith(f"// 第 {rung.number} 级"), head
+            assert "\n// 原因：" in rest and "\n// Why:" not in rest
+
+
 def test_a_string_is_no_comment() -> None:
     source = 'const char* text = "// row of C";  // row of C\nconst char slash = \'"\';  // sic\n'
     assert translated(source, CHINESE) == source.replace(";  // row of C", ";  // C 的行")
@@ -278,13 +292,12 @@ def columns_stand_below_each_other(lines: list[str]) -> None:
     assert rows and all(cell_len(row[: row.index("AC")]) == place for row in rows)
 
 
-# --- students' documents in both languages
+# --- documents in both languages
 
 
 SUFFIX = ".zh.md"
 DOCUMENTS = (
-    ROOT / "docs" / "student.md",
-    ROOT / "docs" / "glossary.md",
+    *(path.with_name(path.name.replace(".zh", "")) for path in sorted(ROOT.glob("docs/*.zh.md"))),
     *sorted((ROOT / "starter").glob("README.md")),
     *sorted((ROOT / "starters").glob("*/README.md")),
 )
@@ -315,8 +328,9 @@ def words_of_code(text: str) -> Counter[str]:
 
 
 def links(text: str) -> Counter[str]:
-    """Where links lead; to a translation or its picture is to the original."""
-    return Counter(target.replace(".zh.", ".") for target in re.findall(r"\]\(([^)]+)\)", text))
+    """The files that links lead to; to a translation or its picture is to the original."""
+    targets = re.findall(r"\]\(([^)#]*)", text)
+    return Counter(target.replace(".zh.", ".") for target in targets)
 
 
 def figures(text: str) -> Counter[str]:

@@ -55,6 +55,14 @@ def test_in_another_language_words_have_their_own_order() -> None:
     assert rendered(enumerated(blocks), German()) == "1 Block und 2 Blöcke"
 
 
+def test_a_sentence_may_bring_its_own_translation() -> None:
+    own = phrase("{name} is turned", name="B", zh="{name} 被转置")
+    chinese = gettext.NullTranslations()
+    chinese.info()["language"] = "zh_CN"
+    assert str(own) == rendered(own, German()) == "B is turned"
+    assert rendered(phrase("at {place}: {what}", place=3, what=own), chinese) == "at 3: B 被转置"
+
+
 def test_what_nobody_translates_stays_as_it_is() -> None:
     assert rendered(verbatim("at {place}: {what}"), German()) == "at {place}: {what}"
     assert not verbatim("") and not NOTHING and str(NOTHING) == ""

@@ -261,9 +261,9 @@ def test_bad_files_are_named_skipped_and_kept(tmp_path: Path) -> None:
     entries, complaints = read_entries(tmp_path)
     assert len(entries) == 1
     for name, complaint in zip(("cut", "empty", "newer", "timeless"), complaints, strict=True):
-        assert f"{name}.json" in complaint and "\n" not in complaint
+        assert f"{name}.json" in str(complaint) and "\n" not in str(complaint)
         assert (folder / f"{name}.json").exists()
-    assert "newer grader" in complaints[2]
+    assert "newer grader" in str(complaints[2])
 
 
 # --- what students may see --------------------------------------------------------------------

@@ -23,6 +23,7 @@ from grader.results.entries import read_entries, read_index
 from grader.results.result import LabRef
 from grader.results.score import Score, Share
 from tests.support.boards import check_gradescope, grade, keep, rows_of
+from tests.support.catalogues import assert_chinese
 from tests.support.files import beside, values
 from tests.support.pages import gpu_result
 from tests.support.results import SHA, WRONG
@@ -120,7 +121,7 @@ def test_a_name_that_overlaps_stops_no_board(
     known = parties(tmp_path, "student\na\nben\ncy\n")
     entries, told = known.merged(read_entries(tmp_path)[0])
     assert len(told) == len(complaints)
-    assert all(line.startswith(words) for line, words in zip(told, complaints, strict=True))
+    assert all(str(line).startswith(words) for line, words in zip(told, complaints, strict=True))
     (board,) = make_boards(entries, roster=known.roster)
     assert {row.student for row in board.rows if row.rank} == set(folders)
     assert [row.student for row in board.rows if row.kind == "missing"][:2] == missing
@@ -336,6 +337,7 @@ def test_a_regrade_keeps_what_it_replaces_and_says_why(tmp_path: Path) -> None:
     assert rows["waiting"]["reasons"] == "no result with the new lab file yet"
     shown = grade("course", "regrade", cwd=tmp_path).stdout
     assert "5 changed, 1 did not" in shown and "lab file ffffffffffff: 5 graded" in shown
+    assert_chinese(grade("course", "regrade", "--language", "zh", cwd=tmp_path).stdout)
     back = grade("course", "regrade", "--before", "fff", "--after", SHA[:8], cwd=tmp_path)
     assert "scoring linear → oj" in " ".join(back.stdout.split())
     wrong = grade("course", "regrade", "--before", "abc", cwd=tmp_path)

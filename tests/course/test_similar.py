@@ -20,6 +20,7 @@ from grader.course.similar import (
 )
 from grader.course.similar_rendering import pages
 from tests.support.browser import MOST_BYTES, Browser, assert_readable
+from tests.support.catalogues import assert_chinese
 from tests.support.places import CORRECT, ROOT
 
 ALICE = (ROOT / "submissions" / "alice" / "sgemm.cu").read_text()
@@ -191,6 +192,9 @@ def test_the_command(in_place: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert re.search(r"ann +\d\d+ % +bob +\d\d+ %", said)
     assert "skipped: empty: " in said
     assert "no proof" in said
+    assert cli.main(["similar", "class", "--language", "zh"]) == 0
+    assert_chinese(capsys.readouterr().out)
+    assert 'lang="zh-CN"' in Path("results/similar.html").read_text()
     page = Path("results/similar.html")
     assert page.stat().st_mode & 0o077 == 0
     assert "bob" in page.read_text()

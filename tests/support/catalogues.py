@@ -113,10 +113,8 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
 
 
 def _of_command(command: Command) -> Iterator[str]:
-    """The texts of a command that are shown in the reader's language."""
     options, below = command.options, command.commands.values()
-    if not options.english:
-        yield from (options.about, options.epilog, *(each.line for each in below))
+    yield from (options.about, options.epilog, *(each.line for each in below))
     yield from _of_options(options)
     yield from chain.from_iterable(map(_of_command, below))
 
@@ -128,7 +126,7 @@ def _of_options(group: type[OptionGroup]) -> Iterator[str]:
             yield from _of_options(kind)
         elif isinstance(option.help, str):
             texts.append(option.help)
-    yield from () if group.english else texts
+    yield from texts
 
 
 # By the name of a table; the rows of the other two hold sentences by name.

@@ -47,6 +47,11 @@ def test_the_page_leads_to_a_graded_lab(tmp_path: Path) -> None:
     why = store.load(path).explanation
     assert why is not None and [each.rule for each in why.advice] == ["no-tile"]
     (path,) = (tmp_path / "results" / "batched" / "bob").glob("*-cpu.json")
+    words = "B 被当作按列存放来读取"  # the document has them: nobody asks the problem's file again
+    assert words not in printed
+    (tmp_path / "batched").rename(tmp_path / "gone")
+    assert words in said(f"grade report --language zh {path}", tmp_path)
+    assert words in path.with_suffix(".html").read_text()
     result = store.load(path)
     wrong = next(case for case in result.cases if case.size == {"batch": 3, "n": 33})
     assert result.problem.unit == "TFLOPS" and wrong.amount == 2 * 3 * 33**3
@@ -74,7 +79,7 @@ def test_a_mistake_in_the_problem_is_one_line_with_its_place(tmp_path: Path) -> 
         (good.replace("import numpy", "import nunpy"), "batched.py:3: ModuleNotFoundError"),
         (good.replace("def tolerance", "def tolerances"), "batched.py: Batched lacks tolerance"),
         (good.replace("dims =", "dim ="), "batched.py: Batched lacks dims"),
-        (good.replace("batch * n, n", "batch * m, n"), "batched.py:38: NameError: name 'm' is not"),
+        (good.replace("batch * n, n", "batch * m, n"), "batched.py:39: NameError: name 'm' is not"),
         ("raise SystemExit", "batched.py:1: SystemExit"),
         (good.replace("no-tile", "no-tle"), "Batched.advice: there is no advice 'no-tle'; did you"),
         (good.replace("class Batched(Problem)", "class Batched"), "expected one class that"),

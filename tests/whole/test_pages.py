@@ -154,7 +154,7 @@ def rubric(language: Language) -> str:
         points={"q1": 7.5}, comments={"q1": "well\nreasoned"}, comment="See <b>me</b> about q2."
     )
     grade = RubricGrade(
-        student="team", measured=0.63, report=0.25, total=47.8, missing="", marks=marks
+        student="team", measured=0.63, report=0.25, total=47.8, missing=NOTHING, marks=marks
     )
     return student_page(row, board, members, sheet, grade, language)
 

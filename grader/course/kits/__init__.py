@@ -193,7 +193,8 @@ def grader_wheel() -> tuple[str, KitFile]:
         found = None
     metadata = found and (found.read_text("METADATA") or found.read_text("PKG-INFO"))
     if not metadata:
-        raise MachineError("the grader's metadata is missing: pip install -e . in its checkout")
+        lost = phrase("the grader's metadata is missing: pip install -e . in its checkout")
+        raise MachineError(lost)
     base = f"{_NAME.replace('-', '_')}-{grader.__version__}"
     info = f"{base}.dist-info"
     files = dict(_packaged())

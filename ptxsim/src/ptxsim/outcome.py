@@ -82,7 +82,7 @@ class RefusedProgram(Exception):  # noqa: N818 - a fact about the program, not a
     ) -> None:
         super().__init__(f"{message} ({place.file}:{place.line})" if place else message)
         self.reason = reason
-        self.message = message if isinstance(message, Message) else verbatim(message)
+        self.message = verbatim(message)
         self.findings = findings
         self.place = place
 

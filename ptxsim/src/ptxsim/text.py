@@ -28,7 +28,8 @@ class Message(Record):
     """A text for people. ``str()`` gives it in English."""
 
     text: str  # in English, with places for ``args``; the key in catalogues
-    # Figures and names, which are the same in every language, and messages.
+    # Figures and names, which are the same in every language, and messages; "zh" is the text in
+    # Chinese of a sentence that brings its own, for no catalogue has it.
     args: Mapping[str, int | float | str | Message] = {}
     plural: str | None = None  # the text where ``args["count"]`` is not 1
 
@@ -65,8 +66,10 @@ def counted(text: str, plural: str, count: int, /, **args: int | float | str | M
     return Message(text=text, args=_plain({"count": count, **args}), plural=plural)
 
 
-def verbatim(text: str) -> Message:
-    """Wrap a text without translation: a compiler's or the system's own words."""
+def verbatim(text: str | Message) -> Message:
+    """Wrap a text without translation: a compiler's or the system's own words. A message stays."""
+    if isinstance(text, Message):
+        return text
     return Message(text="{words}", args={"words": text}) if text else NOTHING
 
 
@@ -82,7 +85,10 @@ def recognised(text: str, sentences: Iterable[Message]) -> Message:
 def rendered(message: Message, translations: NullTranslations) -> str:
     """Render the message in the language of these translations."""
     count = message.args.get("count")
-    if message.plural is not None:
+    own = message.args.get(translations.info().get("language", "").partition("_")[0])
+    if isinstance(own, str):
+        text = own
+    elif message.plural is not None:
         few = count if isinstance(count, int) else _INTEGERS
         text = translations.ngettext(message.text, message.plural, few)
     else:

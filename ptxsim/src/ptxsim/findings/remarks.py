@@ -85,9 +85,11 @@ def place(found: Remark[str]) -> Message:
             parts.append(phrase("block {block}", block=block))
         elif thread:
             parts.append(phrase("thread {thread}", thread=thread))
-    if found.count > 1:
-        parts.append(counted("{count} time", "{count} times", found.count))
-    return listed(parts)
+    where = listed(parts)
+    if found.count == 1:
+        return where
+    times = counted("{count} time", "{count} times", found.count)
+    return phrase("{place}, {times}", place=where, times=times) if parts else times
 
 
 def places(group: Sequence[Remark[str]]) -> Message:

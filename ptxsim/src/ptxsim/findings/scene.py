@@ -151,29 +151,31 @@ def _left(seen: Finding) -> Message:
 
 def _outside(access: Access) -> Message:
     """The place of an access that leaves its array or allocation."""
-    whole, start = _whole(access), access.accessed.start
-    if access.address < start:
-        before = byte_count(start - access.address)
-        return phrase("{bytes} before the start of {whole}", bytes=before, whole=whole)
-    if access.address >= start + access.accessed.size:
-        past = access.address - start - access.accessed.size
-        if not past:
-            return phrase("just past the end of {whole}", whole=whole)
-        return phrase("{bytes} past the end of {whole}", bytes=byte_count(past), whole=whole)
-    return phrase("across the end of {whole}", whole=whole)
-
-
-def _whole(access: Access) -> Message:
-    name, size = access.accessed.name, access.accessed.size
+    name, start, size = access.accessed.name, access.accessed.start, access.accessed.size
+    before, past = start - access.address, access.address - start - size
+    if before > 0:
+        whole = phrase("{bytes} before the start of {whole}", bytes=byte_count(before))
+        named = phrase("{bytes} before the start of {kind} {name}", bytes=byte_count(before))
+    elif past > 0:
+        whole = phrase("{bytes} past the end of {whole}", bytes=byte_count(past))
+        named = phrase("{bytes} past the end of {kind} {name}", bytes=byte_count(past))
+    elif past == 0:
+        whole = phrase("just past the end of {whole}")
+        named = phrase("just past the end of {kind} {name}")
+    else:
+        whole = phrase("across the end of {whole}")
+        named = phrase("across the end of {kind} {name}")
     if access.space == "local" and not access.accessed.element:
-        return phrase("the local arrays of {name}", name=name)
+        return whole.given(whole=phrase("the local arrays of {name}", name=name))
     if access.space in ("local", "shared"):
-        return phrase("the {size}-byte array {name}", size=size, name=name)
-    if access.space != "parameter":
-        return phrase("the {size}-byte allocation {name}", size=size, name=name)
-    if name:
-        return phrase("the {size}-byte {name}", size=size, name=name)
-    return phrase("the {size}-byte parameters", size=size)
+        kind = phrase("the {size}-byte array", size=size)
+    elif access.space != "parameter":
+        kind = phrase("the {size}-byte allocation", size=size)
+    elif name:
+        kind = phrase("the {size}-byte", size=size)
+    else:
+        return whole.given(whole=phrase("the {size}-byte parameters", size=size))
+    return named.given(kind=kind, name=name)
 
 
 def line_of(place: records.Place | None, shown: records.Place | None) -> Message:
@@ -214,9 +216,9 @@ def _lanes(mask: int) -> Message:
             runs.append([lane])
     if not runs:
         return phrase("lanes none")
-    named = enumerated(verbatim("-".join(map(str, run))) for run in runs)
     if mask.bit_count() == 1:
-        return phrase("lane {lane}", lane=named)
+        return phrase("lane {lane}", lane=runs[0][0])
+    named = enumerated(phrase("{run}", run="-".join(map(str, run))) for run in runs)
     return phrase("lanes {lanes}", lanes=named)
 
 
