@@ -17,7 +17,9 @@ __global__ void count(const float* values, int n) {
   if (threadIdx.x == 0) printf("counted %d\n", n);
 }
 
-__global__ void fill(int* rows, size_t pitch) { rows[blockIdx.x * (pitch / 4) + threadIdx.x] = blockIdx.x; }
+__global__ void fill(int* rows, size_t pitch) {
+  rows[blockIdx.x * (pitch / 4) + threadIdx.x] = blockIdx.x;
+}
 
 void add_one(void* data) { ++*static_cast<int*>(data); }
 

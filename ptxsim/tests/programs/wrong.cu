@@ -18,14 +18,14 @@ int main(int, char** argv) {
   const std::string mistake = argv[1];
   int host[64] = {};
   int *d_a, *d_b;
-  cudaMalloc(&d_a, 64); cudaMalloc(&d_b, sizeof host);
+  cudaMalloc(&d_a, 64);
+  cudaMalloc(&d_b, sizeof host);
   write<<<1, 64>>>(d_b, 32);
   if (mistake == "overrun") write<<<1, 32>>>(d_a, 32);
   if (mistake == "unwritten")
     cudaMemcpy(host, d_b, sizeof host, cudaMemcpyDeviceToHost);  // unwritten
-  if (mistake == "outside")
-    cudaMemcpy(d_a, host, sizeof host, cudaMemcpyHostToDevice);  // outside
-  if (mistake == "dereference") host[0] = d_b[0];  // dereference
+  if (mistake == "outside") cudaMemcpy(d_a, host, sizeof host, cudaMemcpyHostToDevice);  // outside
+  if (mistake == "dereference") host[0] = d_b[0];      // dereference
   if (mistake == "block") write<<<1, 2048>>>(d_b, 1);  // block
   if (mistake == "freed") {
     cudaFree(d_a);

@@ -16,8 +16,7 @@ __global__ void gemm(const float* A, const float* B, float* C, int m, int n, int
 }
 template <>
 void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
-                       thrust::device_vector<float>& d_C, const int m, const int n,
-                       const int k) {
+                       thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
   float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
   gemm<<<dim3($COLUMNS, $ROWS), dim3(T, T)>>>(A, B, C, m, n, k);
 }

@@ -158,7 +158,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
     p->cooperativeLaunch = 1;
     p->clusterLaunch = t.major >= 9;
     p->managedMemory = 1;
-  p->canMapHostMemory = sink_executes;
+    p->canMapHostMemory = sink_executes;
     p->memoryBusWidth = t.bus_bits;
     p->l2CacheSize = t.l2_bytes;
     p->maxThreadsPerMultiProcessor = t.threads_per_multiprocessor;
