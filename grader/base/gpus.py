@@ -7,8 +7,10 @@ from typing import Protocol
 
 import msgspec
 
+from grader.base.errors import UsageError, one_line
 from grader.base.records import KernelInfo, decode
 from ptxsim.plan import MAX_REGISTERS, REGISTER_UNIT, Dim3, Record
+from ptxsim.text import phrase
 
 _WARP = 32
 _SCHEDULERS = 4  # of one multiprocessor, except on the GP100
@@ -214,6 +216,22 @@ def standing_for(arch: str) -> Gpu:
     capability = capability_of(arch)
     cards = sorted((gpu for gpu in known() if gpu.device), key=lambda gpu: gpu.capability)
     return next((gpu for gpu in reversed(cards) if gpu.capability <= capability), cards[0])
+
+
+def shown(arch: str) -> tuple[Gpu, ...]:
+    """The GPUs that a result without one has bounds for: first the one that stands for ``arch``,
+    which every command speaks of."""
+    others = (gpu for gpu in known() if gpu.name in SHOWN)
+    return tuple(dict.fromkeys((standing_for(arch), *others)))
+
+
+def named(words: str) -> Gpu:
+    """The model that has this name, or a name with this in it. Raises UsageError."""
+    within = (gpu for gpu in known() if words.lower() in gpu.name.lower())
+    if found := find(words) or next(within, None):
+        return found
+    unknown = phrase("--gpu {wanted}: no such GPU; known are {names}", wanted=one_line(words))
+    raise UsageError(unknown.given(names=", ".join(gpu.name for gpu in known())))
 
 
 def find(name: str) -> Gpu | None:

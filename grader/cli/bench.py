@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -13,23 +14,23 @@ from grader.cli.devices import choose_device, choose_toolchain
 from grader.cli.shared_options import Device
 from grader.judge import GradingContext, measures
 from grader.labs import Lab, SubmissionError, submissions_in
-from grader.results import Ladder
 from grader.run import gpu_names
 from grader.sandbox import SYSTEM, Mode, Sandbox
 from ptxsim.text import listed, phrase, verbatim
 
 
 def open_bench(
-    lab: Lab, device: Device, sandbox: Mode, console: Console, *, ladders: tuple[Ladder, ...] = ()
+    lab: Lab, device: Device, sandbox: Mode, console: Console, **given: Any
 ) -> GradingContext:
-    """Raises what ``ready`` raises, ToolchainError, SandboxError, MachineError."""
+    """given: further fields of the context. Raises what ``ready`` raises, ToolchainError,
+    SandboxError, MachineError."""
     arch = choose_device(device, console)
     context = GradingContext(
         lab=lab,
         gpu_arch=arch,
         toolchain=choose_toolchain(lab, arch, console),
         sandbox=Sandbox.open(sandbox),
-        ladders=ladders,
+        **given,
     )
     ready(context, sandbox)
     return context

@@ -9,12 +9,21 @@ import msgspec
 from rich.console import Console
 
 import grader
-from grader.base import UsageError
+from grader.base import UsageError, gpus
 from grader.cli import ahead
 from grader.cli.chosen_lab import LAB, LabName, chosen_lab, known_hidden
 from grader.cli.console import aside, speak_as
 from grader.cli.options import OptionGroup, flag, option
-from grader.cli.shared_options import DEVICE, NO_REPORT, OUT, SANDBOX, SUBMISSION, Device, Verbosity
+from grader.cli.shared_options import (
+    CARD,
+    DEVICE,
+    NO_REPORT,
+    OUT,
+    SANDBOX,
+    SUBMISSION,
+    Device,
+    Verbosity,
+)
 from grader.labs import Lab, revealed
 from grader.sandbox import Mode
 
@@ -32,6 +41,7 @@ class GradeOptions(OptionGroup):
         "show hidden sizes, which requires their seed file, and withheld help; store nothing"
     )
     device: Device = DEVICE
+    gpu: gpus.Gpu | None = CARD
     out: Path = OUT
     json: bool = flag("print each result document on stdout, as one line")
     format: Format | None = option(

@@ -27,7 +27,8 @@ def grade_each(chosen: GradeOptions, lab: Lab, console: Console, gpu: GpuDevice 
         store.check_folder(chosen.out)
     course_cards()  # a wrong file is said now, not behind the grade
     ladders = known_ladders(chosen.out, console)
-    context = open_bench(lab, chosen.device, chosen.sandbox, console, ladders=ladders)
+    bench = lab, chosen.device, chosen.sandbox, console
+    context = open_bench(*bench, ladders=ladders, card=chosen.gpu)
     ahead.load(_FOLLOWING)
     first, *others = chosen.submissions
     status = _grade_one(first, context, chosen, console, gpu)

@@ -52,5 +52,5 @@ def run(chosen: SassOptions, console: Console) -> int:
         return DONE
     listed = functions if chosen.listing else ()
     sources = source_texts(submission.contents)
-    console.print(machine.render(kernels, sources, listed, spoken(console)))
+    console.print(machine.render(kernels, sources, listed, lab.problem.unit.of, spoken(console)))
     return DONE

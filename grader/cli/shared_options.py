@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from grader.base import UsageError, one_line
+from grader.base import UsageError, gpus, one_line
 from grader.cli.defaults import SUBMISSIONS, course_root, default_of
 from grader.cli.options import OptionGroup, argument, flag, option
 from grader.labs import did_you_mean
@@ -79,6 +79,11 @@ SANDBOXES = phrase(
     "bubblewrap, landlock: this one; off: limits only (default: {default})"
 )
 SANDBOX: Mode = option(SANDBOXES, default="auto")
+CARD: gpus.Gpu | None = option(
+    phrase("in the simulator: the GPU that figures are for (default: the lab's first)"),
+    "MODEL",
+    type=gpus.named,
+)
 NO_REPORT = flag(phrase("write no HTML report"))
 
 

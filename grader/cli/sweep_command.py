@@ -16,7 +16,7 @@ from grader.cli.chosen_lab import LAB, LabName, chosen_lab, make_size
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
 from grader.cli.options import OptionGroup, flag, option
 from grader.cli.pictures import Pictures
-from grader.cli.shared_options import DEVICE, OUT, SANDBOX, SUBMISSION, Device
+from grader.cli.shared_options import CARD, DEVICE, OUT, SANDBOX, SUBMISSION, Device
 from grader.judge import GradingContext
 from grader.labs import Lab, Submission, load_submission
 from grader.report import size_name
@@ -26,7 +26,7 @@ from grader.sandbox import Mode
 from grader.study import Point, Sweep, run_sweep, sweepable, variants_of
 from grader.study import sweep_render as render
 from ptxsim.plan import Size
-from ptxsim.text import listed, phrase, verbatim
+from ptxsim.text import phrase
 
 _MOST_POINTS = 1024
 _DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)
@@ -54,7 +54,7 @@ class SweepOptions(OptionGroup):
     out: Path = OUT
     sandbox: Mode = SANDBOX
     force: bool = flag("measure again what is stored")
-    gpu: str | None = option("in the simulator: the GPU whose bounds are shown", "MODEL")
+    gpu: gpus.Gpu | None = CARD
     markdown: bool = flag("print the table as Markdown on stdout")
     pictures: Pictures
 
@@ -72,7 +72,7 @@ def run(chosen: SweepOptions, console: Console) -> int:
     if (points := len(sweep.variants) * len(sizes)) > _MOST_POINTS:
         many = phrase("{points} points; at most {most}: leave out values or sizes")
         raise UsageError(many.given(points=points, most=_MOST_POINTS))
-    context = open_bench(lab, chosen.device, chosen.sandbox, console)
+    context = open_bench(lab, chosen.device, chosen.sandbox, console, card=chosen.gpu)
     uuid = first_gpu_uuid() if context.gpu_arch else None
     tell = partial(_tell, console=console)
     with progress.stages(submission.student, console) as told:
@@ -95,12 +95,12 @@ def _show(
     chosen: SweepOptions,
     console: Console,
 ) -> None:
-    arch = context.gpu_arch or context.lab.architectures[0]
+    estimated = (each.gpu for point in points for each in point.estimates)
     shown = render.SweepFacts(
         student=sweep.submission.student,
         problem=context.lab.problem.info(),
-        arch=arch,
-        card=None if context.gpu_arch else _card(points, chosen.gpu, arch),
+        arch=context.gpu_arch or context.lab.architectures[0],
+        card=next(estimated, None),
     )
     language = spoken(console)
     picture = render.picture(points, shown, language)
@@ -118,19 +118,6 @@ def _show(
         chosen.pictures.write(picture, console)
     elif chosen.pictures.shown and not all(point.dropped for point in points):
         say(console, phrase("no picture: it takes two sizes, or a macro"))
-
-
-def _card(points: Sequence[Point], wanted: str | None, arch: str) -> str | None:
-    """The GPU whose bounds are shown: the one asked for, else one that runs this machine code."""
-    names = list(dict.fromkeys(each.gpu for point in points for each in point.estimates))
-    if wanted is not None:
-        found = next((name for name in names if wanted.lower() in name.lower()), None)
-        if found is None and names:
-            others = phrase("--gpu {wanted}: there are bounds for {names}", wanted=wanted)
-            raise UsageError(others.given(names=listed(map(verbatim, names))))
-        return found
-    like = gpus.standing_for(arch).name
-    return like if like in names else next(iter(names), None)
 
 
 # --- what the options say ---------------------------------------------------------------------

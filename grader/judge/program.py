@@ -40,6 +40,7 @@ class GradingContext(Record):
     sandbox: Sandbox
     gpu_arch: str | None = None  # "sm_90": grade on the GPU at hand; None: in the simulator
     ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
+    card: base.gpus.Gpu | None = None  # for which the simulator estimates; None: the lab's first
 
 
 class ContextSettings(Record):

@@ -156,7 +156,7 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
     for name in loaded.advice:
         if name not in ADVICE:
             words = phrase("there is no advice {name}; {remedy}", name=repr(name))
-            words = words.given(remedy=instead_of(name, ADVICE))
+            words = words.given(remedy=instead_of(name, tuple(ADVICE)))
             raise LabError(at(f"{kind.__name__}.advice", words))
     sizes = tuple(getattr(entry, shape.size_key) for entry in file.performance)
     timed = _plain_cases("performance", sizes, kind.dims)

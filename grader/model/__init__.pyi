@@ -1,4 +1,5 @@
 from .advice import advice_title as advice_title
+from .advice import is_shown as is_shown
 from .advice import with_host_calls as with_host_calls
 from .calibration import FITTED as FITTED
 from .calibration import CardFigures as CardFigures
@@ -14,5 +15,6 @@ from .records import Bound as Bound
 from .records import Explanation as Explanation
 from .records import KernelCounts as KernelCounts
 from .records import KernelSass as KernelSass
+from .records import KnownRung as KnownRung
 from .records import SassLoop as SassLoop
 from .records import Waiting as Waiting

@@ -17,6 +17,7 @@ from ptxsim.plan import Record
 MATRICES = ("LDSM", "STSM")  # of 8 rows of 16 bytes; lanes hold the rows' addresses
 MATRIX_ROW = 16  # bytes
 WORD = 4  # bytes
+SECTOR = 32  # bytes
 _BULK = ("UTMALDG", "UTMASTG", "UBLKCP")
 _OF_SHARED = ("LDS", "STS", "LDGSTS", *MATRICES)
 _ATOMIC = ("ATOMS", "ATOMG", "REDG")
@@ -29,7 +30,7 @@ _GENERIC = {
     "RED": ("REDG", "ATOMS"),
 }
 _LANES = 32
-_WAVEFRONT, _SECTOR = 128, 32  # bytes
+_WAVEFRONT = 128  # bytes
 _MOST = 3  # accesses that are drawn
 
 Lanes = tuple[int | None, ...]
@@ -46,6 +47,15 @@ class MemoryAccess(Record):
     def base(self) -> str:
         """The opcode without modifiers, of a generic one the one that accesses the same memory."""
         return _base(self.item, self.row)
+
+    @property
+    def sectors(self) -> tuple[float, float]:
+        """Count sectors of global memory for a request, and the least that hold what its lanes
+        move; (0, 0) of other memory."""
+        row = self.row
+        if not row.lines or not row.requests:
+            return 0.0, 0.0
+        return row.cost / row.requests, max(row.active / row.warps * row.width / SECTOR, 1.0)
 
 
 def _base(item: SassInstruction, row: RowCount) -> str:
@@ -228,11 +238,11 @@ def most_moving(of: Sequence[MemoryAccess]) -> Iterator[AccessMap]:
 def _sectors(each: MemoryAccess) -> _Drawn:
     _, (requests, sectors, *_) = next(_parts(each.item, each.row))
     asked = {at for at in each.row.lanes if at is not None}
-    touched = sorted({at // _SECTOR for at in asked})
-    lanes = (None if at is None else touched.index(at // _SECTOR) for at in each.row.lanes)
-    least = math.ceil(len(asked) * max(each.item.bits // 8, each.row.width) / _SECTOR)
+    touched = sorted({at // SECTOR for at in asked})
+    lanes = (None if at is None else touched.index(at // SECTOR) for at in each.row.lanes)
+    least = math.ceil(len(asked) * max(each.item.bits // 8, each.row.width) / SECTOR)
     cost = sectors / requests
-    return each.requests * cost * _SECTOR, tuple(lanes), 1, cost, least
+    return each.requests * cost * SECTOR, tuple(lanes), 1, cost, least
 
 
 def side_by_side(accesses: Sequence[SharedAccess]) -> bool:

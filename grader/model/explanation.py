@@ -1,7 +1,8 @@
 """Why a kernel is as fast as it is: counts, bounds, advice. What is modelled: docs/explain.md."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
+from operator import sub
 
 import msgspec
 
@@ -16,7 +17,7 @@ from grader.model.facts import Facts, KernelFacts, Words
 from grader.model.join import count, executions, factors, unfounded
 from grader.model.loop_steps import MainLoop, main_loop_steps
 from grader.model.main_loop import main_loop_code, summarise
-from grader.model.records import Advice, Explanation, KernelCounts, Tile
+from grader.model.records import Advice, Explanation, KernelCounts, KnownRung, Tile
 from grader.problems import Operand, Problem, Work
 from ptxsim import Engine
 from ptxsim.findings import LaunchSample
@@ -39,14 +40,14 @@ def explain_speed(
     missing: Message | None = None,
     gpu: base.gpus.Gpu | None = None,
     cards: Sequence[CardFigures] = (),
-    rungs: Sequence[str] = (),
+    rungs: Iterable[KnownRung] = (),
 ) -> Explanation:
     """Join the counts with the machine code, and say what follows.
 
     arch: of the build, "sm_90"; kernels: as built, by mangled name; functions: its machine code, as
     far as it could be read; samples: counts of the launches at this size. engine: knows shared
     memory's banks. missing: why there are no samples. gpu: graded on; None for a few known ones.
-    cards: what a course measured of its own. rungs: that may show an idea, "sgemm/19_warp_tile".
+    cards: what a course measured of its own. rungs: of the problem's ladder, in order.
     What cannot be found out is said in ``missing``.
     """
     work = problem.at(size)
@@ -61,7 +62,7 @@ def explain_speed(
         if not missing:
             counts = tuple(count(*each, by[k]) for k, each in enumerate(launches))
             loops = tuple(main_loop_steps(*each, by[k]) for k, each in enumerate(launches))
-    shown = [gpu] if gpu else [each for each in base.gpus.known() if each.name in base.gpus.SHOWN]
+    shown = (gpu,) if gpu else base.gpus.shown(arch)
     bounds = (bound(counts, kernels, work, each, loops, cards=cards) for each in shown)
     found = msgspec.structs.replace(
         unexplained(arch, work, missing),
@@ -73,13 +74,16 @@ def explain_speed(
     most = max(range(len(counts)), key=lambda index: counts[index].flops, default=None)
     if most is None:
         return found
-    card, loop = gpu or _like(arch), loops[most]
+    # The report states the limit on the first of the GPUs.
+    stated = next(iter(found.bounds), None)
+    card = next((each for each in shown if stated and each.name == stated.gpu), shown[0])
     function, sample = launches[most]
     rows = {row.row: row for row in sample.rows}
-    about = function, tuple(accesses(function, rows, executions(function, rows)))
-    advice = _advice(counts, most, loop, about, kernels, work, card, cards, rungs, problem, engine)
+    moving = tuple(accesses(function, rows, executions(function, rows)))
+    about = (counts, most, loops[most], (function, moving), kernels, work, card, cards)
+    advice = _advice(*about, rungs, stated.causes if stated else (), problem, engine)
     output = next(each for each in problem.operands(size) if each.role == "out")
-    tile, drawn = _tile(counts[most], output), tuple(most_moving(about[1]))
+    tile, drawn = _tile(counts[most], output), tuple(most_moving(moving))
     return msgspec.structs.replace(found, tile=tile, advice=advice, accesses=drawn)
 
 
@@ -94,12 +98,6 @@ def _unusable(
     if sum(len(function.blocks) ** 2 for function, _ in launches) > _MOST_WORK:
         return phrase("its kernels have too many branches to be followed")
     return None
-
-
-def _like(arch: str) -> base.gpus.Gpu:
-    """A GPU that runs this machine code as it is, or else the first of the table."""
-    known, capability = base.gpus.known(), base.gpus.capability_of(arch)
-    return next((each for each in known if each.capability == capability), known[0])
 
 
 def unexplained(arch: str, work: Work, missing: Message | None) -> Explanation:
@@ -140,7 +138,8 @@ def _advice(
     work: Work,
     gpu: base.gpus.Gpu,
     cards: Sequence[CardFigures],
-    rungs: Sequence[str],
+    rungs: Iterable[KnownRung],
+    causes: tuple[str, ...],
     problem: Problem,
     engine: Engine,
 ) -> tuple[Advice, ...]:
@@ -166,6 +165,7 @@ def _advice(
         gpu=gpu,
         cards=tuple(cards),
         rungs=tuple(rungs),
+        causes=causes,
         kernel=kernel,
         function=function.instructions,
         code=code,
@@ -173,6 +173,7 @@ def _advice(
         launches=sum(each.times for each in counts),
         shared=shared,
         conflict=conflict,
+        scattered=max(moving, key=lambda each: each.requests * sub(*each.sectors), default=None),
     )
     if loop is not None:
         known, now = msgspec.structs.asdict(facts), facts.bound(steps)

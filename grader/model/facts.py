@@ -1,14 +1,17 @@
 """Facts for advice rules: counts, code, and both models; and what rules have in common."""
 
+import math
 from collections.abc import Callable, Sequence
+from itertools import dropwhile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from grader import base
 from grader.base import Sentences
 from grader.build import SassInstruction
-from grader.model.accesses import WORD, SharedAccess
+from grader.model.accesses import WORD, MemoryAccess, SharedAccess
 from grader.model.banks import Conflict, Remedy
 from grader.model.bound import bound
 from grader.model.calibration import CardFigures
@@ -18,6 +21,7 @@ from grader.model.records import (
     BankMap,
     Bound,
     KernelCounts,
+    KnownRung,
     SassLoop,
     Split,
     Traffic,
@@ -53,7 +57,8 @@ class KernelFacts(Record, kw_only=True):
     work: Work
     gpu: base.gpus.Gpu
     cards: tuple[CardFigures, ...] = ()  # what a course measured of its own
-    rungs: tuple[str, ...] = ()  # that may show an idea: "sgemm/19_warp_tile"
+    rungs: tuple[KnownRung, ...] = ()  # of its ladder, in order
+    causes: tuple[str, ...] = ()  # of the speed, as the report states them: ``Bound.causes``
     kernel: base.KernelInfo
     function: tuple[SassInstruction, ...]  # all of the kernel
     code: tuple[SassInstruction, ...] = ()  # of the main loop
@@ -61,6 +66,17 @@ class KernelFacts(Record, kw_only=True):
     launches: int  # of a call, of every kind
     shared: tuple[SharedAccess, ...] = ()  # those whose addresses are known
     conflict: Conflict | None = None  # the worst of them
+    scattered: MemoryAccess | None = None  # the access to global memory with most extra sectors
+
+    def say(self, rule: str, /, **figures: int | float | str | Message) -> Message:
+        """Return the sentence of a rule, in the problem's words for things."""
+        said = say(f"rule.{rule}", **figures)
+        known: dict[str, int | float | str | Message] = {
+            **{"output": self.words.output, "depth": self.words.depth, "gpu": self.gpu.name},
+            **{"inputs": self.words.all_inputs, "sms": self.gpu.multiprocessors},
+            **{"unit": self.work.unit.name, **figures},
+        }
+        return said.given(**{name: of for name, of in known.items() if f"{{{name}" in said.text})
 
     def executed(self, *kinds: str) -> int:
         """Warp instructions of these kinds; "LDS" stands for every width."""
@@ -80,15 +96,27 @@ class KernelFacts(Record, kw_only=True):
         now = self.bound()
         return {limit.resource: limit.speed for limit in now.limits} if now else {}
 
-    def bound(self, loop: MainLoop | None = None, /, **changes: object) -> Bound | None:
+    def bound(
+        self,
+        loop: MainLoop | None = None,
+        /,
+        kernel: base.KernelInfo | None = None,
+        **changes: object,
+    ) -> Bound | None:
         """Return the bound of the counts after ``changes``; with ``loop``, the estimate too."""
         counts = msgspec.structs.replace(self.counts, **changes)
-        kernels = {self.kernel.name: self.kernel}
+        kernels = {self.kernel.name: kernel or self.kernel}
         return bound([counts], kernels, self.work, self.gpu, [loop], cards=self.cards)
 
-    def gain(self, **changes: object) -> float | None:
+    def gain(self, **changes: Any) -> float | None:
         """How the bound grows when the counts change so."""
         return _noticed(self.bound(), self.bound(**changes))
+
+    @property
+    def warps(self) -> int:
+        """Warps that the launches of this kind start."""
+        counts = self.counts
+        return math.prod(counts.grid) * -(-math.prod(counts.block) // 32) * counts.times
 
     def blocks_that_fit(self) -> int:
         """Return how many blocks a multiprocessor holds; 0 when not even one."""
@@ -122,8 +150,15 @@ class Facts(KernelFacts, kw_only=True):
         """The reasons for waiting in the issue model."""
         return self.now.waiting if self.now else None
 
+    def say_waits(self, rule: str, /, **figures: float) -> Message:
+        """Return that sentence, with what the issue model says of a warp's time if it ran."""
+        if (found := self.waiting) is None:
+            return self.say(rule, **figures)
+        loads, barriers = 100 * found.warp_global_loads, 100 * found.warp_barriers
+        return self.say(f"{rule}-waiting", loads=loads, barriers=barriers, **figures)
+
     def gain_if(
-        self, relieved: Callable[[LoopStep], LoopStep | None], **changes: object
+        self, relieved: Callable[[LoopStep], LoopStep | None], **changes: Any
     ) -> float | None:
         """How the bound grows when every step of the loop becomes what ``relieved`` says, None for
         one that goes away, and the counts change so."""
@@ -160,14 +195,24 @@ def advice(
     facts: KernelFacts, idea: str, message: Message, *bases: str, gain: float | None = None
 ) -> Advice:
     """Advice about the first instruction of these kinds, in the main loop or else in the kernel, or
-    about the first line of either."""
-    rung = min((each for each in facts.rungs if each.endswith(f"_{idea}")), default=None)
+    about the first line of either. Where the idea's own rung is a trap, or was slower when it was
+    measured, the next one that pays shows it together with what it needs."""
+    later = list(dropwhile(lambda each: not each.name.endswith(f"_{idea}"), facts.rungs))
+    rung = next((each.name for each in later if each.pays), None)
     placed = [
         item for part in (facts.code, facts.function) for item in part if item.line is not None
     ]
     at = next((item for item in placed if item.base in bases), next(iter(placed), None))
     file, line = (at.file, at.line) if at else (None, None)
-    return Advice(idea=idea, rung=rung, message=message, file=file, line=line, gain=gain)
+    return Advice(
+        idea=idea,
+        rung=rung,
+        message=message,
+        file=file,
+        line=line,
+        gain=gain,
+        measured=later[0].gain if later else None,
+    )
 
 
 def placed(said: Advice, at: Split | SharedAccess | SassInstruction | Place) -> Advice:

@@ -145,6 +145,10 @@ class Waiting(Record):
     warp_barriers: float  # of a warp's own time
 
 
+_REASONS = ("stalls", "banks", "shared_loads", "global_loads", "barriers")  # for waiting
+_ALIKE = 1 / 3  # of the longest wait
+
+
 class Bound(Record):
     """The speed of all launches of a call together on one GPU: the most that their counts allow,
     and an estimate that includes waiting."""
@@ -163,6 +167,15 @@ class Bound(Record):
     calibrated: bool = True  # the estimate's constants were measured on its kind of multiprocessor
 
     @property
+    def causes(self) -> tuple[str, ...]:
+        """Return the resource that limits the estimate, or what warps wait for, most first: fields
+        of ``Waiting``. A busy pipe is the goal, not a cause of waiting."""
+        if self.resource != "waiting" or self.waiting is None:
+            return (self.resource,)
+        shares = sorted(((getattr(self.waiting, name), name) for name in _REASONS), reverse=True)
+        return tuple(name for share, name in shares if share >= _ALIKE * shares[0][0])
+
+    @property
     def expected(self) -> tuple[float, float]:
         """Return the least and the most that is expected."""
         return self.interval or (self.speed, self.speed)
@@ -179,6 +192,15 @@ class BankMap(Record):
 
     lanes: tuple[int | None, ...]  # the first word that each accesses; null: it takes no part
     width: int  # words of each lane
+
+
+class KnownRung(Record):
+    """A rung of the reference ladder, which may show an idea."""
+
+    name: str  # "sgemm/19_warp_tile"
+    pays: bool  # neither its header nor the measured ladder speaks against it
+    lesson: bool  # false: a detour or research
+    gain: float | None  # its speed / that of the fastest before it, measured; null: it was not
 
 
 class AccessMap(BankMap):
@@ -202,6 +224,8 @@ class Advice(Record):
     file: str | None
     line: int | None
     gain: float | None  # how many times faster the model's bound becomes; null: it cannot say
+    # How many times faster its rung is than those before it, on the measured ladder; null: unknown.
+    measured: float | None = None
     rule: str = ""  # that found it: "bank-conflicts"; several lead to one rung
     banks: BankMap | None = None  # of the access that it is about
 

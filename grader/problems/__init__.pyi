@@ -25,6 +25,7 @@ from .operands import Operand as Operand
 from .operands import Values as Values
 from .problem import ADVICE as ADVICE
 from .problem import FUNCTION as FUNCTION
+from .problem import RULES as RULES
 from .problem import Dim as Dim
 from .problem import Interface as Interface
 from .problem import Problem as Problem

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
-from grader.base import ProblemInfo
+from grader.base import ProblemInfo, convert
 from grader.problems.operands import FLOAT, Element, Launcher, OnGpu, Operand, Tools
 from ptxsim.plan import Record, Size
 from ptxsim.text import Message, phrase
@@ -27,17 +27,11 @@ if TYPE_CHECKING:  # NumPy takes a while to load, and commands that only read la
 _MOST_RECOMPUTED = 1 << 20  # elements of all inputs
 FUNCTION = "run_custom"  # what every lab calls the host function, a template of the element's type
 
-# The rules of grader/model/advice/, by the names that problems give them.
-ADVICE = (
-    *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "rolled-loop"),
-    *("more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads", "two-barriers"),
-    *("through-registers", "long-wave", "tail", "register-banks", "fragments-from-global"),
-    *("matrix-conflicts", "small-warp-tile", "tiles-through-registers", "few-stages"),
-    *("exposed-fragments", "warps-on-hopper", "copying-consumers", "small-block-tile"),
-    *("no-multicast", "blocks-by-turns", "use-tensor-cores", "split-warps", "few-parts"),
-    *("scattered-pairs", "idle-threads", "barriers-for-one-warp", "sums-through-memory"),
-    *("few-bytes-on-the-way", "several-passes"),
-)
+# The rules of grader/model/advice/, by kind and name, with what each relieves; and ideas, by what
+# shows that a kernel follows them.
+_TABLE = msgspec.toml.decode(Path(__file__).with_name("advice.toml").read_bytes())
+RULES = convert(_TABLE, dict[str, dict[str, frozenset[str]]])
+ADVICE = {**RULES["always"], **RULES["any"], **RULES["product"]}
 
 
 class Dim(Record):
@@ -354,6 +348,6 @@ class Problem(ABC):
     # What grade profile runs: the extent of each dimension, the smallest first.
     profiled: ClassVar[tuple[int, ...]] = (1024, 8192)
     # Names of the questions that a report answers (report/why.py) and of
-    # the pieces of advice that apply (model/advice/).
+    # the pieces of advice that apply (advice.toml), beside those for every problem.
     questions: tuple[str, ...] = ("peak", "limits", "loop", "traffic")
     advice: tuple[str, ...] = ()

@@ -21,9 +21,7 @@ def limit(bound: Bound) -> Message:
     """The limiting resource in a few words: "shared memory", "waiting for barriers"."""
     if bound.resource != "waiting" or bound.waiting is None:
         return resource_name(bound.resource)
-    # A busy pipe is the goal, not a cause of waiting.
-    reasons = [pair for pair in _reasons(bound.waiting) if pair[0] != "fp32"]
-    name, _ = max(reasons, key=lambda pair: pair[1])
+    name = bound.causes[0]
     words = _say("bounds.independent" if name == "stalls" else "bounds.waiting")
     return words.given(reason=_say(f"reason.{name}"))
 

@@ -74,14 +74,17 @@ def kernel_rows(result: Result) -> tuple[KernelRow, ...]:
 # --- loop --------------------------------------------------------------------------------------
 
 
-def loop_sentence(loop: SassLoop) -> Message:
-    """Describe one iteration in a sentence."""
+def loop_sentence(loop: SassLoop, counts: str) -> Message:
+    """Describe one iteration in a sentence. counts: what the problem counts."""
     done, what = (loop.tensor, "HMMA") if loop.tensor else (loop.ffma, "FFMA")
     if any(entry.kind == "HGMMA" for entry in loop.mix):
         what = "HGMMA"
     per, share = loop.instructions / max(done, 1), 100 * done / loop.instructions
-    mix = _say("loop.mix", instructions=loop.instructions, done=done, what=what, share=share)
-    parts = [mix.given(per=per, sums=loop.accumulators, steps=loop.unroll)]
+    figures = {"instructions": loop.instructions, "done": done, "share": share}
+    parts = [_say("loop.part", **figures, what=what)]
+    if counts == "operations":
+        figures |= {"per": per, "sums": loop.accumulators, "steps": loop.unroll}
+        parts = [_say("loop.mix", **figures, what=what)]
     if loop.bank_conflicts:
         parts.append(_say("loop.banks", cycles=loop.bank_conflicts))
     if loop.stall_cycles is not None:
@@ -100,23 +103,25 @@ def render(
     kernels: Sequence[KernelSass],
     sources: Mapping[str, str],
     listings: Sequence[SassFunction],
+    counts: str,
     language: base.Language = base.ENGLISH,
 ) -> RenderableType:
     """Summaries of ``kernels``; the loops of ``listings`` instruction by instruction.
 
-    sources: file name → text, for the lines behind the machine code; may be empty.
+    counts: what the problem counts, as ``Unit.of``. sources: file name → text, for the lines behind
+    the machine code; may be empty.
     """
     by_name = {function.name: function for function in listings}
     parts: list[RenderableType] = []
     for kernel in kernels:
-        parts += [*_kernel(kernel, sources, language), ""]
+        parts += [*_kernel(kernel, sources, counts, language), ""]
         if kernel.name in by_name:
             parts += [*_listing(by_name[kernel.name], sources, language), ""]
     return Group(*parts)
 
 
 def _kernel(
-    kernel: KernelSass, sources: Mapping[str, str], language: base.Language
+    kernel: KernelSass, sources: Mapping[str, str], counts: str, language: base.Language
 ) -> Iterator[RenderableType]:
     count = language(_say("kernel.count", arch=kernel.arch, instructions=kernel.instructions))
     yield Text.assemble((text.clean(kernel_name(kernel.name)), "bold"), (f"  {count}", "dim"))
@@ -130,21 +135,22 @@ def _kernel(
     if kernel.loop is None:
         yield Text(f"  {language(_say('kernel.no-loop'))}")
         return
-    yield Text(f"  {language(_say('kernel.loop', loop=loop_sentence(kernel.loop)))}")
-    yield Padding(_mix(kernel.loop, language), (0, 0, 0, 2), expand=False)
+    yield Text(f"  {language(_say('kernel.loop', loop=loop_sentence(kernel.loop, counts)))}")
+    yield Padding(_mix(kernel.loop, counts, language), (0, 0, 0, 2), expand=False)
     yield Padding(_lines(kernel.loop, sources, language), (0, 0, 0, 2), expand=False)
 
 
-def _mix(loop: SassLoop, language: base.Language) -> Table:
+def _mix(loop: SassLoop, counts: str, language: base.Language) -> Table:
     each = phrase("for each tensor-core product") if loop.tensor else phrase("for each FFMA")
-    header = (phrase("opcode"), phrase("count"), phrase("share"), each)
+    columns = 4 if counts == "operations" else 3  # elsewhere FFMA are not the unit of the work
+    header = (phrase("opcode"), phrase("count"), phrase("share"), each)[:columns]
     rows = (
         (
             language(SENTENCES.words("instruction", entry.kind)),
             str(entry.count),
             f"{100 * entry.count / loop.instructions:.1f} %",
             f"{entry.count / max(loop.tensor or loop.ffma, 1):.3g}",
-        )
+        )[:columns]
         for entry in loop.mix
     )
     return table(map(language, header), rows, words=(0,))

@@ -119,7 +119,8 @@ def _loop(evidence: Evidence) -> Message:
     loop = next((k.loop for k in why.kernels if k.name == name), None)
     if loop is None:
         return NOTHING
-    return _say("loop.loop", kernel=kernel_name(name), loop=loop_sentence(loop), arch=why.arch)
+    words = loop_sentence(loop, evidence.result.problem.counts)
+    return _say("loop.loop", kernel=kernel_name(name), loop=words, arch=why.arch)
 
 
 def _traffic(evidence: Evidence) -> Message:

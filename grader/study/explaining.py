@@ -31,9 +31,9 @@ from grader.judge import (
     keep,
     recall,
 )
-from grader.labs import REFERENCE, Submission, provided
+from grader.labs import Submission
 from grader.model import Explanation
-from grader.results import CaseResult
+from grader.results import CaseResult, find_ladder, shipped_ladders
 from grader.run import CpuDevice, GpuDevice, Progress, engine_library, quietly
 from ptxsim.findings import LaunchSample, Severity
 from ptxsim.plan import Launch, Plan, Size
@@ -51,7 +51,7 @@ def explain_program(program: Program, card: base.gpus.Gpu | None) -> Explanation
 def explain_sizes(
     submission: Submission, sizes: Sequence[Size], context: GradingContext, arch: str
 ) -> Iterator[Explanation | base.Rejected]:
-    """Explain the speed at each size on a few known GPUs, all by one build, one recording and one
+    """Explain the speed at each size on the context's GPUs, all by one build, one recording and one
     simulator. An endless loop in host code ends the answers early. Raises Rejected."""
     with CpuDevice(context.sandbox, context.lab.limits) as simulator:
         program = build_program(submission, context, arch, simulator, quietly)
@@ -60,7 +60,7 @@ def explain_sizes(
             if isinstance(plan, base.Rejected):
                 yield plan
             else:
-                yield _explain(program, plan, code, simulator, None)
+                yield _explain(program, plan, code, simulator, context.card)
 
 
 def _explain(
@@ -102,14 +102,33 @@ def _explain(
         missing=missing,
         gpu=card,
         cards=course_cards(),
-        rungs=_rungs(program.context.lab.problem.interface.main.partition(".")[0]),
+        rungs=known_rungs(program.context, plan.size.dims, card),
     )
 
 
-def _rungs(ladder: str) -> list[str]:
-    """The folders of a ladder, here and in the package: "sgemm/19_warp_tile"."""
-    found = ((at, path) for at in provided(REFERENCE) for path in at.glob(f"{ladder}/[0-9]*_*"))
-    return [path.relative_to(at).as_posix() for at, path in found]
+_PAYS = 0.98  # of the speed before: a smaller loss may be the measurement's
+
+
+def known_rungs(
+    context: GradingContext, size: base.Dims, card: base.gpus.Gpu | None
+) -> Iterator[model.KnownRung]:
+    """Yield the rungs of the problem's ladder, and what each gained when it was measured: on this
+    card and at this size, or else on another card, or at the largest size."""
+    name = context.lab.problem.interface.main.partition(".")[0]
+    ladders = context.ladders or shipped_ladders()
+    timed = [each for each in ladders if each.lab.id == name and each.gpu and each.sizes]
+    timed.sort(key=lambda each: not (card and each.gpu and card.matches in each.gpu.name))
+    rates: dict[str, float] = {}
+    for ladder in timed[:1]:
+        at = size if size in ladder.sizes else ladder.sizes[-1]
+        rates = {each.rung.name: speed.rate for each in ladder.steps if (speed := each.at(at))}
+    fastest = 0.0
+    for rung in find_ladder(name):
+        rate, place = rates.get(rung.name, 0.0), f"{name}/{rung.name}"
+        gain = rate / fastest if rate and fastest else None
+        fastest = max(fastest, rate)
+        pays = not rung.trap and (gain is None or gain >= _PAYS)
+        yield model.KnownRung(name=place, pays=pays, lesson=rung.lesson, gain=gain)
 
 
 def course_cards() -> tuple[model.CardFigures, ...]:
@@ -198,6 +217,7 @@ class Explaining(Watcher):
         plan = next((plan for plan in self._plans if plan.size == size), None)
         if plan is None:
             return
+        card = card or self._context.card
         key = _key(program, plan, card)
         self._found = recall(key, Explanation)
         if self._found is None:
@@ -303,7 +323,8 @@ def _key(program: Program, plan: Plan, card: base.gpus.Gpu | None) -> str:
     stamp = (tool.st_size, tool.st_mtime_ns) if tool else None
     digest.update(msgspec.json.encode([build.arch, build.info.kernels, plan, card, stamp]))
     digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
-    digest.update(msgspec.json.encode([model.FITTED, course_cards()]))
+    rungs = tuple(known_rungs(context, plan.size.dims, card))
+    digest.update(msgspec.json.encode([model.FITTED, course_cards(), rungs]))
     digest.update(base.own_code().encode())
     for path in (build.ptx, build.cubin):
         content = path.read_bytes()

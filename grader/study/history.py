@@ -23,16 +23,16 @@ class History(Record):
     lab: LabRef
     problem: ProblemInfo
     device: str  # "cpu" or "gpu"
-    gpu: str | None  # that timed; in the simulator the one that bounds are for
+    gpu: str | None  # that timed; in the simulator the one that estimates are for
     size: Dims | None  # that most versions have a speed at; null: none has one
     versions: tuple[Version, ...]  # by time
-    rungs: tuple[RungSpeed, ...]  # of the ladder, as fast as they are at that size; () if unknown
+    rungs: tuple[RungSpeed, ...]  # of the ladder, as timed at that size; () in the simulator
     baseline: float | None  # the baseline's speed at that size
     others: tuple[Message, ...]  # further boards of this student, in words
 
     @property
-    def bounds(self) -> bool:
-        """Whether the speeds are bounds."""
+    def estimated(self) -> bool:
+        """Whether the speeds are estimates."""
         return self.device == "cpu"
 
 
@@ -53,14 +53,15 @@ def make_history(
     same = {board, (*board[:2], None)}
     mine = [each for each in ordered if board_of(each.result) in same]
     others = dict.fromkeys(own for each in ordered if (own := board_of(each.result)) not in same)
-    card = board[2] if board[1] == "gpu" else _card(mine, ladders, gpu)
+    card = board[2] if board[1] == "gpu" else _card(mine, gpu)
     versions: list[Version] = []
     for before, each in zip([None, *mine], mine, strict=False):
         versions.append(make_version(each, before, versions, card))
     # Of sizes that as many versions have a speed at, the newest one's.
     sizes = [Size(dims=each.speed.size) for each in reversed(versions) if each.speed]
     size = Counter(sizes).most_common(1)[0][0].dims if sizes else None
-    ladder = _ladder(ladders, newest.problem, card, board[1])
+    alike = (each for each in ladders if each.problem.like(newest.problem))
+    ladder = next((each for each in alike if each.timed_on(card)), None)
     return History(
         student=newest.submission.student,
         lab=newest.lab,
@@ -69,7 +70,7 @@ def make_history(
         gpu=card,
         size=size,
         versions=tuple(versions),
-        rungs=tuple(_rungs(ladder, size, card)) if ladder and size else (),
+        rungs=tuple(_rungs(ladder, size)) if ladder and size else (),
         baseline=_baseline(mine, size),
         others=tuple(board_words(each) for each in others),
     )
@@ -98,16 +99,11 @@ def board_words(board: tuple[str, str, str | None]) -> Message:
     return some.given(lab=lab)
 
 
-def _card(
-    mine: Sequence[GradedVersion], ladders: Sequence[Ladder], wanted: str | None
-) -> str | None:
-    """The GPU whose bounds are shown: the one asked for, else the ladder's, else the first."""
+def _card(mine: Sequence[GradedVersion], wanted: str | None) -> str | None:
+    """The GPU that estimates are shown for: the one asked for, else the newest version's first."""
     whys = [each.result.explanation for each in reversed(mine) if each.result.explanation]
     names = dict.fromkeys(bound.gpu for why in whys for bound in why.bounds)
-    if wanted is not None:
-        return next((name for name in names if wanted.lower() in name.lower()), None)
-    known = {name for ladder in ladders for name in ladder.untimed}
-    return next((name for name in names if name in known), next(iter(names), None))
+    return next((name for name in names if (wanted or "").lower() in name.lower()), None)
 
 
 # --- beside the ladder ------------------------------------------------------------------------
@@ -122,24 +118,10 @@ def _baseline(mine: Sequence[GradedVersion], size: Dims | None) -> float | None:
     return None
 
 
-def _ladder(
-    ladders: Sequence[Ladder], problem: ProblemInfo, card: str | None, device: str
-) -> Ladder | None:
-    """The first that was measured on this GPU, or has bounds for it."""
-    for ladder in (each for each in ladders if each.problem.like(problem)):
-        if ladder.timed_on(card) if device == "gpu" else card in ladder.untimed:
-            return ladder
-    return None
-
-
-def _rungs(ladder: Ladder, size: Dims, card: str | None) -> Iterable[RungSpeed]:
+def _rungs(ladder: Ladder, size: Dims) -> Iterable[RungSpeed]:
     for step in ladder.steps:
-        timed = step.at(size)
-        ceiling = step.ceiling(card) if card else None
-        if timed and ladder.timed_on(card):
+        if timed := step.at(size):
             yield RungSpeed(name=step.rung.name, value=timed.rate)
-        elif ceiling and ceiling.size == size:
-            yield RungSpeed(name=step.rung.name, value=ceiling.speed)
 
 
 def peak_of(history: History) -> float | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from markupsafe import Markup
 from rich.console import Group, RenderableType
@@ -16,14 +17,15 @@ from grader.study.versions import Version
 from ptxsim.text import Message, clauses, listed, phrase, verbatim
 
 _WORDS = (1, 2, 4)  # columns that hold words: graded, verdict, tile
+_ROWS = 12  # of a diff, on a terminal
 _FACTS = (phrase("tile"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
 
 
 def headings(history: History) -> tuple[Message, ...]:
     unit = history.problem.unit
     version = (phrase("version"), phrase("graded"), phrase("verdict"), phrase("lines"))
-    if history.bounds:
-        return (*version, *_FACTS, phrase("{unit} at most", unit=unit))
+    if history.estimated:
+        return (*version, *_FACTS, phrase("{unit} expected", unit=unit))
     baseline = phrase("of {baseline}", baseline=history.problem.baseline)
     return (*version, *_FACTS, verbatim(unit), baseline, phrase("points"))
 
@@ -47,7 +49,7 @@ def cells(history: History, version: Version) -> tuple[str, ...]:
         f"+{version.diff.added} −{version.diff.removed}" if version.diff else "",
         *map(str, facts),
         f"{speed.value:.4g}{other}" if speed else "",
-        *(() if history.bounds else measured),
+        *(() if history.estimated else measured),
     )
 
 
@@ -84,12 +86,9 @@ def _followed(advice: Advice) -> Message:
 
 def remarks(history: History) -> Iterator[Message]:
     """Yield remarks on the whole history."""
-    if history.bounds and history.size:
-        bounds = phrase(
-            "Nothing was timed: speeds are the most that a version's counts allow on {gpu}, at "
-            "{size}."
-        )
-        yield bounds.given(gpu=history.gpu or "", size=size_text(history.size))
+    if history.estimated and history.size:
+        expected = phrase("Nothing was timed: the model expects these speeds on {gpu}, at {size}.")
+        yield expected.given(gpu=history.gpu or "", size=size_text(history.size))
     further = phrase("There are also results of {board}: choose with --lab, --device and --gpu.")
     yield from (further.given(board=other) for other in history.others)
 
@@ -112,6 +111,9 @@ def terminal(history: History, language: Language = ENGLISH) -> RenderableType:
         several = clauses(notes(version))
         if several:
             parts.append(Text(f"{version.number}: {clean(language(several))}"))
+    diff = history.versions[-1].diff
+    changed = islice((row for row in diff.lines if row[0] in "+-"), _ROWS) if diff else ()
+    parts += [Text(f"  {clean(row)}", no_wrap=True, overflow="ellipsis") for row in changed]
     for advice in history.versions[-1].advice:
         words = clean(report.advice_sentence(advice, language))
         parts.append(Text.assemble((language(phrase("next: ")), "bold cyan"), words))
@@ -182,8 +184,8 @@ def climb(history: History, language: Language = ENGLISH) -> Markup | None:
         return _LEFT + (version.number - 0.5) * pitch
 
     unit = phrase("{unit} on {gpu} at {size}")
-    if history.bounds:
-        unit = phrase("{unit} at most, by counts, on {gpu} at {size}")
+    if history.estimated:
+        unit = phrase("{unit} expected, by counts, on {gpu} at {size}")
     title = language(
         unit.given(unit=history.problem.unit, gpu=history.gpu or "", size=size_text(history.size))
     )

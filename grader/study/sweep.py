@@ -31,7 +31,7 @@ from ptxsim.plan import Record, Size
 from ptxsim.text import NOTHING, Message, counted, phrase
 
 SCHEMA = "sgemm-grader/sweep-point"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _FOLDER = ".sweeps"  # hidden: it holds no results
 _AT_ONCE = 4  # variants; a build and a simulation each keep one or two cores busy
 _SHARED = re.compile(r"uses too much shared data \(0x([0-9a-f]+) bytes, 0x([0-9a-f]+) max\)")
@@ -134,7 +134,7 @@ def _path(
 ) -> Path:
     about = [
         *(submission.sha256, submission.defines, size, context.lab.sha256, context.gpu_arch, gpu),
-        *(context.toolchain.cuda_version, grader.__version__, SCHEMA_VERSION),
+        *(context.toolchain.cuda_version, grader.__version__, SCHEMA_VERSION, context.card),
     ]
     key = hashlib.sha256(msgspec.json.encode(about)).hexdigest()[:24]
     folder = store.document_path(out, context.lab.id, submission.student, submission.sha256, "")

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from grader.base import Dims, Verdict
-from grader.model import Advice, advice_title
+from grader.model import Advice, is_shown
 from grader.report import kernel_rows
 from grader.results import Result, Stored, StoreError, kept_sources, store
 from ptxsim.findings import kernel_name
@@ -19,15 +19,15 @@ from ptxsim.plan import Record
 from ptxsim.text import Message, phrase
 
 _LINES = 2_000  # of both versions; a diff of more may take minutes
+_SHOWN = 200  # lines of a diff, with their surroundings
 
 
 class VersionSpeed(Record):
-    """Measured, or the bound on a GPU where nothing was timed."""
+    """Measured, or expected on a GPU where nothing was timed."""
 
     size: Dims
     value: float  # in the problem's unit
-    ratio: float | None  # to the baseline; null: a bound
-    estimate: float | None = None  # beside a bound
+    ratio: float | None  # to the baseline; null: an estimate
 
 
 class Diff(Record):
@@ -37,6 +37,8 @@ class Diff(Record):
     removed: int
     files: tuple[str, ...]  # that changed
     exact: bool  # false: too long for a diff; lines were counted regardless of their order
+    lines: tuple[str, ...]  # the first of the diff, unified, each begun by "+", "-", " " or "@"
+    more: int  # that follow them
 
 
 class Version(Record):
@@ -114,7 +116,7 @@ def _speed(result: Result, card: str | None) -> VersionSpeed | None:
     bound = next((bound for bound in bounds if bound.gpu == card), None)
     if bound is None:
         return None
-    return VersionSpeed(size=bound.size, value=bound.ceiling, ratio=None, estimate=bound.speed)
+    return VersionSpeed(size=bound.size, value=bound.speed, ratio=None)
 
 
 def _changes(
@@ -146,7 +148,7 @@ def _diff(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> 
     added = removed = 0
     exact = True
     files = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    lines = 0
+    lines, shown = 0, list[str]()
     for name in files:
         old, new = before.get(name, "").splitlines(), after.get(name, "").splitlines()
         if (lines := lines + len(old) + len(new)) > _LINES:
@@ -154,27 +156,32 @@ def _diff(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> 
             added += sum((Counter(new) - Counter(old)).values())
             removed += sum((Counter(old) - Counter(new)).values())
             continue
-        for kind, i, j, k, m in difflib.SequenceMatcher(None, old, new).get_opcodes():
-            if kind != "equal":
-                removed += j - i
-                added += m - k
-    return Diff(added=added, removed=removed, files=tuple(files), exact=exact)
+        rows = [*difflib.unified_diff(old, new, n=2, lineterm="")][2:]
+        added += sum(row[0] == "+" for row in rows)
+        removed += sum(row[0] == "-" for row in rows)
+        shown += [f"@ {name}", *rows]
+    counts = {"added": added, "removed": removed, "more": len(shown[_SHOWN:])}
+    return Diff(**counts, files=tuple(files), exact=exact, lines=tuple(shown[:_SHOWN]))
 
 
 def _followed(result: Result, given: Version | None) -> tuple[Advice, ...]:
-    """List the advice for ``given`` that this accepted version does not need any more."""
+    """List the advice for ``given`` that this accepted version does not need any more, as its
+    machine code shows."""
     why = result.explanation
     if given is None or why is None or why.missing or result.verdict is not Verdict.AC:
         return ()
-    left = set(map(advice_title, why.advice))
-    return tuple(advice for advice in given.advice if advice_title(advice) not in left)
+    if "advice" in why.withheld:
+        return ()
+    left = {(advice.rule, advice.idea) for advice in why.advice}
+    gone = (advice for advice in given.advice if (advice.rule, advice.idea) not in left)
+    return tuple(advice for advice in gone if is_shown(advice, why))
 
 
 def _became(speed: VersionSpeed | None, given: Version | None) -> float | None:
     before = given.speed if given else None
     if not speed or not before or speed.size != before.size:
         return None
-    return (speed.estimate or speed.value) / (before.estimate or before.value)
+    return speed.value / before.value
 
 
 # --- main kernel -------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from grader.run.protocol import quietly
 from grader.study import explain_program, grade_and_explain
 from ptxsim.plan import Size
 from tests.support.bench import bench
-from tests.support.files import table
+from tests.support.files import beside, table
 from tests.support.places import FIXTURES, ROOT
 
 PROBLEM = Reduction()
@@ -185,6 +185,24 @@ def test_advice_leads_from_rung_to_rung(rung: Path) -> None:
         # Steps 1 to 16 split all eight warps; 32, 64 and 128 leave lane 0 of four, two and one.
         assert 8 * branch.splits == branch.reached / 8 * (5 * 8 + 4 + 2 + 1)
         assert 0.2 < branch.lost / counts.instructions < 0.4
+
+
+BADLY = table(__file__, "badly.txt")
+
+
+@pytest.mark.parametrize(("rule", "threads", "words", "place", "end", "said"), BADLY)
+def test_a_sum_is_told_in_its_own_terms_what_it_does_badly(
+    rule: str, threads: str, words: str, place: str, end: str, said: str, tmp_path: Path
+) -> None:
+    holes = {"threads": threads, "words": words, "place": place, "end": end}
+    (tmp_path / "reduction.cu").write_text(beside(__file__, "reduction.cu.in", **holes))
+    advice = {each.rule: each for each in explained(tmp_path).advice}
+
+    assert (rule in advice) == bool(said)
+    assert advice.keys().isdisjoint({row[0] for row in BADLY} - {rule})
+    for part in said.split("; ") if said else ():
+        assert part in str(advice[rule].message)
+    assert not any("FFMA" in str(each.message) for each in advice.values())
 
 
 # --- FP32 products of parts

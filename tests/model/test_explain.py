@@ -20,19 +20,20 @@ from grader.build.sass import SassInstruction
 from grader.judge import pipeline as grading
 from grader.judge.pipeline import grade
 from grader.labs.lab import Case
-from grader.model import advice
+from grader.model import advice, records
 from grader.model.advice import with_host_calls
-from grader.model.facts import waits_to_store, work_while_loading
+from grader.model.facts import SENTENCES, waits_to_store, work_while_loading
 from grader.model.main_loop import main_loop_code
-from grader.problems.problem import ADVICE
+from grader.problems.problem import ADVICE, RULES
 from grader.report import html
+from grader.report.bounds import limit
 from grader.run.protocol import CaseOutcome, PlannedCase, quietly
 from grader.run.simulator.device import CpuDevice
 from grader.study import explain_program, explaining, grade_and_explain
 from ptxsim.plan import Allocate, Free, Operation, Place, Plan, Size, Synchronise
 from tests.support.bench import bench, of_lab
 from tests.support.explained import LARGE, at, explained, functions, rung
-from tests.support.files import table
+from tests.support.files import beside, table
 from tests.support.pages import printed, standing_at
 from tests.support.places import ALICE, FIXTURES, ROOT
 from tests.support.results import NOTHING_KNOWN, make_result
@@ -47,7 +48,32 @@ BEGIN_AGAIN = {
 
 
 def test_problems_know_the_rules_by_name() -> None:
-    assert set(ADVICE) == {*advice._WITH_LOOP, *advice._ANY}
+    assert all(map(advice._rule, ADVICE))
+    reasons = {*records._REASONS, "waiting", "latency", "atomics", *resources()}
+    assert {cause for causes in ADVICE.values() for cause in causes} <= reasons
+    assert RULES["shown-by"].keys() <= set(SENTENCES.names("title"))
+
+
+def resources() -> set[str]:
+    return {"issue", "FP32", "tensor cores", "shared memory", "L1", "L2", "DRAM"}
+
+
+def known(size: Size = LARGE) -> dict[str, records.KnownRung]:
+    """The ladder's rungs on an H200."""
+    card = gpus.find("H200")
+    return {each.name: each for each in explaining.known_rungs(bench(), size.dims, card)}
+
+
+def test_the_measured_ladder_and_the_headers_say_which_rungs_pay() -> None:
+    pays = {name.partition("_")[2]: each.pays for name, each in known().items()}
+
+    assert pays["transposed"] and pays["register_8x8"] and pays["rasterised"]  # 0.1 % slower
+    assert not any(pays[trap] for trap in ("float4", "double_buffer", "column_per_thread"))
+    assert not pays["one_kernel"], "no trap by its header, but measured 5 % slower"
+    small = known(Size.of(m=1024, n=1024, k=1024))
+    assert not small["sgemm/15_register_8x8"].pays, "blocks of 128×128 leave multiprocessors idle"
+    other = next(explaining.known_rungs(bench(), {"m": 5, "n": 5, "k": 5}, None))
+    assert other.name == "sgemm/01_naive" and other.gain is None
 
 
 def number(folder: Path) -> int:
@@ -73,6 +99,7 @@ def test_a_rung_is_advised_toward_a_later_one(folder: Path) -> None:
     stands_at = number(rung(BEGIN_AGAIN.get(idea, idea)))
     for each in advice:
         assert each.rung and number(Path(each.rung)) > stands_at, each
+        assert known()[each.rung].pays, f"{each.idea} leads to a trap, or to a slower rung"
         assert each.gain is None or each.gain > 1
         assert each.file is not None and each.line is not None
         assert (folder / each.file).read_text().splitlines()[each.line - 1].strip()
@@ -82,6 +109,49 @@ def test_a_rung_is_advised_toward_a_later_one(folder: Path) -> None:
 @pytest.mark.parametrize(("idea", "first"), table(__file__, "first_advice.txt"))
 def test_the_first_advice_is_the_next_idea(idea: str, first: str) -> None:
     assert explained(rung(idea)).advice[0].idea == first
+
+
+def test_the_first_advice_addresses_the_limit_of_the_report() -> None:
+    """On the first GPU, which is the lab's and the one that every command speaks of."""
+    found = explained_on_cpu(rung("unrolled"))
+    first = found.bounds[0]
+
+    assert [each.gpu for each in found.bounds] == [each.name for each in gpus.shown("sm_80")]
+    assert first.gpu == gpus.standing_for("sm_80").name == "A100 80GB PCIe"
+    assert not ADVICE[found.advice[0].rule].isdisjoint(first.causes)
+    waiting = msgspec.structs.replace(
+        NOTHING_WAITS, stalls=0.1, shared_loads=0.2, global_loads=0.05, fp32=0.6
+    )
+    waits = msgspec.structs.replace(first, resource="waiting", waiting=waiting)
+    assert waits.causes == ("shared_loads", "stalls")
+    assert str(limit(waits)) == "waiting for loads from shared memory"
+
+
+def explained_on_cpu(folder: Path, size: Size = LARGE) -> records.Explanation:
+    return explain_program(at(folder, "sm_80", size), None)
+
+
+NOTHING_WAITS = records.Waiting(**dict.fromkeys(records.Waiting.__struct_fields__, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("edge", "name"), [(4096, "small-tile"), (1024, "small-tile-alone")], ids=str
+)
+def test_a_small_tile_that_waits_is_told_of_a_larger_one_and_deeper_steps(
+    edge: int, name: str, tmp_path: Path
+) -> None:
+    """Not of its bank conflicts; where a grid of larger tiles is too small, only of steps."""
+    (tmp_path / "sgemm.cu").write_text(beside(__file__, "tile64.cu.in", depth=8, side=8))
+    found = explained_on_cpu(tmp_path, Size.of(m=edge, n=edge, k=edge))
+    said = [each for each in found.advice if each.rule == "small-tile"]
+    rest = [each.rule for each in found.advice if each.rule != "tail"]
+
+    assert not {"latency", "stalls"}.isdisjoint(found.bounds[0].causes)
+    assert rest[0] == "small-tile" and "a tile of C some 64 wide" in str(said[0].message)
+    assert said[0].message.text == SENTENCES.say(f"rule.{name}").text
+    assert ("128×128" in str(said[0].message)) == (edge == 4096)
+    assert "fewer, deeper steps along K" in str(said[0].message)
+    assert "small-tile" not in [each.rule for each in explained(rung("register_8x8")).advice]
 
 
 @pytest.mark.sampled

@@ -17,24 +17,29 @@ from grader.labs.submission import load_submission
 from grader.model.advice import advice_title
 from grader.model.records import Bound, Limit
 from grader.report import html as report
+from grader.report import terminal as report_terminal
 from grader.report.questions import redundancy
 from grader.report.why import answers
 from grader.results import store
 from grader.results.entries import kept_sources, profile_path, read_index, stored_profile
+from grader.results.ladders import shipped_ladders
 from grader.results.profile import Profile, ProfileDocument, ProfiledSide
 from grader.run.gpu.messages import Watching
+from grader.study import explain_program
 from grader.study.history import make_history
-from grader.study.history_render import climb, html, markdown, notes
+from grader.study.history_render import climb, headings, html, markdown, notes, terminal
 from grader.study.profiler import ProfiledJob, dealt_out, read
 from grader.study.profiling import WatchedKernel, figures, make_document
+from grader.study.sweep import _bounds
 from grader.study.versions import _diff, read_versions
 from ptxsim import Declarations
 from ptxsim.plan import Launch, Plan, Size
 from tests.support.bench import bench
 from tests.support.boards import CONFLICTS, FIRST, climbing, version
-from tests.support.explained import built, explained, rung
+from tests.support.explained import LARGE, at, built, explained, rung
 from tests.support.files import beside
 from tests.support.files import table as table_of
+from tests.support.pages import drawn
 from tests.support.places import ALICE, ROOT
 from tests.support.product import GEMM_REF, MAIN, shipped_ladder
 from tests.support.results import NOTHING_KNOWN, make_result
@@ -83,6 +88,55 @@ def test_a_source_that_changed_or_was_not_kept_is_said_not_guessed(tmp_path: Pat
     damaged = make_history(found, ()).versions[1]
     assert damaged.diff is None
     assert "one of the two sources was not kept" in str(next(notes(damaged)))
+
+
+def test_the_changed_lines_are_on_the_page_and_their_beginning_in_the_terminal(
+    tmp_path: Path,
+) -> None:
+    before = "".join(f"// {n}\n" for n in range(500))
+    version(make_result(), tmp_path, before, 1)
+    version(make_result(), tmp_path, before.replace("7\n", "7 <b>\x1b[2J\n"), 2)
+    found, _ = read_versions(read_index(tmp_path).of("alice"))
+    history = make_history(found, ())
+    diff, page = history.versions[1].diff, html(history)
+
+    assert diff is not None and (diff.added, diff.removed) == (50, 50)
+    assert diff.lines[:5] == ("@ sgemm.cu", "@@ -6,5 +6,5 @@", " // 5", " // 6", "-// 7")
+    assert len(diff.lines) == 200 and diff.more > 0 and f"and {diff.more} more lines" in page
+    assert "+// 7 &lt;b&gt;" in page and "<b>" not in page
+    shown = drawn(terminal(history), 100)
+    assert "+// 7 <b>" in shown and "\x1b" not in shown and shown.count("+// ") == 6
+
+
+def test_only_what_the_machine_code_shows_is_credited(tmp_path: Path) -> None:
+    """No tile without a load from shared memory; and nobody gets 32×32 for 16×16."""
+    naive, tiled = explained(rung("naive"), "sm_80"), explained(rung("tile32"), "sm_80")
+    quiet = msgspec.structs.replace(naive, advice=())
+    for minute, why in enumerate((naive, quiet, naive, tiled)):
+        version(make_result(explanation=why), tmp_path, f"int a{minute};", minute)
+    found, _ = read_versions(read_index(tmp_path).of("alice"))
+    _, gone, _, followed = make_history(found, ()).versions
+
+    assert gone.followed == () and [each.idea for each in followed.followed] == ["tile32"]
+    assert "advice followed: Tiles in shared memory (" in " ".join(map(str, notes(followed)))
+
+
+def test_every_command_speaks_of_the_same_expected_speed(tmp_path: Path) -> None:
+    """Of the lab's first GPU or of the one that is named."""
+    why = explain_program(at(rung("unrolled"), "sm_80", LARGE), None)
+    result = make_result(explanation=why)
+    version(result, tmp_path, "int a;", 1)
+    found, _ = read_versions(read_index(tmp_path).of("alice"))
+    for asked, name in ((None, "A100 80GB PCIe"), ("2080", "RTX 2080 Ti")):
+        history = make_history(found, shipped_ladders(), asked)
+        (estimate,) = (each for each in _bounds(why)[0] if each.gpu == name)
+        speed = history.versions[0].speed
+
+        assert history.gpu == name and speed and speed.value == estimate.speed
+        assert history.rungs == (), "they are measured, or the most that counts allow"
+        assert "TFLOPS expected" in map(str, headings(history))
+    shown = drawn(report_terminal.render(result, {}, detail="brief"), 200)
+    assert f"A100 80GB PCIe: {why.bounds[0].expected[0]:.3g} to" in shown
 
 
 def test_untimed_versions_are_compared_by_their_estimates(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from grader.report.formatting import clean
 from grader.results import store
 from tests.support.commands import grade, run
+from tests.support.files import beside
 from tests.support.places import ROOT
 
 PAGE = (ROOT / "docs" / "new-lab.md").read_text()
@@ -42,6 +43,9 @@ def test_the_page_leads_to_a_graded_lab(tmp_path: Path) -> None:
     assert "C[i] = A[i]·B[i]" in (ada / "README.md").read_text()
     said("grade --language zh_CN new wei --lab batched/batched.yaml", tmp_path)
     assert "编辑" in (tmp_path / "submissions" / "wei" / "README.md").read_text()
+    (path,) = (tmp_path / "results" / "batched" / "ada").glob("*-cpu.json")
+    why = store.load(path).explanation
+    assert why is not None and [each.rule for each in why.advice] == ["no-tile"]
     (path,) = (tmp_path / "results" / "batched" / "bob").glob("*-cpu.json")
     words = "B 被当作按列存放来读取"  # the document has them: nobody asks the problem's file again
     assert words not in printed
@@ -53,6 +57,18 @@ def test_the_page_leads_to_a_graded_lab(tmp_path: Path) -> None:
     assert result.problem.unit == "TFLOPS" and wrong.amount == 2 * 3 * 33**3
     assert wrong.error and wrong.error.shape == (99, 33) and wrong.error.first_mismatch
     assert wrong.error.first_mismatch.element == "C[row 0, column 0]"
+
+
+def test_a_lab_that_counts_bytes_is_told_in_its_own_terms(tmp_path: Path) -> None:
+    """A softmax, whose FFMA are those of expf."""
+    for name in ("softmax.py", "softmax.yaml", "eve/softmax.cu"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(beside(__file__, Path(name).name))
+    graded = said("grade eve --lab softmax.yaml --device cpu -v --gpu 2080", tmp_path)
+    assert re.search(r"the limit is L1\s+next: softmax.cu:1[01]: Lanes read addresses that", graded)
+    assert "8 times the bytes that the problem must move" in graded and "FFMA" not in graded
+    assert "RTX 2080 Ti: at most" in graded and "A100" not in graded
+    assert "for each FFMA" not in said("grade sass eve --lab softmax.yaml", tmp_path)
 
 
 def test_a_mistake_in_the_problem_is_one_line_with_its_place(tmp_path: Path) -> None:

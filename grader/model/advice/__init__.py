@@ -3,59 +3,25 @@
 A rule's gain compares the bound with the bound of the counts after the change that the idea's rung
 makes. If the idea is about waiting, which counts do not show, the gain comes from the issue model
 without that wait. The gain is None if the idea relieves a resource that is not the bottleneck.
+
+What relieves the limit that the report states (problems/advice.toml) comes first; of that, what
+rungs of the lesson show; of these, what gains most, by the model times by the measured ladder.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
 from grader.model.advice import grid, inner_loop, tensor_cores, warpgroups
 from grader.model.facts import SENTENCES, Facts, KernelFacts, placed, say
 from grader.model.records import Advice, Explanation
+from grader.problems import ADVICE, RULES
 from ptxsim.plan import Allocate, Free, Operation, Plan, host_waits
 from ptxsim.text import Message, enumerated, verbatim
 
 MOST = 3  # pieces of advice; a student does one thing at a time
-
-# By the names that problems use: rules for kernels with a main loop, and rules for any.
-_WITH_LOOP: Mapping[str, Callable[[Facts], Advice | None]] = {
-    "few-blocks": grid.few_blocks,
-    "global-sum": inner_loop.global_sum,
-    "no-tile": inner_loop.no_tile,
-    "bank-conflicts": inner_loop.conflicts,
-    "rolled-loop": inner_loop.rolled,
-    "more-for-each-thread": inner_loop.more_for_each_thread,
-    "scalar-loads": inner_loop.scalar_loads,
-    "scalar-shared": inner_loop.scalar_shared,
-    "exposed-loads": inner_loop.exposed,
-    "two-barriers": inner_loop.two_barriers,
-    "through-registers": inner_loop.through_registers,
-    "long-wave": grid.long_wave,
-    "tail": grid.tail,
-    "register-banks": inner_loop.banks,
-    "fragments-from-global": tensor_cores.fragments_from_global,
-    "matrix-conflicts": tensor_cores.matrix_conflicts,
-    "small-warp-tile": tensor_cores.small_warp_tile,
-    "tiles-through-registers": tensor_cores.tiles_through_registers,
-    "few-stages": tensor_cores.few_stages,
-    "exposed-fragments": tensor_cores.exposed_fragments,
-    "warps-on-hopper": warpgroups.warps_on_hopper,
-    "copying-consumers": warpgroups.copying_consumers,
-    "small-block-tile": warpgroups.small_block_tile,
-    "no-multicast": warpgroups.no_multicast,
-    "blocks-by-turns": warpgroups.blocks_by_turns,
-}
-_ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
-    "use-tensor-cores": tensor_cores.use_tensor_cores,
-    "split-warps": grid.split_warps,
-    "few-parts": grid.few_parts,
-    "scattered-pairs": grid.scattered_pairs,
-    "idle-threads": grid.idle_threads,
-    "barriers-for-one-warp": grid.barriers_for_one_warp,
-    "sums-through-memory": grid.sums_through_memory,
-    "few-bytes-on-the-way": grid.few_bytes_on_the_way,
-    "several-passes": grid.several_passes,
-}
+_MODULES = (grid, inner_loop, tensor_cores, warpgroups)
 
 
 def advice_title(advice: Advice) -> Message:
@@ -65,17 +31,41 @@ def advice_title(advice: Advice) -> Message:
     return say(f"title.{name}") if name in titles else verbatim(name.replace("_", " "))
 
 
-def advise(facts: KernelFacts, names: Sequence[str]) -> tuple[Advice, ...]:
-    """Apply the rules that a problem names, in its order, and return the advice."""
-    found: dict[str, Advice] = {}  # one piece for each idea
-    for name in names:
-        if name in _ANY:
-            said = _ANY[name](facts)
-        else:
-            said = _WITH_LOOP[name](facts) if isinstance(facts, Facts) else None
-        if said is not None:
-            found.setdefault(said.idea, msgspec.structs.replace(said, rule=name))
-    return tuple(found.values())[:MOST]
+def is_shown(advice: Advice, why: Explanation) -> bool:
+    """Whether the kernels execute an instruction of this idea, where it takes one."""
+    executed = {each.kind for counts in why.counts for each in counts.mix}
+    executed |= {kind.partition(".")[0] for kind in executed}
+    needed = RULES["shown-by"].get(advice.idea)
+    return not needed or not needed.isdisjoint(executed)
+
+
+def advise(facts: KernelFacts, names: Iterable[str]) -> tuple[Advice, ...]:
+    """Apply the rules that a problem names, and those for every problem; the best advice first."""
+    counted = isinstance(facts, Facts) and facts.work.unit.of == "operations"
+    found = [
+        msgspec.structs.replace(said, rule=name)
+        for name in dict.fromkeys((*names, *RULES["always"]))
+        if (counted or name not in RULES["product"]) and (said := _rule(name)(facts))
+    ]
+    detours = {each.name for each in facts.rungs if not each.lesson}
+
+    def rank(each: Advice) -> tuple[bool, bool, float]:
+        off_the_limit, gain = ADVICE[each.rule].isdisjoint(facts.causes), each.gain or 1.0
+        return off_the_limit, each.rung in detours, -gain * (each.measured or 1.0)
+
+    best: dict[str, Advice] = {}  # one piece for each rung
+    for each in sorted(found, key=rank):  # in the problem's order where they are equal
+        best.setdefault(each.rung or each.idea, each)
+    return tuple(best.values())[:MOST]
+
+
+def _rule(name: str) -> Callable[[Any], Advice | None]:
+    """The function ``few_blocks`` of the rule "few-blocks"."""
+    known = name.replace("-", "_")
+    rule: Callable[[Any], Advice | None] = next(
+        filter(None, (vars(m).get(known) for m in _MODULES))
+    )
+    return rule
 
 
 # --- host calls --------------------------------------------------------------------------------

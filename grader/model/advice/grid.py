@@ -4,11 +4,13 @@ import math
 
 import msgspec
 
-from grader.model.facts import BLOCKED, Facts, KernelFacts, advice, placed, say
+from grader.base import gpus
+from grader.model.accesses import SECTOR, WORD
+from grader.model.facts import BLOCKED, Facts, KernelFacts, advice, placed, say, scaled
 from grader.model.records import Advice
 
 
-def few_blocks(facts: Facts) -> Advice | None:
+def few_blocks(facts: KernelFacts) -> Advice | None:
     return _more_blocks(facts, "few-blocks", "tile32", "FFMA")
 
 
@@ -20,8 +22,7 @@ def _more_blocks(facts: KernelFacts, rule: str, idea: str, base: str) -> Advice 
     blocks, sms = math.prod(facts.counts.grid) * facts.counts.times, facts.gpu.multiprocessors
     if blocks >= sms:
         return None
-    gpu, output = facts.gpu.name, facts.words.output
-    message = say(f"rule.{rule}", count=blocks, sms=sms, gpu=gpu, output=output)
+    message = facts.say(rule, count=blocks)
     gain = facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0)
     return advice(facts, idea, message, base, gain=gain)
 
@@ -40,7 +41,7 @@ def long_wave(facts: Facts) -> Advice | None:
     best = 2 * wave**0.5
     if tiles < 1.5 * best:
         return None
-    message = say("rule.long-wave", wave=wave, tiles=tiles, best=best)
+    message = facts.say("long-wave", wave=wave, tiles=tiles, best=best)
     said = advice(facts, "rasterised", message)
     reads = (each for each in facts.function if "SR_CTAID" in " ".join(each.operands))
     return placed(said, next(reads, facts.function[0]))
@@ -52,14 +53,7 @@ def tail(facts: Facts) -> Advice | None:
     used = blocks / (busiest * sms)
     if used > 0.85 or facts.loop.accumulators < BLOCKED:
         return None
-    message = say(
-        "rule.tail",
-        depth=facts.words.depth,
-        blocks=blocks,
-        sms=sms,
-        busiest=busiest,
-        idle=100 * (1 - used),
-    )
+    message = facts.say("tail", blocks=blocks, busiest=busiest, idle=100 * (1 - used))
     return advice(facts, "split_k", message, "FFMA", gain=1 / used)
 
 
@@ -70,18 +64,72 @@ _NOTICED = 0.1  # of the issue slots; a tree's last steps, in one warp of eight,
 
 def split_warps(facts: KernelFacts) -> Advice | None:
     """The branch that costs most, if all together cost much where issue slots are scarce."""
-    counts, splits = facts.counts, facts.counts.splits
-    lost = sum(each.lost for each in splits)
-    if not splits or lost < _NOTICED * counts.instructions or not facts.near_the_limit("issue"):
+    counts = facts.counts
+    lost = sum(each.lost for each in counts.splits)
+    if (
+        not counts.splits
+        or lost < _NOTICED * counts.instructions
+        or not facts.near_the_limit("issue")
+    ):
         return None
-    worst = splits[0]
-    message = say(
-        "rule.split-warps",
-        splits=100 * worst.splits / worst.reached,
-        lost=100 * worst.lost / counts.instructions,
-    )
+    worst = counts.splits[0]
+    splits, share = 100 * worst.splits / worst.reached, 100 * worst.lost / counts.instructions
+    message = facts.say("split-warps", splits=splits, lost=share)
     gain = facts.gain(instructions=round(counts.instructions - lost))
     return placed(advice(facts, "strided_index", message, "BRA", gain=gain), worst)
+
+
+# --- any problem ---------------------------------------------------------------------------------
+
+_SCATTERED = 1.5  # sectors / those that hold what is asked for
+_HARDLY = 0.1  # edges may go another way
+_FEW = 0.5  # of the warps that a multiprocessor holds
+_WAITS = frozenset(("latency", "global_loads", "barriers", "stalls"))
+_MOVES = {"LDG": "global_loads", "STG": "global_stores", "REDG": "global_atomics"}
+_LANES = 32
+
+
+def scattered_accesses(facts: KernelFacts) -> Advice | None:
+    """The access to global memory that moves most for nothing. A product without tiles is told
+    about tiles instead."""
+    worst, loads = facts.scattered, facts.executed("LDG")
+    tiles = facts.work.unit.of == "bytes" or facts.executed("LDS", "LDSM") > _HARDLY * loads
+    field = _MOVES.get(worst.base) if worst and tiles else None
+    if worst is None or field is None or worst.sectors[0] <= _SCATTERED * worst.sectors[1]:
+        return None
+    (found, least), now = worst.sectors, getattr(facts.counts, field)
+    times = SECTOR * now.cost / facts.work.bytes
+    message = facts.say(f"scattered-accesses-{field}", found=found, least=least, times=times)
+    kept = scaled(now, least / found)
+    change = msgspec.structs.replace(now, cost=kept.cost, lines=kept.lines)
+    gain = facts.gain(**{field: change})
+    return placed(advice(facts, "neighbours", message, gain=gain), worst.item)
+
+
+def few_warps(facts: KernelFacts) -> Advice | None:
+    """Too few resident warps to wait for one another. Many sums in each thread do without."""
+    held = gpus.occupancy(facts.gpu.multiprocessor, facts.kernel, facts.counts)
+    alone = facts.counts.tensor or (isinstance(facts, Facts) and facts.loop.accumulators >= BLOCKED)
+    if not held or alone or held.warps > _FEW * held.of_warps or _WAITS.isdisjoint(facts.causes):
+        return None
+    remedy = say(f"few-warps.{held.limited_by.replace(' ', '-')}")
+    message = facts.say("few-warps", warps=held.warps, most=held.of_warps, remedy=remedy)
+    small = msgspec.structs.replace(facts.kernel, registers=_LANES, shared_bytes=0)
+    gain = facts.gain(kernel=small, shared_bytes=0)
+    return advice(facts, "occupancy", message, "LDG", gain=gain)
+
+
+def contended_atomics(facts: KernelFacts) -> Advice | None:
+    """Threads that change one word, one after the other."""
+    inside, outside = facts.counts.shared_atomics, facts.counts.global_atomics
+    one_for_each_warp = outside.bytes / WORD + inside.cost <= facts.warps
+    if one_for_each_warp or not facts.near_the_limit("atomics"):
+        return None
+    each, shared = (count / facts.work.elements for count in (outside.bytes / WORD, inside.cost))
+    message = facts.say("contended-atomics", each=each, shared=shared)
+    fewer = (scaled(atomics, 1 / _LANES) for atomics in (inside, outside))
+    gain = facts.gain(**dict(zip(("shared_atomics", "global_atomics"), fewer, strict=True)))
+    return advice(facts, "shuffle", message, "REDG", "RED", "ATOMG", "ATOM", "ATOMS", gain=gain)
 
 
 # --- trees -------------------------------------------------------------------------------------
@@ -94,9 +142,8 @@ def scattered_pairs(facts: KernelFacts) -> Advice | None:
     if (conflict := facts.conflict) is None:
         return None
     at = conflict.at
-    message = say(
-        "rule.scattered-pairs", wavefronts=at.wavefronts, ideal=at.ideal, **conflict.figures
-    )
+    figures = {"wavefronts": at.wavefronts, "ideal": at.ideal, **conflict.figures}
+    message = facts.say("scattered-pairs", **figures)
     loads, stores = facts.counts.shared_loads, facts.counts.shared_stores
     gain = facts.gain(
         shared_loads=msgspec.structs.replace(loads, cost=loads.passes),
@@ -107,21 +154,21 @@ def scattered_pairs(facts: KernelFacts) -> Advice | None:
 
 def idle_threads(facts: KernelFacts) -> Advice | None:
     loads = facts.counts.global_loads.requests
-    if not facts.executed("LDS") or not 0 < loads <= _warps(facts):
+    if not facts.executed("LDS") or not 0 < loads <= facts.warps:
         return None
-    message = say("rule.idle-threads")
+    message = facts.say("idle-threads")
     left = (facts.counts.instructions + loads) // 2
     return advice(facts, "first_add", message, "LDG", gain=facts.gain(instructions=left))
 
 
 def barriers_for_one_warp(facts: KernelFacts) -> Advice | None:
-    barriers = facts.executed("BAR") / _warps(facts)
+    barriers = facts.executed("BAR") / facts.warps
     warps = math.prod(facts.counts.block) / 32
     steps = math.log2(warps) if warps > 1 else 0
     if not facts.executed("LDS") or barriers <= steps + _BARRIERS:
         return None
-    message = say("rule.barriers-for-one-warp", barriers=barriers, warps=warps, steps=steps)
-    waits = facts.executed("BAR") - round((steps + 1) * _warps(facts))
+    message = facts.say("barriers-for-one-warp", barriers=barriers, warps=warps, steps=steps)
+    waits = facts.executed("BAR") - round((steps + 1) * facts.warps)
     left = facts.counts.instructions - waits
     return advice(facts, "last_warp", message, "BAR", gain=facts.gain(instructions=left))
 
@@ -131,8 +178,8 @@ def sums_through_memory(facts: KernelFacts) -> Advice | None:
     loads, stores = facts.counts.shared_loads, facts.counts.shared_stores
     if shuffles or not loads.requests:
         return None
-    moved = (loads.requests + stores.requests) / _warps(facts)
-    message = say("rule.sums-through-memory", moved=moved)
+    moved = (loads.requests + stores.requests) / facts.warps
+    message = facts.say("sums-through-memory", moved=moved)
     return advice(facts, "shuffle", message, "LDS")
 
 
@@ -140,20 +187,14 @@ def few_bytes_on_the_way(facts: KernelFacts) -> Advice | None:
     loads, narrow = facts.executed("LDG"), facts.executed("LDG.32")
     if not loads or narrow < _NARROW * loads:
         return None
-    for_each = narrow / _warps(facts)
+    for_each = narrow / facts.warps
     made = say("loads.one") if round(for_each, 2) == 1 else say("loads.many", loads=for_each)
-    message = say("rule.few-bytes-on-the-way", made=made)
+    message = facts.say("few-bytes-on-the-way", made=made)
     return advice(facts, "wide", message, "LDG")
 
 
 def several_passes(facts: KernelFacts) -> Advice | None:
     if facts.launches < 2:
         return None
-    message = say("rule.several-passes", launches=facts.launches)
+    message = facts.say("several-passes", launches=facts.launches)
     return advice(facts, "one_pass", message, "STG")
-
-
-def _warps(facts: KernelFacts) -> int:
-    """That the launches of this kind start."""
-    counts = facts.counts
-    return math.prod(counts.grid) * -(-math.prod(counts.block) // 32) * counts.times

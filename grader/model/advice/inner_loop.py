@@ -1,5 +1,6 @@
 """Advice on the inner loop: what it executes for each FFMA, its tiles, and what it waits for."""
 
+import math
 from collections import Counter
 
 import msgspec
@@ -8,6 +9,7 @@ from grader.model.accesses import side_by_side
 from grader.model.facts import (
     BLOCKED,
     Facts,
+    KernelFacts,
     advice,
     at_once,
     describe_remedy,
@@ -24,13 +26,12 @@ _TILED = 9  # instructions for each FFMA of the rung tile32, whose inner loop is
 _WORTH = 0.9  # advise more elements per thread if at most this share of the loads is left
 
 
-def rolled(facts: Facts) -> Advice | None:
+def rolled_loop(facts: Facts) -> Advice | None:
     waste = facts.each("integer", "branch", "move")
     if not facts.executed("LDS") or any(i.base == "BAR" for i in facts.code) or waste < 2:
         return None
-    message = say(
-        "rule.rolled-loop", instructions=facts.loop.instructions, ffma=facts.loop.ffma, waste=waste
-    )
+    instructions, ffma = facts.loop.instructions, facts.loop.ffma
+    message = facts.say("rolled-loop", instructions=instructions, ffma=ffma, waste=waste)
     left = facts.counts.instructions - facts.executed("integer", "branch", "move")
 
     def unrolled(step: LoopStep) -> LoopStep | None:
@@ -51,14 +52,7 @@ def more_for_each_thread(facts: Facts) -> Advice | None:
     factor = 2 / side / max(words, 1e-9)
     if factor > _WORTH:
         return None
-    message = say(
-        "rule.more-for-each-thread",
-        count=sums,
-        words=words,
-        side=side,
-        each=2 / side,
-        output=facts.words.output,
-    )
+    message = facts.say("more-for-each-thread", count=sums, words=words, side=side, each=2 / side)
     saved = facts.executed("LDS", "integer", "move") * (1 - factor)
     gain = facts.gain(
         shared_loads=scaled(loads, factor), instructions=round(facts.counts.instructions - saved)
@@ -72,7 +66,7 @@ def scalar_loads(facts: Facts) -> Advice | None:
         return None
     if facts.each("LDG.32") < 0.005:
         return None
-    message = say("rule.scalar-loads", each=facts.each("LDG.32"))
+    message = facts.say("scalar-loads", each=facts.each("LDG.32"))
     left = facts.counts.instructions - round(narrow * 0.75 + facts.executed("integer") * 0.5)
     return advice(facts, "float4", message, "LDG", gain=facts.gain(instructions=left))
 
@@ -87,9 +81,9 @@ def scalar_shared(facts: Facts) -> Advice | None:
     left = facts.counts.instructions - round(facts.executed("LDS.32") * 0.75)
     gain = facts.gain(instructions=left)
     if main and side_by_side(main):
-        message = say("rule.scalar-shared", each=each, wide=wide)
+        message = facts.say("scalar-shared", each=each, wide=wide)
         return advice(facts, "float4", message, "LDS", gain=gain)
-    message = say("rule.scalar-shared-apart", each=each, wide=wide, depth=facts.words.depth)
+    message = facts.say("scalar-shared-apart", each=each, wide=wide)
     return advice(facts, "transposed", message, "LDS", gain=gain)
 
 
@@ -101,7 +95,7 @@ def global_sum(facts: Facts) -> Advice | None:
     each = stores.requests / max(facts.executed("FFMA"), 1)
     if each < 0.2:
         return None
-    message = say("rule.global-sum", each=each)
+    message = facts.say("global-sum", each=each)
     return advice(facts, "tile32", message, "STG", gain=facts.gain(global_stores=NO_TRAFFIC))
 
 
@@ -111,8 +105,7 @@ def no_tile(facts: Facts) -> Advice | None:
     if facts.executed("LDS") or each < 0.3:
         return None
     lines = loads.lines / loads.requests
-    words = "rule.no-tile-lines" if lines > 1.5 else "rule.no-tile"
-    message = say(words, each=each, lines=lines, inputs=facts.words.all_inputs)
+    message = facts.say("no-tile-lines" if lines > 1.5 else "no-tile", each=each, lines=lines)
     ffma = facts.executed("FFMA")
     tiled = Traffic(requests=ffma // 16, cost=ffma // 4, lines=ffma // 16, bytes=8 * ffma)
     shared = Traffic(requests=2 * ffma, cost=2 * ffma, lines=0, bytes=256 * ffma, passes=2 * ffma)
@@ -121,7 +114,7 @@ def no_tile(facts: Facts) -> Advice | None:
     return advice(facts, "tile32", message, "LDG", gain=gain)
 
 
-def conflicts(facts: Facts) -> Advice | None:
+def bank_conflicts(facts: KernelFacts) -> Advice | None:
     if (conflict := facts.conflict) is None:
         return None
     at = conflict.at
@@ -139,8 +132,31 @@ def conflicts(facts: Facts) -> Advice | None:
         **conflict.figures,
         remedy=describe_remedy(conflict.remedy) if conflict.remedy else say("remedy.none"),
     )
-    idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
+    several = isinstance(facts, Facts) and facts.loop.accumulators > 1
+    idea = "warp_tile" if several else "tile32"
     return placed(advice(facts, idea, message, at.opcode, gain=gain), at)
+
+
+_EDGE = 128  # of the tile that the fastest rungs give a block
+_SMALL = range(48, 112)  # edges
+_WAITS = frozenset(("latency", "global_loads", "barriers", "stalls"))
+
+
+def _edge(facts: Facts) -> float:
+    """The edge of a block's tile, were it a square."""
+    return math.sqrt(math.prod(facts.counts.block) * facts.loop.accumulators)
+
+
+def small_tile(facts: Facts) -> Advice | None:
+    """A tile some 64 wide, whose warps hardly do anything between two barriers."""
+    barriers, edge = facts.each("BAR"), _edge(facts)
+    if not barriers or round(edge) not in _SMALL or _WAITS.isdisjoint(facts.causes):
+        return None
+    fits = math.prod(facts.counts.grid) * (edge / _EDGE) ** 2 >= facts.gpu.multiprocessors
+    figures = {"between": 1 / barriers, "edge": edge, "larger": _EDGE, "times": _EDGE / edge}
+    message = facts.say("small-tile" if fits else "small-tile-alone", **figures)
+    gain = facts.gain_if(lambda step: None if step.unit is Pipe.BARRIER else at_once(step))
+    return advice(facts, "register_8x8" if fits else "multistage", message, "BAR", gain=gain)
 
 
 # --- waits -------------------------------------------------------------------------------------
@@ -148,18 +164,14 @@ def conflicts(facts: Facts) -> Advice | None:
 _BANKS_NOTICED = 0.08  # share of the cycles; rungs that order their FFMA lose half as much
 
 
-def exposed(facts: Facts) -> Advice | None:
+def exposed_loads(facts: Facts) -> Advice | None:
+    """Loads right before their use. Where tiles are small, that comes first."""
     between = work_while_loading(facts.code, lambda item: item.base == "FFMA")
     if between is None or between >= 32 or facts.loop.accumulators < BLOCKED:
         return None
-    message = say("rule.exposed-loads")
-    if waiting := facts.waiting:
-        message = say(
-            "rule.exposed-loads-waiting",
-            loads=100 * waiting.warp_global_loads,
-            barriers=100 * waiting.warp_barriers,
-        )
-    message = message.given(between=between)
+    if round(_edge(facts)) in _SMALL:
+        return None
+    message = facts.say_waits("exposed-loads", between=between)
     return advice(facts, "register_prefetch", message, "LDG", gain=facts.gain_if(at_once))
 
 
@@ -167,9 +179,7 @@ def two_barriers(facts: Facts) -> Advice | None:
     if facts.loop.accumulators < BLOCKED or not waits_to_store(facts.code):
         return None
     barriers = sum(item.base == "BAR" for item in facts.code)
-    message = say(
-        "rule.two-barriers", barriers=barriers, steps=facts.loop.unroll, depth=facts.words.depth
-    )
+    message = facts.say("two-barriers", barriers=barriers, steps=facts.loop.unroll)
     return advice(facts, "double_buffer", message, "BAR")
 
 
@@ -178,22 +188,18 @@ def through_registers(facts: Facts) -> Advice | None:
         return None
     if facts.each("STS") < 0.002 or facts.loop.accumulators < BLOCKED:
         return None
-    message = say(
-        "rule.through-registers",
-        loads=facts.each("LDG"),
-        stores=facts.each("STS"),
-        registers=facts.kernel.registers,
-    )
+    loads, stores, registers = facts.each("LDG"), facts.each("STS"), facts.kernel.registers
+    message = facts.say("through-registers", loads=loads, stores=stores, registers=registers)
     left = facts.counts.instructions - facts.executed("STS")
     return advice(facts, "multistage", message, "STS", gain=facts.gain(instructions=left))
 
 
-def banks(facts: Facts) -> Advice | None:
+def register_banks(facts: Facts) -> Advice | None:
     """FFMA that wait because their operands come from one register bank."""
     waiting = facts.waiting
     if waiting is None or waiting.banks < _BANKS_NOTICED or facts.loop.accumulators < BLOCKED:
         return None
-    message = say("rule.register-banks", percent=100 * waiting.banks)
+    message = facts.say("register-banks", percent=100 * waiting.banks)
 
     def relieved(step: LoopStep) -> LoopStep:
         return msgspec.structs.replace(step, reads=(1, 1)) if any(step.reads) else step

@@ -41,15 +41,8 @@ def use_tensor_cores(facts: KernelFacts) -> Advice | None:
     products = facts.executed("FFMA", "HFMA2")
     if tensor is None or not products:
         return None
-    message = say(
-        "rule.use-tensor-cores",
-        products=products,
-        peak=peak,
-        unit=gpus.PEAK_UNIT,
-        gpu=facts.gpu.name,
-        tensor=tensor,
-        inputs=facts.words.all_inputs,
-    )
+    figures = {"products": products, "peak": peak, "tensor": tensor}
+    message = facts.say("use-tensor-cores", **figures, unit=gpus.PEAK_UNIT)
     steps = facts.work.operations // (2 * _STEP)
     loads = Traffic(requests=8 * steps, cost=64 * steps, lines=64 * steps, bytes=1024 * steps)
     by_warps = TensorCount(
@@ -77,9 +70,7 @@ def fragments_from_global(facts: Facts) -> Advice | None:
         return None
     each = loads / hmma
     lines = facts.counts.global_loads.lines / max(facts.counts.global_loads.requests, 1)
-    message = say(
-        "rule.fragments-from-global", each=each, lines=lines, inputs=facts.words.all_inputs
-    )
+    message = facts.say("fragments-from-global", each=each, lines=lines)
     # With tiles of 64×64: each HMMA of 16×8×16 takes 6 matrices, and 1/32 of what the tile reads.
     tiled = Traffic(requests=hmma // 4, cost=4 * hmma, lines=2 * hmma, bytes=128 * hmma)
     matrices = Traffic(requests=2 * hmma, cost=6 * hmma, lines=0, bytes=768 * hmma, passes=6 * hmma)
@@ -130,13 +121,8 @@ def small_warp_tile(facts: Facts) -> Advice | None:
     slow = speeds["shared memory"] < _NEAR * speeds["tensor cores"]
     if each < (_FRAGMENTS_NOTICED if slow else _FAR_TOO_MANY):
         return None
-    message = say(
-        "rule.small-warp-tile",
-        each=each,
-        sums=32 * facts.loop.accumulators,
-        output=facts.words.output,
-        left=_FRAGMENTS_LEFT,
-    )
+    sums = 32 * facts.loop.accumulators
+    message = facts.say("small-warp-tile", each=each, sums=sums, left=_FRAGMENTS_LEFT)
     kept = _FRAGMENTS_LEFT / each
     saved = facts.executed("LDSM") * (1 - kept)
     gain = facts.gain(
@@ -149,15 +135,9 @@ def tiles_through_registers(facts: Facts) -> Advice | None:
     stores, hmma = facts.executed("STS"), facts.products
     if not hmma or stores < _FILLS * hmma or facts.gpu.capability < 80:
         return None
-    message = say("rule.tiles-through-registers")
-    if waited := facts.waiting:
-        message = say(
-            "rule.tiles-through-registers-waiting",
-            loads=100 * waited.warp_global_loads,
-            barriers=100 * waited.warp_barriers,
-        )
     between = work_while_loading(facts.code, lambda item: item.tensor)
-    message = message.given(between=len(facts.code) if between is None else between)
+    between = len(facts.code) if between is None else between
+    message = facts.say_waits("tiles-through-registers", between=between)
     return advice(facts, "cp_async", message, "LDG", gain=facts.gain_if(at_once))
 
 
@@ -197,7 +177,5 @@ def exposed_fragments(facts: Facts) -> Advice | None:
 
     if (gain := facts.gain_if(ahead)) is None:
         return None
-    message = say(
-        "rule.exposed-fragments", share=100 * waited.shared_loads, depth=facts.words.depth
-    )
+    message = facts.say("exposed-fragments", share=100 * waited.shared_loads)
     return advice(facts, "register_buffer", message, "LDSM", gain=gain)

@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from grader.build import Product
-from grader.model.facts import Facts, advice, say, scaled
+from grader.model.facts import Facts, advice, scaled
 from grader.model.records import Advice, TensorCount
 
 _HOPPER = range(90, 100)
@@ -34,9 +34,7 @@ def warps_on_hopper(facts: Facts) -> Advice | None:
         )
         for each in counts.tensor
     )
-    message = say(
-        "rule.warps-on-hopper", share=100 * share, gpu=gpu.name, inputs=facts.words.all_inputs
-    )
+    message = facts.say("warps-on-hopper", share=100 * share)
     gain = facts.gain(
         tensor=changed,
         matrix_loads=msgspec.structs.replace(counts.matrix_loads, cost=0, requests=0),
@@ -55,13 +53,8 @@ def copying_consumers(facts: Facts) -> Advice | None:
     # Of a multiprocessor's tensor cores, for one iteration of a warpgroup.
     cycles = sum(4 * _cycles(each, facts) for item in facts.code if (each := item.product))
     serial = facts.loop.stall_cycles or 0
-    message = say(
-        "rule.copying-consumers",
-        copies=len(copies),
-        instructions=facts.loop.instructions,
-        cycles=cycles,
-        serial=serial,
-    )
+    figures = {"copies": len(copies), "instructions": facts.loop.instructions}
+    message = facts.say("copying-consumers", **figures, cycles=cycles, serial=serial)
     alone = math.prod(facts.counts.block) <= 128
     gain = (cycles + serial) / cycles if cycles and alone else None
     return advice(facts, "ring", message, copies[0].base, gain=gain)
@@ -83,18 +76,9 @@ def small_block_tile(facts: Facts) -> Advice | None:
     name = min(slow, key=lambda each: slow[each], default=None)
     if name is None or slow[name] > _NEAR * tensor:
         return None
-    message = say(
-        "rule.small-block-tile",
-        now=1000 * now,
-        name=name,
-        slow=slow[name],
-        unit=facts.work.unit.name,
-        tensor=tensor,
-        rows=_TILE[0],
-        columns=_TILE[1],
-        output=facts.words.output,
-        best=1000 * best,
-    )
+    figures = {"now": 1000 * now, "best": 1000 * best, "slow": slow[name], "tensor": tensor}
+    tile = {"rows": _TILE[0], "columns": _TILE[1]}
+    message = facts.say("small-block-tile", name=name, **figures, **tile)
     changes = {field: scaled(getattr(counts, field), best / now) for field in loads}
     idea = "two_consumers" if facts.by_warpgroups else "register_buffer"
     return advice(facts, idea, message, "UTMALDG", "LDGSTS", "LDG", gain=facts.gain(**changes))
@@ -108,16 +92,9 @@ def no_multicast(facts: Facts) -> Advice | None:
         return None
     if "L2" not in speeds or speeds["L2"] > _NEAR * speeds["tensor cores"]:
         return None
-    message = say(
-        "rule.no-multicast",
-        bytes=1000 * counts.bulk_loads.bytes / counts.flops,
-        l2=speeds["L2"],
-        unit=facts.work.unit.name,
-        tensor=speeds["tensor cores"],
-        first=facts.words.inputs[0],
-        second=facts.words.inputs[-1],
-        cluster=_CLUSTER,
-    )
+    moved, (first, *_, second) = counts.bulk_loads.bytes / counts.flops, facts.words.inputs
+    figures = {"bytes": 1000 * moved, "l2": speeds["L2"], "tensor": speeds["tensor cores"]}
+    message = facts.say("no-multicast", **figures, first=first, second=second, cluster=_CLUSTER)
     rows, columns = _TILE
     kept = (1 / rows + 1 / columns / _CLUSTER) / (1 / rows + 1 / columns)
     gain = facts.gain(bulk_loads=scaled(counts.bulk_loads, kept))
@@ -131,13 +108,7 @@ def blocks_by_turns(facts: Facts) -> Advice | None:
     turns = -(-blocks // gpu.multiprocessors)
     if not facts.by_warpgroups or facts.blocks_that_fit() != 1 or turns < _TURNS:
         return None
-    message = say(
-        "rule.blocks-by-turns",
-        blocks=blocks,
-        turns=turns,
-        sms=gpu.multiprocessors,
-        output=facts.words.output,
-    )
+    message = facts.say("blocks-by-turns", blocks=blocks, turns=turns)
     tensor = sum(_cycles(each, facts) for each in counts.tensor) / gpu.multiprocessors / turns
     stored = counts.global_stores.cost * 32 / blocks / _STORED_BYTES
     idle = stored + gpu.multiprocessor.l2_latency + gpu.multiprocessor.dram_latency

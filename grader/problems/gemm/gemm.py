@@ -87,8 +87,8 @@ class Gemm(Problem):
     modules = ("grader.problems.gemm.products",)
     gpu_modules = ("grader.problems.gemm.on_gpu",)
     advice: tuple[str, ...] = (
-        *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
-        *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
+        *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps", "rolled-loop"),
+        *("small-tile", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
         *("two-barriers", "through-registers", "long-wave", "tail", "register-banks"),
     )
 

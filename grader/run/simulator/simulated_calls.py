@@ -205,7 +205,8 @@ def summary(
     """Combine the calls: counts are the judged call's, the verdict that of the worst. hints: also
     if all elements are right; shown: with the tile that a block computes."""
     judged, last = seen[min(1, len(seen) - 1)], seen[-1]
-    findings = [*arrays.idle(judged.outcome), *judged.findings]
+    mistaken = any(each.severity is Severity.ERROR for each in judged.findings)
+    findings = [*(() if mistaken else arrays.idle(judged.outcome)), *judged.findings]
     known = {(each.subject, each.message) for each in findings}
     for each in (finding for other in seen for finding in other.findings):
         if (each.subject, each.message) not in known:

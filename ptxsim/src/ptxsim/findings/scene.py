@@ -103,7 +103,7 @@ def _overlap_places(meeting: Overlap | None) -> dict[str, int | str | Message]:
 
 
 def _why(phase: details.StuckPhase) -> Message:
-    """What a phase of an mbarrier lacks."""
+    """Reasons why a phase of an mbarrier never completes."""
     why = []
     if phase.arrived != phase.expected:
         came = phrase("{arrived} of {expected} arrivals came")

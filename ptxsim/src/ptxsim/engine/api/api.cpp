@@ -108,7 +108,7 @@ int sim_region(Machine* m, u64 base, u64 size, u8* data, u64 held, int defined, 
     i64 before = -1;
     const Region* const last = m->find(base, before);
     if (last && base - last->base < std::max<u64>(last->size, 1)) return REFUSED;
-    const auto next = m->regions.begin() + before + 1;
+    const auto next = m->regions.begin() + (before + 1);
     if (next != m->regions.end() && (*next)->base - base < size) return REFUSED;
     auto r = std::make_unique<Region>();
     r->base = base;
