@@ -135,7 +135,7 @@ def test_odd_results_are_named_and_the_others_ranked(
     assert len(entries) == 1
     assert words in str(complaint)
     assert "a\\nb/x.json" in str(complaint)
-    assert complaint.isprintable()
+    assert str(complaint).isprintable()
     with pytest.raises(StoreError, match=r"x\.json"):
         store.load(tmp_path / "sgemm" / "a\nb" / "x.json")
 
