@@ -143,6 +143,7 @@ EXAMPLES = [
     (page, found[1])
     for page in PAGES
     for found in re.finditer(r"```yaml\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    if "labs:" not in found[1]  # a term's
 ]
 
 

@@ -11,10 +11,12 @@ from grader.base.native import Native
 from grader.run import recorder
 from grader.run.simulator.device import engine_library
 from grader.study import OWN_PROGRAMS
+from ptxsim.execution.building import SINK, sink_flags
 
 ROOT = Path(__file__).parents[2]
 NATIVE = (recorder(), *OWN_PROGRAMS, engine_library())
 COMPILED = {source: native.every_flag for native in NATIVE for source in native.sources}
+COMPILED[SINK] = (*sink_flags(), "-Wall", "-Wextra")
 TIDY = Path(sys.executable).with_name("clang-tidy")
 
 

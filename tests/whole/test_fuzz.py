@@ -181,7 +181,7 @@ def try_result(place: Path, content: bytes) -> None:
         printed(result)
     entries, complaints = read_entries(place)
     for complaint in complaints:
-        assert "\n" not in complaint
+        assert "\n" not in str(complaint)
     if entries:
         drawn(boards.terminal(make_boards(entries), None))
 

@@ -99,7 +99,7 @@ static std::string offsets(const Frames& frames, size_t most) {
   return found;
 }
 
-Frames site() { return launch_site.empty() ? call_stack() : launch_site; }
+Frames site() { return launch_site().empty() ? call_stack() : launch_site(); }
 
 // CUDA's headers wrap some functions once or twice, and those are called by the student's.
 std::string call_site() { return offsets(site(), 4); }

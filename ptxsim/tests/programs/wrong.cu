@@ -18,8 +18,7 @@ int main(int, char** argv) {
   const std::string mistake = argv[1];
   int host[64] = {};
   int *d_a, *d_b;
-  cudaMalloc(&d_a, 64);
-  cudaMalloc(&d_b, sizeof host);
+  cudaMalloc(&d_a, 64), cudaMalloc(&d_b, sizeof host);
   write<<<1, 64>>>(d_b, 32);
   if (mistake == "overrun") write<<<1, 32>>>(d_a, 32);
   if (mistake == "unwritten")

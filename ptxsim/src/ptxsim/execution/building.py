@@ -17,7 +17,7 @@ from ptxsim.runtime import SOURCE
 # nvcc's: PTX that can be read, with lines, and a runtime that can be replaced.
 _NVCC = ("-cudart", "shared", "-lineinfo", "-g", "-no-compress")
 _REMEDY = "pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime"
-_SINK = Path(__file__).parent / "sink" / "sink.cpp"
+SINK = Path(__file__).parent / "sink" / "sink.cpp"
 LIBRARY = "libcudart.so.13"
 _MISSING = re.compile(r"undefined reference to `(cu\w+)'")
 _VERSIONS = f"{LIBRARY} {{ global: cuda*; cu*; __cuda*; local: *; }};\n"
@@ -43,30 +43,32 @@ def compile_program(options: Sequence[str], arch: str) -> None:
 def stand_in() -> Path:
     """The folder of the stand-in library, which the first call on a machine compiles into the
     user's cache. Raises EngineError, CompileError."""
-    nvcc = cuda_program("nvcc")
-    if nvcc is None:
-        raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
-    include = _include(nvcc)
-    digest = hashlib.sha256(platform.node().encode())
-    for source in sorted([*_SINK.parent.glob("*"), *SOURCE.parent.glob("*.?pp")]):
+    flags = sink_flags()
+    digest = hashlib.sha256(f"{platform.node()} {flags}".encode())
+    for source in sorted([*SINK.parent.glob("*"), *SOURCE.parent.glob("*.?pp")]):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    defined = (*messages.macros(), *refusals.macros())
-    digest.update(" ".join(defined).encode())
     folder = user_cache("ptxsim") / f"runtime-{digest.hexdigest()[:16]}"
     if not (folder / LIBRARY).exists():
         with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:
             versions.write(_VERSIONS)
             versions.flush()
-            flags = (
-                *("-std=c++20", "-O1", "-fPIC", "-fvisibility=default"),
-                *(f"-I{include}", f"-I{SOURCE.parent}", *defined),
-                *(f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={versions.name}", "-ldl"),
-            )
+            link = (f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={versions.name}", "-ldl")
             made = folder / f"sink-{digest.hexdigest()[:16]}"
-            build_native("g++", [_SINK, SOURCE], flags, made, shared=True)
+            build_native("g++", [SINK, SOURCE], (*flags, *link), made, shared=True)
             (folder / LIBRARY.removesuffix(".13")).symlink_to(LIBRARY)
             made.rename(folder / LIBRARY)
     return folder
+
+
+def sink_flags() -> tuple[str, ...]:
+    """Flags by which g++ compiles the stand-in library. Raises CompileError without CUDA's
+    headers."""
+    nvcc = cuda_program("nvcc")
+    if nvcc is None:
+        raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
+    headers = (f"-I{_include(nvcc)}", f"-I{SOURCE.parent}")
+    defined = (*messages.macros(), *refusals.macros())
+    return ("-std=c++20", "-O1", "-fPIC", "-fvisibility=default", *headers, *defined)
 
 
 def _include(nvcc: Path) -> str:

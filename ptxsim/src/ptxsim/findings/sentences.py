@@ -142,7 +142,13 @@ def _proxy_fence_missing(s: EventScene) -> str:
 def _dimensions(s: EventScene) -> str:
     seen = s.seen.detail
     assert isinstance(seen, Dimensions)
-    return "type" if seen.found == seen.wanted else "dimensions" if seen.found else "none"
+    return "dimensions" if seen.found else "none"
+
+
+def _bad_texture(s: EventScene) -> str:
+    seen = s.seen.detail
+    assert isinstance(seen, Dimensions)
+    return "type" if seen.found == seen.wanted else _dimensions(s)
 
 
 _CHOSEN: dict[Event, Callable[[EventScene], str]] = {
@@ -162,5 +168,5 @@ _CHOSEN: dict[Event, Callable[[EventScene], str]] = {
     Event.TRAP: lambda s: "grid barrier" if s.seen.plain_launch else "any",
     Event.BEFORE_GRID_WAIT: lambda s: "after write" if s.seen.other_write else "after read",
     Event.BAD_TENSOR_MAP: _dimensions,
-    Event.BAD_TEXTURE: _dimensions,
+    Event.BAD_TEXTURE: _bad_texture,
 }

@@ -13,7 +13,10 @@ struct Configuration {
 };
 
 // Of a thread, and there until the process has ended.
-thread_local auto& pending = *new std::vector<Configuration>;
+std::vector<Configuration>& pending() {
+  thread_local auto* const made = new std::vector<Configuration>;
+  return *made;
+}
 std::map<const void*, std::string> kernels;  // by host function, their names
 
 bool is_empty(dim3 d) { return !d.x || !d.y || !d.z; }
@@ -105,7 +108,7 @@ cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments
     // Tail kernels often have nothing to do. A GPU does nothing then, and programs go on.
     if (!is_empty(grid) && !is_empty(block)) refuse(ruling.why);
     sink_refused(ruling.why);
-    launch_site.clear();
+    launch_site().clear();
     return failed(ruling.error, ruling.why);
   }
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
@@ -113,7 +116,7 @@ cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
   sink_launch(kernel, grid, block, shared, block_of_params, stream, asked.cooperative,
               asked.programmatic, asked.cluster.x ? asked.cluster : dim3(1, 1, 1));
-  launch_site.clear();
+  launch_site().clear();
   return cudaSuccess;
 }
 
@@ -186,7 +189,10 @@ int clusters_at_a_time(const Kernel& kernel, const cudaLaunchConfig_t& config, u
 
 }  // namespace
 
-thread_local Frames& launch_site = *new Frames;
+Frames& launch_site() {
+  thread_local auto* const made = new Frames;
+  return *made;
+}
 
 Kernel& kernel_of(const void* function, const char* caller) {
   const auto found = kernels.find(function);
@@ -218,18 +224,18 @@ cudaError_t __cudaGetKernel(cudaKernel_t* handle, const void* function) {
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstream_st* stream) {
-  pending.push_back({grid, block, shared, stream, call_stack()});
+  pending().push_back({grid, block, shared, stream, call_stack()});
   return 0;
 }
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
-  if (pending.empty()) return failed(cudaErrorInvalidConfiguration, {NOT_CONFIGURED, {}});
-  const Configuration& top = pending.back();
+  if (pending().empty()) return failed(cudaErrorInvalidConfiguration, {NOT_CONFIGURED, {}});
+  const Configuration& top = pending().back();
   *grid = top.grid;
   *block = top.block;
   *shared = top.shared;
   *static_cast<cudaStream_t*>(stream) = top.stream;
-  launch_site = top.frames;
-  pending.pop_back();
+  launch_site() = top.frames;
+  pending().pop_back();
   return cudaSuccess;
 }
 

@@ -104,7 +104,7 @@ void __cudaRegisterManagedVar(void** module, void** variable, char* device, cons
   if (!sink_executes) refuse({MANAGED_VARIABLE, {{"name", name}}});
   __cudaRegisterVar(module, reinterpret_cast<char*>(variable), device, name, external, bytes,
                     constant, global);
-  cudaGetSymbolAddress(variable, variable);
+  cudaGetSymbolAddress(variable, static_cast<const void*>(variable));
   managed.push_back({static_cast<const char*>(*variable), bytes});
   sink_share(*variable, bytes);
 }

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <string>
@@ -78,7 +79,10 @@ struct Refused {
 };
 
 // What a sink throws where a call fails and host code may go on.
-struct CallFailed { cudaError_t error; };
+struct CallFailed : std::exception {
+  cudaError_t error;
+  explicit CallFailed(cudaError_t error) : error(error) {}
+};
 
 extern std::recursive_mutex one_call;  // at a time; a callback may make others
 extern cudaError_t sink_broken;        // what a kernel ended with, and every call from then on
@@ -145,7 +149,7 @@ cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMe
 
 // --- launch.cpp
 // Where the <<<>>> stands that this thread is launching, else empty.
-extern thread_local Frames& launch_site;
+Frames& launch_site();
 Kernel& kernel_of(const void* function, const char* caller);
 
 // --- device.cpp

@@ -73,7 +73,7 @@ Frames call_stack() {
   return frames;
 }
 
-Frames site() { return launch_site.empty() ? call_stack() : launch_site; }
+Frames site() { return launch_site().empty() ? call_stack() : launch_site(); }
 
 std::string frames_json(const Frames& frames) {
   std::string found;
@@ -97,6 +97,6 @@ void refuse(const Refused& refused) { refuse(refused, site()); }
 void refuse(const Refused& refused, const Frames& frames) {
   tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" + frames_json(frames) +
        "}");
-  launch_site.clear();
+  launch_site().clear();
   throw CallFailed{failed(ERRORS[refused.refusal], refused)};
 }

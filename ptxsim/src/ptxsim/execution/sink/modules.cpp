@@ -108,6 +108,6 @@ void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
   const size_t head = answer.find('\n') + 1;  // before it: the error that the launch ended with
   std::fwrite(answer.data() + head, 1, answer.size() - head, stdout);
   std::fflush(stdout);
-  launch_site.clear();
+  launch_site().clear();
   sink_broken = cudaError_t(std::stoi(answer));
 }

@@ -6,4 +6,10 @@
 #include "modules.cpp"
 
 // Before any constructor of the program's own, since this library is loaded before it.
-static const bool opened = (open_channel(), open_device(), catch_faults(), true);
+static bool open() noexcept {
+  open_channel();
+  open_device();
+  catch_faults();
+  return true;
+}
+static const bool opened = open();
