@@ -247,7 +247,9 @@ class Explaining(Watcher):
                 times = timing.device_ms, timing.host_ms, timing.ratio
                 found = model.with_host_calls(found, plan, *times)
         withheld = self._context.lab.withheld()
-        advice = () if "advice" in withheld else found.advice
+        # What most blocks do for nothing is no reason to change what the others do.
+        idle = any(each.kind is base.Kind.IDLE_BLOCKS for each in result.findings)
+        advice = () if idle or "advice" in withheld else found.advice
         if "rungs" in withheld:
             advice = tuple(msgspec.structs.replace(each, rung=None) for each in advice)
         found = msgspec.structs.replace(found, advice=advice, withheld=withheld)

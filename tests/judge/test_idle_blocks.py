@@ -6,9 +6,9 @@ import pytest
 
 from grader.base.finding import Kind
 from grader.base.records import Verdict
-from grader.judge.pipeline import grade
 from grader.labs.lab import Case
 from grader.run.protocol import quietly
+from grader.study import grade_and_explain
 from ptxsim.plan import Size
 from tests.support.bench import bench, limited, of_lab
 from tests.support.commands import hand_in
@@ -32,7 +32,7 @@ def test_a_grid_that_is_not_divided_is_named_before_it_takes_all_the_time(
     columns: str, rows: str, verdict: Verdict, tmp_path: Path
 ) -> None:
     folder = hand_in(tmp_path / "eve", beside(__file__, "grid.cu", columns=columns, rows=rows))
-    result = grade(folder, LAB, quietly).result
+    result = grade_and_explain(folder, LAB, quietly).result
     assert result.verdict is verdict, (result.error, result.findings)
     if verdict is Verdict.AC:
         assert not result.findings
@@ -40,6 +40,7 @@ def test_a_grid_that_is_not_divided_is_named_before_it_takes_all_the_time(
     (found,) = result.findings
     assert found.kind is Kind.IDLE_BLOCKS and SAYS in str(found.message), found
     assert "4 × 3 are enough" in str(found.message)
+    assert result.explanation is None or not result.explanation.advice
     late = result.cases[-1]
     assert late.verdict is Verdict.TLE and "store nothing" in str(late.message)
     assert late.seconds is None  # it was not even begun

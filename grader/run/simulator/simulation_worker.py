@@ -45,12 +45,13 @@ from ptxsim import (
     load_engine,
     runs_alike,
 )
-from ptxsim.plan import Launch, Plan
+from ptxsim.plan import Launch
 from ptxsim.text import NOTHING, phrase
 
 _DECODER: msgspec.json.Decoder[messages.Request] = decoder(messages.Request)
 # Needed in any case: the interpreter, and the operands with their copies and shadows.
 _INTERPRETER, _PER_BYTE = 512 << 20, 16
+_LONGER_BLOCKS = 4  # times: each block of a larger size may take
 _FAR_TOO_LONG = 2  # times the limit: a case may have run twice, or on a busy machine
 _OUT_OF_MEMORY = phrase(
     "the simulator needs more memory than the lab allows: raise limits.memory_mb in the lab file, "
@@ -145,7 +146,6 @@ def _serve(
     runs any more."""
     started = time.process_time()
     out_of_time = threading.Event()
-    most = max(_blocks(case.plan) for case in job.cases)
     hopeless = NOTHING
 
     def work(place: int) -> None:
@@ -160,7 +160,8 @@ def _serve(
             outcome = run_case(simulator, problem, job, place, min(job.case_seconds, left))
         idle = next((each for each in outcome.findings if each.kind is Kind.IDLE_BLOCKS), None)
         took = time.thread_time() - begun
-        if idle and took * most / _blocks(planned.plan) > _FAR_TOO_LONG * job.case_seconds:
+        growth = max(_growth(planned, each) for each in job.cases)
+        if idle and took * growth > _FAR_TOO_LONG * job.case_seconds:
             words = phrase("the larger sizes would take far more than {seconds:g} s: {why}")
             hopeless = words.given(seconds=job.case_seconds, why=idle.message)
         elif hopeless or outcome.stopped == "time":
@@ -177,8 +178,14 @@ def _serve(
     replies.send(protocol.Done())
 
 
-def _blocks(plan: Plan) -> int:
-    return sum(math.prod(each.grid) for each in plan.operations if isinstance(each, Launch))
+def _growth(one: protocol.PlannedCase, other: protocol.PlannedCase) -> float:
+    """About how many times as long the other takes, if most blocks of both compute for nothing."""
+    ours, theirs = (
+        sum(math.prod(each.grid) for each in case.plan.operations if isinstance(each, Launch))
+        for case in (one, other)
+    )
+    amount = other.case.amount / max(one.case.amount, 1)
+    return min(amount, _LONGER_BLOCKS * theirs / max(ours, 1))
 
 
 def run_case(
