@@ -39,6 +39,7 @@ from grader.results import (
 )
 from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
 from ptxsim import engine_digest
+from ptxsim.findings import declared_shapes, with_indices
 from ptxsim.plan import Launch, Plan, Record
 from ptxsim.text import phrase
 
@@ -123,8 +124,20 @@ def grade(
                 ruling = grade_on_gpu(submission, context, device, gpu, progress, watcher)
         except rulings.FATAL as failure:
             ruling = rulings.from_failure(failure)
-    result = _result(reference, context, ruling, slurm)
+    result = _result(reference, context, _with_indices(ruling, contents), slurm)
     return Graded(result=result, contents=contents, printed=ruling.printed, explain=ruling.explain)
+
+
+def _with_indices(ruling: rulings.Ruling, contents: Mapping[str, bytes]) -> rulings.Ruling:
+    """Name elements of shared arrays as the sources do, with an index for each dimension."""
+    if not ruling.findings:
+        return ruling
+    shapes = declared_shapes(source_texts(contents).values())
+    findings = (
+        msgspec.structs.replace(each, message=with_indices(each.message, shapes))
+        for each in ruling.findings
+    )
+    return msgspec.structs.replace(ruling, findings=tuple(findings))
 
 
 def _read(work: Path | Submission, student: str | None, main: str) -> Submission:

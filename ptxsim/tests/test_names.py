@@ -3,6 +3,7 @@
 The kernels are in kernels/names.cu, beside others that are right.
 """
 
+import re
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -13,6 +14,9 @@ import pytest
 from harness import compiled, kernels, run, run_ptx, sentence, table
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.names import array_name
+from ptxsim.findings.shapes import declared_shapes, with_indices
+from ptxsim.launching import Module
+from ptxsim.text import phrase, verbatim
 
 KERNELS = kernels("names.cu")
 MARKS = {
@@ -99,3 +103,52 @@ def test_modifiers_in_another_order(usual: str, other: str) -> None:
         assert outcome.findings == ()
         outs.append(out.tolist())
     assert outs[0] == outs[1] != list(range(128))
+
+
+# --- arrays of several dimensions
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "flat", "named"),
+    [
+        ("__shared__ float As[16][17];", "As", 40, "As[2][6]"),
+        (
+            "constexpr int T = 8, D = T / 2;\n__shared__ float s[2][D][T + 1];",
+            "s",
+            50,
+            "s[1][1][5]",
+        ),
+        (
+            "#define T 8  // wide\n__shared__ __align__(16) float a[4], b[T][T * 2];",
+            "b",
+            17,
+            "b[1][1]",
+        ),
+        ("__shared__ float a[4];", "a", 3, "a[3]"),
+        ("template <int T> __global__ void k() { __shared__ float a[T][T]; }", "a", 9, "a[9]"),
+        ("__shared__ float a[2][3]; } void l() { __shared__ float a[3][2];", "a", 5, "a[5]"),
+        ("// __shared__ float a[2][3];\n__shared__ float a[6];", "a", 5, "a[5]"),
+        ("constexpr int T = 0;\n__shared__ float a[2][1 / T];", "a", 1, "a[1]"),
+        ("constexpr int T = T + 1;\n__shared__ float a[2][T];", "a", 1, "a[1]"),
+    ],
+)
+def test_an_element_has_an_index_for_each_dimension(
+    source: str, name: str, flat: int, named: str
+) -> None:
+    said = phrase("reads {what} twice", what=verbatim(f"{name}[{flat}]"))
+    assert str(with_indices(said, declared_shapes([source]))) == f"reads {named} twice"
+
+
+def test_a_report_has_them_from_the_source(tmp_path: Path) -> None:
+    (tmp_path / "turn.cu").write_text(
+        "constexpr int T = 16;\n"
+        "__global__ void turn(float* x) {\n"
+        "  __shared__ float tile[T][T + 1];\n"
+        "  tile[threadIdx.y][threadIdx.x] = x[threadIdx.y * T + threadIdx.x];\n"
+        "  x[threadIdx.y * T + threadIdx.x] = tile[threadIdx.x][threadIdx.y];\n"
+        "}\n"
+    )
+    kernel = Module(tmp_path / "turn.cu").kernel("turn")
+    report = kernel[1, (16, 16)](np.ones((16, 16), np.float32))
+    assert re.search(r"tile\[\d+\]\[\d+\]", str(report)), report
+    assert not re.search(r"tile\[\d+\](?!\[)", str(report)), report

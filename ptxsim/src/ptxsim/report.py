@@ -10,6 +10,7 @@ import msgspec
 
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.remarks import Remark, in_words, remark
+from ptxsim.findings.shapes import declared_shapes, with_indices
 from ptxsim.outcome import SimOutcome
 from ptxsim.text import verbatim
 
@@ -72,7 +73,9 @@ class Report(SimOutcome):
             message = verbatim(str(said.message).replace(cuda, own))
             said = msgspec.structs.replace(said, message=message)
         if said.file is not None:
-            return said
+            text = self.origin.source(said.file)
+            shapes = declared_shapes([text] if text else ())
+            return msgspec.structs.replace(said, message=with_indices(said.message, shapes))
         return msgspec.structs.replace(said, file=self.origin.name, line=found.ptx_line)
 
     def __str__(self) -> str:

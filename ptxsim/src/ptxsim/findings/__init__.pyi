@@ -31,3 +31,5 @@ from .sarif import SarifResult as SarifResult
 from .sarif import sarif as sarif
 from .sarif import sarif_result as sarif_result
 from .sentences import sentence as sentence
+from .shapes import declared_shapes as declared_shapes
+from .shapes import with_indices as with_indices
