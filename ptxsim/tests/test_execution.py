@@ -35,6 +35,12 @@ def ptxsim(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def engine_is_there() -> None:
+    """Else the first program says that it is compiled."""
+    default_engine()
+
+
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")

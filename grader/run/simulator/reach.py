@@ -64,7 +64,8 @@ def unreached(operand: Operand, who: NDArray[Any], launch: Launch) -> Message:
 def idle_blocks(
     blocks: LaunchedBlocks, matrices: Iterable[tuple[Operand, NDArray[Any]]]
 ) -> Message:
-    """Say that most blocks of a launch store nothing, and how many would do.
+    """Say that most blocks of a launch store nothing, and how many would do: where it fills a
+    matrix, for elsewhere that may be meant.
 
     matrices: those that it wrote, with their cells as in ``unreached``.
     """
@@ -87,7 +88,7 @@ def idle_blocks(
             name=operand.name,
             needed=f"{needed[0]} × {needed[1]}",
         )
-    return idle
+    return NOTHING
 
 
 def _sides(

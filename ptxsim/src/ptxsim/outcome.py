@@ -36,7 +36,7 @@ class LaunchedBlocks:
 
     launch: Launch
     ended: int  # blocks that ran to their end
-    idle: int  # of these, changed nothing in global memory
+    idle: int  # of these, stored nothing to global memory
 
 
 @dataclass(frozen=True)

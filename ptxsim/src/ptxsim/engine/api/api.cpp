@@ -191,7 +191,7 @@ u64 sim_writers(Machine* m, u64 index, const Region::Stamp** stamps) {
   return m->regions[index]->stamps.size();
 }
 
-// Blocks of the last launch that changed nothing in global memory, and how many came to their end.
+// Blocks of the last launch that stored nothing to global memory, and how many came to their end.
 u64 sim_idle(Machine* m, u64* ended) {
   *ended = m->ended;
   return m->idle;

@@ -133,6 +133,7 @@ void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from,
   global_write(w, lane, *r, index, address, bytes, same, reduction, true);
   hold_back(w, lane, *r, address, bytes);
   w.block->machine->changes += !same;
+  ++w.block->machine->stores;
   Access part;
   part.mask = 1u << lane;
   for (u32 at = 0; at < bytes; at += PIECE) {

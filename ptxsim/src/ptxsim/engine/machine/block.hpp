@@ -52,7 +52,7 @@ struct Block {
   bool fenced;                                      // has executed a fence for all blocks
   bool stopped;
   bool preempted;                // a warp has given way in this turn
-  bool changed;                  // global memory
+  bool stored;                   // to global memory
   std::vector<u64> unfenced;     // keys of Machine::stale
   u64 polls;                     // turns in a row in which its warps only waited
   bool waited, triggered;        // by griddepcontrol

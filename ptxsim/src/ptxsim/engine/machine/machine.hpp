@@ -27,6 +27,7 @@ struct Machine {
   u64 heap_used = 0;             // bytes
   Flags flags;                   // in global memory, of this launch
   u64 changes = 0;               // of global memory, and by atomic operations
+  u64 stores = 0;                // the same, and those that change nothing
   std::map<std::tuple<u32, u32, u32>, size_t> event_index;
   std::vector<Event> events;
   // Of this launch (conflicts.hpp): places that a warp asked until they changed, and races by
@@ -72,7 +73,7 @@ struct Machine {
   std::vector<u32> warp_order;                // of each block
   u32 filler = POISON;                        // in shared and local memory that nobody has written
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
-  u64 ended = 0, idle = 0;  // blocks of this launch; of these, changed nothing in global memory
+  u64 ended = 0, idle = 0;  // blocks of this launch; of these, stored nothing to global memory
   bool out_of_time = false, deadlocked = false, trapped = false;
 
   // Reads that raced in a look at this call (suspect_reads.hpp). time: by the reader's clock.

@@ -102,6 +102,7 @@ void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
     const bool counts = r && bytes == 4 && a.at[l] == w.block->machine->counter();
     if (counts && (before ^ after) >> 31) signal.open_grid();
     w.block->machine->changes += !same;
+    ++w.block->machine->stores;
     bool bad;
     if (r) {
       same ? look_at_word(w, l, a.at[l]) : change_word(w, l, *r, index, a.at[l], bytes, before);

@@ -88,6 +88,7 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
           global_write(w, l, *r, index, address, i.width, same, false, checked);
         }
         w.block->machine->changes += !same && space == GLOBAL;
+        w.block->machine->stores += space == GLOBAL;
       }
     }
   }

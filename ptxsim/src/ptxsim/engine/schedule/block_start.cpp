@@ -89,7 +89,7 @@ void begin(Block& b, u32 linear) {
   b.linear = linear;
   b.id = block_at(m, linear);
   b.live = b.threads;
-  b.fenced = b.stopped = b.preempted = b.changed = b.waited = b.triggered = false;
+  b.fenced = b.stopped = b.preempted = b.stored = b.waited = b.triggered = false;
   b.polls = 0;
   b.past_wait.clear();
   b.unfenced.clear();

@@ -41,13 +41,13 @@ class Residents {
   void run_all() {
     for (u64 turn = 1; some_left() || !paused.empty() || !fresh.empty(); ++turn) {
       auto b = take();
-      const u64 changes = machine.changes;
+      const u64 changes = machine.changes, stores = machine.stores;
       const Outcome outcome = run(*b);
       if (machine.out_of_time || machine.deadlocked || machine.trapped) return;
       const bool ended = outcome == Outcome::finished;
-      b->changed |= changes != machine.changes;
+      b->stored |= stores != machine.stores;
       machine.ended += ended;
-      machine.idle += ended && !b->changed;
+      machine.idle += ended && !b->stored;
       preempted = outcome == Outcome::preempted;
       quiet = outcome == Outcome::waiting && changes == machine.changes ? quiet + 1 : 0;
       const bool polls = outcome == Outcome::waiting || outcome == Outcome::polling;
