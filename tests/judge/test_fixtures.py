@@ -100,9 +100,18 @@ def tensor_cores(want: Fixture) -> tuple[Finding, ...]:
     return find_tensor_cores(disassemble(built.cubin, shared.toolchain, shared.sandbox))
 
 
+# Seconds of nvcc's, each, for what others show in less.
+LONG = ("virtual_tile_policy", "libcudacxx_pipeline", "cub_block_load", "function_pointer_table")
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "want", fixtures(), ids=lambda want: f"{want.folder.parent.name}-{want.folder.name}"
+    "want",
+    [
+        pytest.param(want, marks=[pytest.mark.nightly] if want.folder.name in LONG else [])
+        for want in fixtures()
+    ],
+    ids=lambda want: f"{want.folder.parent.name}-{want.folder.name}",
 )
 def test_fixture(want: Fixture, tmp_path: Path) -> None:
     if want.needs_cutlass and bench().toolchain.cutlass_include is None:
@@ -245,7 +254,10 @@ NO_PACKED = ("hgemm.cu", "      if (p == 0) cudaGridDependencySynchronize();\n",
     [
         # A parity says too little to a consumer that waits for a phase several rounds ahead: six
         # tiles, seven steps.
-        (LAST_RUNG, TURNS, NO_TURNS, (200, 520, 392), "WA TLE", "copy not waited for"),
+        pytest.param(
+            *(LAST_RUNG, TURNS, NO_TURNS, (200, 520, 392), "WA TLE", "copy not waited for"),
+            marks=pytest.mark.nightly,
+        ),
         (LAST_RUNG, WIDE, NO_WAIT, (520, 512, 392), "WA RE TLE", ""),
         (FOLDER, PACKED, NO_PACKED, SIZE.extents, "WA", "has waited for the kernel launched befor"),
     ],

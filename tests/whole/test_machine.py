@@ -313,7 +313,7 @@ SEED = 20241121
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("often", [20, pytest.param(200, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("often", [10, pytest.param(200, marks=pytest.mark.nightly)])
 def test_kills_lose_nothing_and_wrong_nobody(often: int, place: Path) -> None:
     """SIGKILL to whatever is at work, the command itself included, until it was sent so often.
 
