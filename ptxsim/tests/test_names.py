@@ -135,8 +135,11 @@ def test_modifiers_in_another_order(usual: str, other: str) -> None:
 def test_an_element_has_an_index_for_each_dimension(
     source: str, name: str, flat: int, named: str
 ) -> None:
-    said = phrase("reads {what} twice", what=verbatim(f"{name}[{flat}]"))
-    assert str(with_indices(said, declared_shapes([source]))) == f"reads {named} twice"
+    element, shapes = verbatim(f"{name}[{flat}]"), declared_shapes([source])
+    said = phrase("shared memory: reads {what}", what=element)
+    assert str(with_indices(said, shapes)) == f"shared memory: reads {named}"
+    said = phrase("global read: reads {what}", what=element)
+    assert with_indices(said, shapes) == said
 
 
 def test_a_report_has_them_from_the_source(tmp_path: Path) -> None:

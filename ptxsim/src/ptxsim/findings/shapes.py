@@ -52,19 +52,20 @@ def declared_shapes(sources: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def with_indices(message: Message, shapes: Mapping[str, tuple[int, ...]]) -> Message:
-    """The message with an index for each dimension: As[1][7], not As[139]."""
+    """A message about shared memory with an index for each dimension: As[1][7], not As[139]. Other
+    memory may have the same names."""
 
     def indexed(value: Any) -> Any:
         if isinstance(value, Message):
-            return with_indices(value, shapes)
+            args = {name: indexed(each) for name, each in value.args.items()}
+            return msgspec.structs.replace(value, args=args)
         if isinstance(value, str):
             return _ELEMENT.sub(lambda found: _indexed(found, shapes), value)
         return value
 
-    if not shapes or not message.args:
-        return message
-    args = {name: indexed(each) for name, each in message.args.items()}
-    return msgspec.structs.replace(message, args=args)
+    about = str(message) if shapes else ""
+    found: Message = indexed(message) if "shared" in about and "global" not in about else message
+    return found
 
 
 def _indexed(found: re.Match[str], shapes: Mapping[str, tuple[int, ...]]) -> str:
