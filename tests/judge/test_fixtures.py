@@ -101,7 +101,10 @@ def tensor_cores(want: Fixture) -> tuple[Finding, ...]:
 
 
 # Seconds of nvcc's, each, for what others show in less.
-LONG = ("virtual_tile_policy", "libcudacxx_pipeline", "cub_block_load", "function_pointer_table")
+LONG = (
+    *("cute", "virtual_tile_policy", "libcudacxx_pipeline", "cub_block_load"),
+    "function_pointer_table",
+)
 
 
 @pytest.mark.sampled

@@ -51,7 +51,7 @@ PACKING_PAYS = ((1100, 550, 66), (1100, 1000, 70), (256, 128, 2048), (65, 70, 40
 MOST_BANK_WAITS = 0.25  # cycles for each FFMA, on sm_75 and sm_80
 # Compiled or simulated for ten seconds and more; the last rung has what 29 and 30 teach, and a
 # fixture has CuTe.
-LONG = ("26_cute", "27_cute_pipelined", "29_reuse_order", "30_shared_tail")
+LONG = ("26_cute", "27_cute_pipelined", "29_reuse_order", "30_shared_tail", "31_one_kernel")
 HEADER = ("Changed", "Why", "Tile", "Bound", "Command")
 
 
@@ -244,7 +244,7 @@ def over_tiles(loop: SassLoop) -> bool:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("arch", [pytest.param("sm_75", marks=pytest.mark.nightly), "sm_80"])
-@pytest.mark.parametrize("rung", [listed(rung, long=rung.name == "26_cute") for rung in RUNGS])
+@pytest.mark.parametrize("rung", [listed(rung, long="_cute" in rung.name) for rung in RUNGS])
 def test_machine_code(rung: Path, arch: str) -> None:
     """On cards that nobody here could time: nothing spilled, values loaded as the header says,
     few waits for register banks."""
