@@ -4,6 +4,7 @@ The kernels are in kernels/names.cu, beside others that are right.
 """
 
 import re
+import time
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -140,6 +141,27 @@ def test_an_element_has_an_index_for_each_dimension(
     assert str(with_indices(said, shapes)) == f"shared memory: reads {named}"
     said = phrase("global read: reads {what}", what=element)
     assert with_indices(said, shapes) == said
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "const int x " * 100_000,
+        "__shared__ x " * 100_000,
+        f"__shared__ {'a' * 1_000_000};",
+        f"__shared__ a{'[1' * 500_000};",
+        "/* " * 400_000,
+        "#define x " + " " * 1_000_000,
+        "".join(f"constexpr int A{i} = {'+'.join([f'A{i + 1}'] * 40)};" for i in range(5000)),
+        "".join(f"const int A{i} = A{i + 1} * A{i + 1};" for i in range(99)) + "const int A99 = 9;",
+    ],
+)
+def test_no_source_takes_long(source: str) -> None:
+    begun = time.process_time()
+    assert declared_shapes([f"{source}\n__shared__ float s[2][A0];"]) == {}
+    said = phrase("shared {what}", what="a" * 100_000 + "s[1]")
+    assert with_indices(said, {"s": (2, 2)}) == said
+    assert time.process_time() - begun < 2
 
 
 def test_a_report_has_them_from_the_source(tmp_path: Path) -> None:

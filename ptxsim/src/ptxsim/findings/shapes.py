@@ -1,26 +1,29 @@
-"""Indices of shared arrays of several dimensions. PTX has them flat; sources say their shape."""
+"""Indices of shared arrays of several dimensions. PTX has them flat; sources say their shape.
+
+Sources are a stranger's, and are read outside of any cage: the work is linear in their length.
+"""
 
 import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from ptxsim.text import Message
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
 _CONSTANT = re.compile(
-    r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned|int|size_t|long)\s+([^;]*);"
-    r"|^[ \t]*#[ \t]*define[ \t]+(\w+[ \t]+[^\n]+)$",
-    re.MULTILINE,
+    r"\bconst(?:expr)?\s+(?:static\s+)?(?:unsigned|int|size_t|long)\s+(.+)", re.S
 )
-_SHARED = re.compile(r"__shared__\s([^;]*);")
-_ARRAY = re.compile(r"(\w+)\s*((?:\[[^\[\]]+\]\s*){2,})")
-_ELEMENT = re.compile(r"(\w+)\[(\d+)\]")
-_LONGEST = 200  # characters of an expression
+_MACRO = re.compile(r"\s*#\s*define\s+(\w+)\s+(.+)")
+_ARRAY = re.compile(r"\b(\w{1,100})\s*((?:\[[^\[\]]+\]\s*){2,})")
+_EXTENT = re.compile(r"\[([^\[\]]+)\]")
+_ELEMENT = re.compile(r"\b(\w{1,100})\[(\d{1,15})\](?!\[)")
+_LONGEST = 300  # characters of a declaration
+_LARGEST = 1 << 20  # elements, and any number on the way to them
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -34,21 +37,19 @@ def declared_shapes(sources: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Return, by name, the extents of shared arrays of several dimensions, where constants of the
     sources give them and all declarations of the name agree."""
     texts = [_COMMENT.sub(" ", each) for each in sources]
-    constants: dict[str, set[str]] = {}
-    for found in (each for text in texts for each in _CONSTANT.finditer(text)):
-        parts = found[1].split(",") if found[1] else [re.sub(r"\s+", "=", found[2], count=1)]
-        for name, equals, value in (part.partition("=") for part in parts):
-            if equals:
-                constants.setdefault(name.strip(), set()).add(value)
-    known = {name: values.pop() for name, values in constants.items() if len(values) == 1}
-    shapes: dict[str, set[tuple[int, ...] | None]] = {}
-    for statement in (each[1] for text in texts for each in _SHARED.finditer(text)):
-        for name, extents in _ARRAY.findall(statement):
-            values = [_value(each, known, 8) for each in re.findall(r"\[([^\]]+)\]", extents)]
-            whole = tuple(each for each in values if each)
-            shapes.setdefault(name, set()).add(whole if len(whole) == len(values) else None)
+    # What ends here: a declaration, in its last characters.
+    ends = [each[-_LONGEST:] for text in texts for each in text.split(";")]
+    values: dict[str, set[str]] = {}
+    for name, value in (*_macros(texts), *_constants(ends)):
+        values.setdefault(name, set()).add(value)
+    constants = _Constants({name: each.pop() for name, each in values.items() if len(each) == 1})
+    shapes: dict[str, set[tuple[int, ...]]] = {}
+    for declared in (each.partition("__shared__")[2] for each in ends):
+        for name, extents in _ARRAY.findall(declared):
+            found = (constants.value(each) for each in _EXTENT.findall(extents))
+            shapes.setdefault(name, set()).add(tuple(each or 0 for each in found))
     agreed = {name: each.pop() for name, each in shapes.items() if len(each) == 1}
-    return {name: shape for name, shape in agreed.items() if shape}
+    return {name: shape for name, shape in agreed.items() if min(shape) > 0}
 
 
 def with_indices(message: Message, shapes: Mapping[str, tuple[int, ...]]) -> Message:
@@ -69,35 +70,56 @@ def with_indices(message: Message, shapes: Mapping[str, tuple[int, ...]]) -> Mes
 
 
 def _indexed(found: re.Match[str], shapes: Mapping[str, tuple[int, ...]]) -> str:
-    shape, rest = shapes.get(found[1], ()), int(found[2])
-    if not shape or found.string[found.end() : found.end() + 1] == "[":
+    shape, rest = shapes.get(found[1]), int(found[2])
+    if shape is None:
         return found[0]
     places = []
     for at in range(1, len(shape)):
-        step = math.prod(shape[at:])
-        places.append(rest // step)
-        rest %= step
+        place, rest = divmod(rest, math.prod(shape[at:]))
+        places.append(place)
     return found[1] + "".join(f"[{each}]" for each in (*places, rest))
 
 
-def _value(text: str, known: Mapping[str, str], depth: int) -> int | None:
-    """The value of a constant expression; None where it is more than integers and known names."""
-    if depth == 0 or len(text) > _LONGEST:
-        return None
+def _macros(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for line in (each for text in texts for each in text.split("\n") if "#" in each):
+        if len(line) <= _LONGEST and (found := _MACRO.match(line)):
+            yield found[1], found[2]
 
-    def of(node: ast.expr) -> int | None:
+
+def _constants(ends: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for found in filter(None, map(_CONSTANT.search, ends)):
+        for name, equals, value in (each.partition("=") for each in found[1].split(",")):
+            if equals:
+                yield name.strip(), value
+
+
+class _Constants:
+    """Names and the expressions that they stand for, each worked out once."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._known: dict[str, int | None] = {}
+
+    def value(self, text: str) -> int | None:
+        """None where an expression is more than integers and known names, or too large."""
+        try:
+            tree = ast.parse(text.strip().replace("/", "//"), mode="eval")
+            return self._of(tree.body)
+        except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+            return None
+
+    def _of(self, node: ast.expr) -> int | None:
+        found: object = None
         match node:
-            case ast.Constant(value=int() as value):
-                return value
-            case ast.Name(id=name) if name in known:
-                return _value(known[name], known, depth - 1)
+            case ast.Constant(value=found):
+                pass
+            case ast.Name(id=name) if name in self._texts:
+                if name not in self._known:
+                    self._known[name] = None  # what it is while it is worked out
+                    self._known[name] = self.value(self._texts[name])
+                found = self._known[name]
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
-                one, other = of(left), of(right)
+                one, other = self._of(left), self._of(right)
                 if one is not None and other is not None:
-                    return _OPERATIONS[type(op)](one, other)
-        return None
-
-    try:
-        return of(ast.parse(text.strip().replace("/", "//"), mode="eval").body)
-    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
-        return None
+                    found = _OPERATIONS[type(op)](one, other)
+        return found if isinstance(found, int) and abs(found) <= _LARGEST else None
