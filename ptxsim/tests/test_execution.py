@@ -7,13 +7,14 @@ import struct
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from ptxsim.execution import messages
-from ptxsim.execution.building import stand_in
+from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.messages import BrokenChannel
@@ -94,6 +95,16 @@ def test_outside_of_ptxsim_such_a_program_says_how_to_run_it(wrong: Path) -> Non
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert "ptxsim exec PROGRAM" in done.stderr
+
+
+def test_two_may_compile_the_library_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with ThreadPoolExecutor() as pool:
+        folders = [each.result() for each in [pool.submit(stand_in) for _ in range(2)]]
+    assert folders[0] == folders[1]
+    assert (folders[0] / LIBRARY).is_file() and (folders[0] / "libcudart.so").is_file()
 
 
 def test_no_message_breaks_the_device(tmp_path: Path) -> None:

@@ -45,12 +45,7 @@ std::string contents(const std::string& path) {
 bool read_request() {
   std::ifstream in("request");
   in >> request.seconds >> request.wall_seconds >> std::ws;
-  Target& t = gpu.target;
-  std::getline(in, t.name);
-  in >> t.major >> t.minor >> t.multiprocessors >> t.threads_per_multiprocessor >>
-      t.blocks_per_multiprocessor >> t.registers_per_multiprocessor >> t.l2_bytes >> t.clock_khz >>
-      t.memory_clock_khz >> t.bus_bits >> t.shared_per_multiprocessor >> t.shared_optin >>
-      t.shared_reserved >> t.memory_bytes;
+  in >> gpu.target;
   size_t kernels = 0, vectors = 0;
   for (in >> kernels; kernels > 0 && in; --kernels) {
     Kernel k;

@@ -25,8 +25,6 @@ std::optional<Refused> refused_launch;                             // the first 
 Frames refused_at;
 constexpr size_t FRAME = 1 << 10;  // bytes of a plan that are neither allocations nor operations
 
-std::string number(uint64_t value) { return std::to_string(value); }
-
 std::string base64(const unsigned char* data, size_t bytes) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
@@ -41,12 +39,6 @@ std::string base64(const unsigned char* data, size_t bytes) {
     text += i + 2 < bytes ? digits[group & 63] : '=';
   }
   return text;
-}
-
-std::string truth(bool value) { return value ? "true" : "false"; }
-
-std::string triple(dim3 d) {
-  return "[" + number(d.x) + "," + number(d.y) + "," + number(d.z) + "]";
 }
 
 // Bounds are named in grader/record/calls.py, which hands them to the compiler.
@@ -283,13 +275,4 @@ void plan_end_call() {
 std::string plan_json() {
   return "{\"recorded\":{\"allocations\":[" + memory + "],\"calls\":[" + calls + "],\"refused\":[" +
          refused + "]}}";
-}
-
-std::string json_text(const std::string& text) {
-  std::string quoted = "\"";
-  for (const unsigned char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c >= 0x20 && c < 0x7f ? char(c) : '?';
-  }
-  return quoted + '"';
 }

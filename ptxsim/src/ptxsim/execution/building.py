@@ -7,6 +7,7 @@ import platform
 import re
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ptxsim.execution import messages, refusals
@@ -48,15 +49,16 @@ def stand_in() -> Path:
     for source in sorted([*SINK.parent.glob("*"), *SOURCE.parent.glob("*.?pp")]):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = user_cache("ptxsim") / f"runtime-{digest.hexdigest()[:16]}"
-    if not (folder / LIBRARY).exists():
+    made = folder / f"stand-in-{digest.hexdigest()[:16]}"
+    if not made.exists():
         with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:
             versions.write(_VERSIONS)
             versions.flush()
             link = (f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={versions.name}", "-ldl")
-            made = folder / f"sink-{digest.hexdigest()[:16]}"
             build_native("g++", [SINK, SOURCE], (*flags, *link), made, shared=True)
-            (folder / LIBRARY.removesuffix(".13")).symlink_to(LIBRARY)
-            made.rename(folder / LIBRARY)
+    for name in (LIBRARY, LIBRARY.removesuffix(".13")):
+        with suppress(FileExistsError):  # another process may be as far
+            (folder / name).symlink_to(made.name)
     return folder
 
 

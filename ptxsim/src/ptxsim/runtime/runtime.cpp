@@ -6,3 +6,4 @@
 #include "order.cpp"
 #include "pitched.cpp"
 #include "tensor_map.cpp"
+#include "text.cpp"

@@ -8,6 +8,7 @@
 // - order.cpp: streams, events, synchronisation
 // - tensor_map.cpp: the driver's calls that host code asks the runtime for
 // - errors.cpp: errors
+// - text.cpp: what sinks write and read as text
 //
 // Two sinks: a recorder, which writes down what is asked and refuses what it cannot, and one that
 // has it done at once (`sink_executes`). Calls run one at a time, so plain globals will do. CUDA's
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <iosfwd>
 #include <map>
 #include <mutex>
 #include <string>
@@ -114,7 +116,6 @@ double sink_clock();                           // milliseconds, by which events 
 Frames call_stack();
 Frames site();  // of the launch or the call that is being recorded
 bool in_device_range(const void* address);
-std::string json_text(const std::string& text);
 struct Place { size_t allocation, delta; };
 void* sink_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
 // Operations take the stream that they are issued to. `ordered` ones wait for their turn in it.
@@ -170,6 +171,13 @@ bool order_launch(cudaStream_t stream);
 bool order_has_streams();      // others than the default stream
 void order_wait_for_device();  // the host does, in the next operation
 void order_end_call();
+
+// --- text.cpp
+std::string number(uint64_t value);
+std::string truth(bool value);
+std::string triple(dim3 d);
+std::string json_text(const std::string& text);
+std::istream& operator>>(std::istream& in, Target& target);  // its name in the first line
 
 // --- errors.cpp
 cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error

@@ -56,17 +56,6 @@ void catch_faults() {
   for (const int each : {SIGSEGV, SIGBUS}) sigaction(each, &action, nullptr);
 }
 
-std::string number(uint64_t value) { return std::to_string(value); }
-
-std::string json_text(const std::string& text) {
-  std::string quoted = "\"";
-  for (const unsigned char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c >= 0x20 && c < 0x7f ? char(c) : '?';
-  }
-  return quoted + '"';
-}
-
 Frames call_stack() {
   Frames frames(64);
   frames.resize(size_t(backtrace(frames.data(), int(frames.size()))));

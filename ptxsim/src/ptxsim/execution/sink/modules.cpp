@@ -24,12 +24,6 @@ Value read(const unsigned char* at) {
 
 std::map<std::string, void*> variables;
 
-const char* text(bool value) { return value ? "true" : "false"; }
-
-std::string triple(dim3 d) {
-  return "[" + number(d.x) + "," + number(d.y) + "," + number(d.z) + "]";
-}
-
 }  // namespace
 
 Gpu gpu;
@@ -37,12 +31,7 @@ cudaError_t sink_broken = cudaSuccess;
 
 void open_device() {
   std::istringstream in(ask("{\"type\":\"device\"}"));
-  Target& t = gpu.target;
-  std::getline(in, t.name);
-  in >> t.major >> t.minor >> t.multiprocessors >> t.threads_per_multiprocessor >>
-      t.blocks_per_multiprocessor >> t.registers_per_multiprocessor >> t.l2_bytes >> t.clock_khz >>
-      t.memory_clock_khz >> t.bus_bits >> t.shared_per_multiprocessor >> t.shared_optin >>
-      t.shared_reserved >> t.memory_bytes;
+  in >> gpu.target;
 }
 
 void sink_register(const void* fat_binary, const void*) {
@@ -102,7 +91,7 @@ void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
       "{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
           ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) +
           ",\"stack_bytes\":" + number(device_stack_bytes()) +
-          ",\"cooperative\":" + text(cooperative) + ",\"cluster\":" + triple(cluster) +
+          ",\"cooperative\":" + truth(cooperative) + ",\"cluster\":" + triple(cluster) +
           ",\"frames\":" + frames_json(site()) + "}",
       params.data(), params.size());
   const size_t head = answer.find('\n') + 1;  // before it: the error that the launch ended with

@@ -31,4 +31,3 @@ unsigned char* shared_view(const void* address);  // through which host code's c
 // --- host.cpp
 void catch_faults();
 std::string frames_json(const Frames& frames);  // offsets in the program's own file
-std::string number(uint64_t value);
