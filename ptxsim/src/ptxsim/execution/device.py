@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-
-import numpy as np
 
 from ptxsim.engine import Engine
 from ptxsim.execution import messages
 from ptxsim.execution.host_code import HostCode
-from ptxsim.execution.memory import DeviceMemory
+from ptxsim.execution.modules import Modules
 from ptxsim.execution.refusals import sentence_of
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.remarks import Remark, remark
 from ptxsim.findings.reports import merge
 from ptxsim.findings.sentences import sentence
-from ptxsim.frontend.module import ptx_text
-from ptxsim.lowering.memory_layout import initial_bytes
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Place
-from ptxsim.simulator import Simulator, trapped
+from ptxsim.simulator import trapped
 from ptxsim.text import Message, phrase
 
 # An A100, but for its name: the figures that sm_80 promises. runtime.hpp's Target has the units.
 _DEVICE = "ptxsim\n8 0 108 2048 32 65536 41943040 1410000 1215000 5120 167936 166912 1024 {memory}"
 _MEMORY = 40 << 30
 _LAUNCH_TIMEOUT, _ASSERT, _LAUNCH_FAILURE = 702, 710, 719  # of cudaError_t
-_REGISTERS = 32  # of a thread: PTX does not say
 _READ_UNWRITTEN = phrase("copies bytes {first} and on of {name} to the host; nobody wrote them")
 _STOPPED = phrase("{kernel} did not end within {seconds:g} s of CPU time: --seconds allows more")
 _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it first")
-
-
-@dataclass
-class _Loaded:
-    simulator: Simulator
-    addresses: dict[str, int]
 
 
 class Device:
@@ -49,14 +34,9 @@ class Device:
     launch."""
 
     def __init__(self, engine: Engine, file: int, host: HostCode, seconds: float) -> None:
-        self._engine = engine
-        self._file = file
+        self._modules = Modules(engine, file)
         self._host = host
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
-        self._texts: list[str] = []
-        self._of_kernel: dict[str, _Loaded] = {}
-        self._waiting: dict[str, messages.NewVariable] = {}  # until their modules are loaded
-        self._made: DeviceMemory | None = None
         self._found: list[Finding] = []
         self._calls: dict[tuple[str, Place | None, str], Remark[str]] = {}
         self.launches: Counter[str] = Counter()
@@ -77,89 +57,40 @@ class Device:
             case messages.AskDevice():
                 return _DEVICE.format(memory=_MEMORY).encode()
             case messages.NewModule():
-                self._texts.append(ptx_text(more))
+                self._modules.add(more)
             case messages.NewVariable():
-                self._waiting[request.name] = request
+                self._modules.add_variable(request)
             case messages.NewAllocation():
                 self._allocate(request)
             case messages.FreeAllocation(address=address):
-                self._memory.free(address)
+                self._modules.memory.free(address)
             case messages.DefineBytes(address=address, size=size):
-                self._memory.define(address, size)
+                self._modules.memory.define(address, size)
             case messages.ReadBytes(address=address, size=size, frames=frames):
-                if unwritten := self._memory.undefined(address, size):
+                if unwritten := self._modules.memory.undefined(address, size):
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
                     self._call("uninitialized-read", frames, words)
             case messages.HostFault(address=address, frames=frames):
-                words = _HOST_TOUCHES.given(name=self._memory.name_at(address))
+                words = _HOST_TOUCHES.given(name=self._modules.memory.name_at(address))
                 self._call("host-access", frames, words)
             case messages.FailedCall(refused=refused, frames=frames):
                 self._call("failed-call", frames, sentence_of(refused))
             case messages.LoadModules():
-                return b"" if self._memory else None
+                return b"" if self._modules.memory else None
             case messages.FindKernel(name=name):
-                return self._figures(name).encode()
+                return self._modules.figures(name).encode()
             case messages.LaunchKernel():
                 return self._launch(request, more)
         return None
 
-    @property
-    def _memory(self) -> DeviceMemory:
-        """Device memory with all modules' variables; its use loads the modules that are new."""
-        if self._made and not self._texts:
-            return self._made
-        here = Path.cwd()
-        modules = [Simulator(text, here, self._engine) for text in self._texts]
-        self._texts.clear()
-        if self._made is None:
-            cell = min((each.global_cell for each in modules), default=4)
-            self._made = DeviceMemory(self._engine, self._file, cell)
-        for each in modules:
-            each.global_cell = self._made.cell
-            self._load(each, self._made)
-        return self._made
-
-    def _load(self, simulator: Simulator, memory: DeviceMemory) -> None:
-        addresses: dict[str, int] = dict(simulator.functions)
-        own = []
-        for variable in simulator.variables:
-            if variable.name in self._waiting:
-                addresses[variable.name] = self._waiting[variable.name].address
-            else:
-                data = np.zeros(max(variable.size, 1), np.uint8)
-                addresses[variable.name] = memory.add_own(plain_name(variable.name), data)
-                own.append((variable, data))
-        for variable, data in own:
-            data[:] = initial_bytes(variable, addresses)
-        for variable in simulator.variables:
-            if asked := self._waiting.pop(variable.name, None):
-                name = partial(plain_name, variable.name)
-                memory.add(asked.address, asked.size, name, initial_bytes(variable, addresses))
-        kernels = simulator.declared.entries
-        self._of_kernel |= dict.fromkeys(kernels, _Loaded(simulator, addresses))
-
     def _allocate(self, request: messages.NewAllocation) -> None:
         name = self._host.namer(request.frames)
-        self._memory.add(request.address, request.size, name, None)
-
-    def _loaded_of(self, kernel: str) -> _Loaded | None:
-        return self._of_kernel.get(kernel) if self._memory else None
-
-    def _figures(self, name: str) -> str:
-        loaded = self._loaded_of(name)
-        if loaded is None:
-            return ""
-        entry = loaded.simulator.declared.entries[name]
-        cluster = entry.cluster or (0, 0, 0)
-        params = list(itertools.chain.from_iterable((p.offset, p.size) for p in entry.params))
-        shared = loaded.simulator.shared_bytes(name, loaded.addresses)
-        figures = [_REGISTERS, shared, entry.max_threads, *cluster, len(entry.params), *params]
-        return " ".join(map(str, figures))
+        self._modules.memory.add(request.address, request.size, name, None)
 
     def _launch(self, asked: messages.LaunchKernel, params: bytes) -> bytes:
         """The error that it ends with, in a line of its own, and what the kernel printed."""
-        memory, loaded = self._memory, self._loaded_of(asked.kernel)
+        memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel)
         if loaded is None:
             raise messages.BrokenChannel
         memory.addresses = loaded.addresses
