@@ -15,9 +15,9 @@ from ptxsim.findings.names import plain_name
 from ptxsim.findings.remarks import Remark, remark
 from ptxsim.findings.reports import merge
 from ptxsim.findings.sentences import sentence
+from ptxsim.kernels import trapped
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Place
-from ptxsim.simulator import trapped
 from ptxsim.text import Message, phrase
 
 # An A100, but for its name: the figures that sm_80 promises. runtime.hpp's Target has the units.
@@ -105,7 +105,7 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
-        outcome = loaded.simulator.carry_out(memory, launch, self._limits)
+        outcome = loaded.kernels.carry_out(memory, launch, self._limits)
         self.launches[asked.kernel] += 1
         if outcome.findings:
             self._found = list(merge([*self._found, *outcome.findings]))

@@ -14,8 +14,8 @@ from ptxsim.execution import messages
 from ptxsim.execution.memory import DeviceMemory
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.module import ptx_text
+from ptxsim.living import LivingKernels
 from ptxsim.lowering.memory_layout import initial_bytes
-from ptxsim.simulator import Simulator
 
 _REGISTERS = 32  # of a thread: PTX does not say
 
@@ -24,7 +24,7 @@ _REGISTERS = 32  # of a thread: PTX does not say
 class Loaded:
     """A module whose variables lie in memory."""
 
-    simulator: Simulator
+    kernels: LivingKernels
     addresses: dict[str, int]  # of its variables and functions
 
 
@@ -51,7 +51,7 @@ class Modules:
         if self._made and not self._texts:
             return self._made
         here = Path.cwd()
-        modules = [Simulator(text, here, self._engine) for text in self._texts]
+        modules = [LivingKernels(text, here, self._engine) for text in self._texts]
         self._texts.clear()
         if self._made is None:
             cell = min((each.global_cell for each in modules), default=4)
@@ -61,10 +61,10 @@ class Modules:
             self._load(each, self._made)
         return self._made
 
-    def _load(self, simulator: Simulator, memory: DeviceMemory) -> None:
-        addresses: dict[str, int] = dict(simulator.functions)
+    def _load(self, kernels: LivingKernels, memory: DeviceMemory) -> None:
+        addresses: dict[str, int] = dict(kernels.functions)
         own = []
-        for variable in simulator.variables:
+        for variable in kernels.variables:
             if variable.name in self._waiting:
                 addresses[variable.name] = self._waiting[variable.name].address
             else:
@@ -73,12 +73,12 @@ class Modules:
                 own.append((variable, data))
         for variable, data in own:
             data[:] = initial_bytes(variable, addresses)
-        for variable in simulator.variables:
+        for variable in kernels.variables:
             if asked := self._waiting.pop(variable.name, None):
                 name = partial(plain_name, variable.name)
                 memory.add(asked.address, asked.size, name, initial_bytes(variable, addresses))
-        kernels = simulator.declared.entries
-        self._of_kernel |= dict.fromkeys(kernels, Loaded(simulator, addresses))
+        entries = kernels.declared.entries
+        self._of_kernel |= dict.fromkeys(entries, Loaded(kernels, addresses))
 
     def of_kernel(self, kernel: str) -> Loaded | None:
         """The module that has a kernel; None: there is none."""
@@ -89,9 +89,9 @@ class Modules:
         loaded = self.of_kernel(name)
         if loaded is None:
             return ""
-        entry = loaded.simulator.declared.entries[name]
+        entry = loaded.kernels.declared.entries[name]
         cluster = entry.cluster or (0, 0, 0)
         params = list(itertools.chain.from_iterable((p.offset, p.size) for p in entry.params))
-        shared = loaded.simulator.shared_bytes(name, loaded.addresses)
+        shared = loaded.kernels.shared_bytes(name, loaded.addresses)
         figures = [_REGISTERS, shared, entry.max_threads, *cluster, len(entry.params), *params]
         return " ".join(map(str, figures))

@@ -1,0 +1,51 @@
+"""Single launches on memory that lives on."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ptxsim.engine import Engine
+from ptxsim.findings.reports import merge
+from ptxsim.kernels import MOST_STEPS, Kernels, Running
+from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.machine import Machine, judge_races
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.plan.records import Launch, Plan, Size
+from ptxsim.soundness import check_plan
+
+
+class LivingKernels(Kernels):
+    """Kernels whose launches work on one memory, which others write to in between."""
+
+    def __init__(self, ptx: str, source_root: Path, engine: Engine) -> None:
+        super().__init__(ptx, source_root, engine)
+        self._running: Running | None = None
+
+    def carry_out(self, machine: Machine, launch: Launch, limits: SimLimits) -> SimOutcome:
+        """Execute one launch on memory that lives on, and count nothing. Raises what ``run``
+        raises."""
+        plan = Plan(size=Size.of(), allocations=(), operations=(launch,))
+        run = self._running = self._running or Running(machine)
+
+        def look(limits: SimLimits) -> SimOutcome:
+            run.findings.clear()
+            run.blocks.clear()
+            printed = len(self._engine.library.sim_printed(machine.handle))
+            stopped = self._launch(run, launch, limits.steps or MOST_STEPS, limits.seconds)
+            text = self._engine.library.sim_printed(machine.handle)[printed:]
+            return SimOutcome(
+                findings=merge(run.findings),
+                lines=(),
+                stopped=stopped,
+                seconds=0.0,
+                printed=text.decode(errors="replace"),
+            )
+
+        try:
+            check_plan(plan, self._module, self.variables, limits.bytes)
+            return judge_races(machine, limits, look)
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+
+    def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
+        """Bytes of shared memory that a block of the kernel has in any case."""
+        return int(self._program(kernel, addresses).packed["shared_bytes"])
