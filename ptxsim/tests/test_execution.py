@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -49,6 +50,15 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = ptxsim("nvcc", "wrong.cu", "-o", "wrong", folder=folder)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+def test_the_readmes_first_program_says_what_it_shows(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    (source,) = re.findall(r"```cuda\n(.*?)```", readme, re.DOTALL)
+    ((line, shown),) = re.findall(r"^\$ ptxsim (.*)\n((?:.*\n)*?)```", readme, re.MULTILINE)
+    (tmp_path / "scale.cu").write_text(source)
+    done = ptxsim(*line.split(), folder=tmp_path)
+    assert (done.stdout + done.stderr, done.returncode) == (shown, 1)
 
 
 def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None:
