@@ -100,6 +100,10 @@ class Machine:
         )
         ensure(status, RefusedProgram(Reason.WRONG_PLAN, "two allocations overlap"))
 
+    def interrupt(self) -> None:
+        """Let the launch under way end, and all others; from another thread."""
+        self._library.sim_interrupt(self.handle)
+
     def close(self) -> None:
         self._library.sim_machine_free(self.handle)
 

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from ptxsim.execution.running import Execution, execute
 from ptxsim.findings.remarks import clean, in_words, source_line
 from ptxsim.launching import default_engine
 from ptxsim.report import Origin
+from ptxsim.text import Message, phrase
 
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c", ".o", ".a"}
 _FOUND, _REFUSED = 1, 3
+_TIMES = phrase("times between events are the simulator's own: they mean nothing for a GPU")
 
 
 def _nvcc(given: argparse.Namespace) -> tuple[str, int]:
@@ -66,6 +68,12 @@ def add_options(commands: Any) -> None:
     parser.add_argument(
         "--seconds", type=float, default=600.0, help="of CPU for one launch (%(default)s)"
     )
+    parser.add_argument(
+        "--no-skip",
+        action="store_false",
+        dest="skips",
+        help="run launches again that find and leave what equal ones did",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to FILE, too")
 
 
@@ -83,7 +91,8 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             sources = map(str, files)
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
-        ended = execute(program, given.of_program, default_engine(), given.seconds)
+        engine, arguments = default_engine(), given.of_program
+        ended = execute(program, arguments, engine, given.seconds, skips=given.skips)
     if given.json:
         given.json.write_text(_document(ended))
     sys.stderr.write(_words(ended))
@@ -100,7 +109,14 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
 def _words(ended: Execution) -> str:
     origin = Origin(Path.cwd(), "the PTX", {})
     paragraphs = list(in_words(ended.remarks, origin.source))
+    paragraphs += (f"note: {each}" for each in _notes(ended))
     return "".join(f"\n{each}\n" for each in paragraphs)
+
+
+def _notes(ended: Execution) -> Iterator[Message]:
+    """What is said though nothing is wrong."""
+    if ended.timed:
+        yield _TIMES
 
 
 def _document(ended: Execution) -> str:
@@ -110,6 +126,8 @@ def _document(ended: Execution) -> str:
     document = {
         "status": ended.status,
         "launches": ended.launches,
+        "skipped": ended.skipped,
+        "notes": [str(each) for each in _notes(ended)],
         "findings": found,
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"

@@ -31,15 +31,21 @@ _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it
 
 class Device:
     """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
-    launch."""
+    launch; skips: launches that would change nothing any more."""
 
-    def __init__(self, engine: Engine, file: int, host: HostCode, seconds: float) -> None:
+    def __init__(
+        self, engine: Engine, file: int, host: HostCode, seconds: float, skips: bool = True
+    ) -> None:
         self._modules = Modules(engine, file)
         self._host = host
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
         self._found: list[Finding] = []
         self._calls: dict[tuple[str, Place | None, str], Remark[str]] = {}
+        self._skips = skips
         self.launches: Counter[str] = Counter()
+        self.skipped = 0  # of these
+        self.timed = False  # the program asked how long something took
+        self._interrupted = False
 
     @property
     def remarks(self) -> list[Remark[str]]:
@@ -76,6 +82,8 @@ class Device:
                 self._call("host-access", frames, words)
             case messages.FailedCall(refused=refused, frames=frames):
                 self._call("failed-call", frames, sentence_of(refused))
+            case messages.AskElapsed():
+                self.timed = True
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
             case messages.FindKernel(name=name):
@@ -83,6 +91,11 @@ class Device:
             case messages.LaunchKernel():
                 return self._launch(request, more)
         return None
+
+    def interrupt(self) -> None:
+        """Let the launch under way end at once; from another thread."""
+        self._interrupted = True
+        self._modules.interrupt()
 
     def _allocate(self, request: messages.NewAllocation) -> None:
         name = self._host.namer(request.frames)
@@ -105,11 +118,14 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
-        outcome = loaded.kernels.carry_out(memory, launch, self._limits)
         self.launches[asked.kernel] += 1
+        if self._skips and loaded.kernels.recall(memory, launch):
+            self.skipped += 1
+            return b"0\n"
+        outcome = loaded.kernels.carry_out(memory, launch, self._limits)
         if outcome.findings:
             self._found = list(merge([*self._found, *outcome.findings]))
-        if outcome.stopped and not outcome.findings:
+        if outcome.stopped and not (outcome.findings or self._interrupted):
             words = _STOPPED.given(kernel=plain_name(asked.kernel), seconds=self._limits.seconds)
             self._call("stopped", asked.frames, words)
         return f"{_error(outcome)}\n{outcome.printed}".encode()

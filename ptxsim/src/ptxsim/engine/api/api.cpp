@@ -8,6 +8,7 @@
 #include "../memory/cost.hpp"
 #include "../program/operations.hpp"
 #include "../program/packed_program.hpp"
+#include "../schedule/repeats.hpp"
 #include "../schedule/turns.hpp"
 #include "../tensor_map.hpp"
 
@@ -239,6 +240,16 @@ void sim_undo_looks(Machine* m) {
   put_back(*m, m->after);
   m->looks_again = m->used = m->trapped = m->out_of_time = m->deadlocked = false;
 }
+
+// Whether the launch that is asked for, in so many bytes, needs not run (repeats.hpp): a Status.
+int sim_recall(Machine* m, const u8* asked, u64 length) {
+  return guarded([&]() -> int {
+    return recall(*m, {reinterpret_cast<const char*>(asked), length}) ? RAN : REFUSED;
+  });
+}
+
+// Ends the launch under way, and all to come; from another thread.
+void sim_interrupt(Machine* m) { m->interrupted = true; }
 
 // Returns a Status.
 int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dynamic_bytes,

@@ -140,6 +140,7 @@ Region* Machine::find(u64 address, i64& index) {
                        [](u64 a, const std::unique_ptr<Region>& r) { return a < r->base; });
   if (after == regions.begin()) return nullptr;
   index = after - regions.begin() - 1;
+  regions[index]->touched = true;
   return regions[index].get();  // the caller checks the size; this is the nearest one below
 }
 
