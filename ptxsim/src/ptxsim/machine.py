@@ -61,6 +61,7 @@ class Machine:
     ) -> None:
         self._library = engine.library
         self.cell = cell
+        self.single_launches = False  # are what is looked at again
         self._filler = _FILLERS[turn % len(_FILLERS)]
         self.addresses = {**_addresses(plan, variables), **functions}
         self.workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)  # of grid.sync()
@@ -100,10 +101,6 @@ class Machine:
         )
         ensure(status, RefusedProgram(Reason.WRONG_PLAN, "two allocations overlap"))
 
-    def interrupt(self) -> None:
-        """Let the launch under way end, and all others; from another thread."""
-        self._library.sim_interrupt(self.handle)
-
     def close(self) -> None:
         self._library.sim_machine_free(self.handle)
 
@@ -134,7 +131,7 @@ class Machine:
 
     def first_look(self) -> None:
         """Keep what the next call finds, so that there may be further looks at it."""
-        status = self._library.sim_snapshot(self.handle, _MOST_KEPT)
+        status = self._library.sim_snapshot(self.handle, _MOST_KEPT, self.single_launches)
         ensure(status, EngineError("the simulator cannot keep its memory"))
 
     def second_look(self) -> bool:

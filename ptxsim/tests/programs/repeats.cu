@@ -1,6 +1,8 @@
 // Launches that repeat, of which some may be skipped; prints what memory holds in the end.
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -24,6 +26,13 @@ __global__ void allocate(int* out) {
   *own = 3;
   out[threadIdx.x] = *own;
   free(own);
+}
+// What nobody uses may be read too early: known at a second look, from what the first one found.
+__global__ void peek(int* values) {
+  int unused;
+  const int* const other = values + (threadIdx.x + 32) % N;
+  values[threadIdx.x] += 1;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(unused) : "l"(other));
 }
 __global__ void overrun(int* out) { out[threadIdx.x + 1] = 1; }
 __global__ void compute_for_long(int* out, unsigned times) {
@@ -49,6 +58,12 @@ int main(int, char** argv) {
     compute_for_long<<<1, N>>>(b, ~0u);
     printf("never\n");
   }
+  if (what == "stubborn") {
+    signal(SIGINT, SIG_IGN);
+    puts("waits");
+    fflush(stdout);
+    for (;;) pause();
+  }
   long long sum = 0;
   for (int k = 0; k < times; ++k) {
     if (what == "same") scale<<<1, N>>>(a, b);
@@ -71,6 +86,7 @@ int main(int, char** argv) {
     if (what == "printed") say<<<1, N>>>(a, b);
     if (what == "clock") look_at_clock<<<1, 32>>>(reinterpret_cast<long long*>(b));
     if (what == "heap") allocate<<<1, N>>>(b);
+    if (what == "peek") peek<<<1, N>>>(a);
     if (what == "overrun") overrun<<<1, N>>>(b);
     if (what == "freed") {
       scale<<<1, N>>>(a, b);

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,9 @@ from ptxsim.execution.running import Execution, execute
 from ptxsim.findings.remarks import clean, in_words, source_line
 from ptxsim.launching import default_engine
 from ptxsim.report import Origin
-from ptxsim.text import Message, phrase
 
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c", ".o", ".a"}
 _FOUND, _REFUSED = 1, 3
-_TIMES = phrase("times between events are the simulator's own: they mean nothing for a GPU")
 
 
 def _nvcc(given: argparse.Namespace) -> tuple[str, int]:
@@ -109,14 +107,8 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
 def _words(ended: Execution) -> str:
     origin = Origin(Path.cwd(), "the PTX", {})
     paragraphs = list(in_words(ended.remarks, origin.source))
-    paragraphs += (f"note: {each}" for each in _notes(ended))
+    paragraphs += (f"note: {each}" for each in ended.notes)
     return "".join(f"\n{each}\n" for each in paragraphs)
-
-
-def _notes(ended: Execution) -> Iterator[Message]:
-    """What is said though nothing is wrong."""
-    if ended.timed:
-        yield _TIMES
 
 
 def _document(ended: Execution) -> str:
@@ -127,7 +119,7 @@ def _document(ended: Execution) -> str:
         "status": ended.status,
         "launches": ended.launches,
         "skipped": ended.skipped,
-        "notes": [str(each) for each in _notes(ended)],
+        "notes": [*map(str, ended.notes)],
         "findings": found,
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"

@@ -26,6 +26,7 @@ _MEMORY = 40 << 30
 _LAUNCH_TIMEOUT, _ASSERT, _LAUNCH_FAILURE = 702, 710, 719  # of cudaError_t
 _READ_UNWRITTEN = phrase("copies bytes {first} and on of {name} to the host; nobody wrote them")
 _STOPPED = phrase("{kernel} did not end within {seconds:g} s of CPU time: --seconds allows more")
+_TIMES = phrase("times between events are the simulator's own: they mean nothing for a GPU")
 _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it first")
 
 
@@ -44,8 +45,7 @@ class Device:
         self._skips = skips
         self.launches: Counter[str] = Counter()
         self.skipped = 0  # of these
-        self.timed = False  # the program asked how long something took
-        self._interrupted = False
+        self.notes: list[Message] = []
 
     @property
     def remarks(self) -> list[Remark[str]]:
@@ -83,7 +83,7 @@ class Device:
             case messages.FailedCall(refused=refused, frames=frames):
                 self._call("failed-call", frames, sentence_of(refused))
             case messages.AskElapsed():
-                self.timed = True
+                self.notes = [_TIMES]
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
             case messages.FindKernel(name=name):
@@ -91,11 +91,6 @@ class Device:
             case messages.LaunchKernel():
                 return self._launch(request, more)
         return None
-
-    def interrupt(self) -> None:
-        """Let the launch under way end at once; from another thread."""
-        self._interrupted = True
-        self._modules.interrupt()
 
     def _allocate(self, request: messages.NewAllocation) -> None:
         name = self._host.namer(request.frames)
@@ -125,7 +120,7 @@ class Device:
         outcome = loaded.kernels.carry_out(memory, launch, self._limits)
         if outcome.findings:
             self._found = list(merge([*self._found, *outcome.findings]))
-        if outcome.stopped and not (outcome.findings or self._interrupted):
+        if outcome.stopped and not outcome.findings:
             words = _STOPPED.given(kernel=plain_name(asked.kernel), seconds=self._limits.seconds)
             self._call("stopped", asked.frames, words)
         return f"{_error(outcome)}\n{outcome.printed}".encode()

@@ -80,10 +80,6 @@ class Modules:
         entries = kernels.declared.entries
         self._of_kernel |= dict.fromkeys(entries, Loaded(kernels, addresses))
 
-    def interrupt(self) -> None:
-        if self._made:
-            self._made.interrupt()
-
     def of_kernel(self, kernel: str) -> Loaded | None:
         """The module that has a kernel; None: there is none."""
         return self._of_kernel.get(kernel) if self.memory else None

@@ -11,7 +11,7 @@ from ptxsim.findings.remarks import clean
 from ptxsim.text import phrase
 
 _SILENT = 2.0  # seconds, from the program's start
-_LINE = phrase("{kernel}, launch {number}, {seconds} s")
+_LINE = phrase("ptxsim: {kernel}, launch {number}, {seconds} s")
 # Below the cursor, which comes back to where the program left it; the last row moves up before.
 _SHOW, _HIDE = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[2K{text}\x1b8", "\x1b7\x1b[B\r\x1b[2K\x1b8"
 
@@ -33,8 +33,7 @@ class Progress:
         with self._lock:
             self._kernel = ""
             if self._shown:
-                sys.stderr.write(_HIDE)
-                sys.stderr.flush()
+                print(_HIDE, end="", file=sys.stderr, flush=True)
             self._shown = ""
 
     def update(self) -> None:
@@ -42,11 +41,9 @@ class Progress:
         with self._lock:
             if not (self._shows and self._kernel and seconds >= _SILENT):
                 return
-            kernel = clean(plain_name(self._kernel))
-            line = _LINE.given(kernel=kernel, number=self._number, seconds=int(seconds))
-            width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-            text = f"ptxsim: {line}"[: width - 1]
+            kernel, number = clean(plain_name(self._kernel)), self._number
+            text = str(_LINE.given(kernel=kernel, number=number, seconds=int(seconds)))
             if text != self._shown:
-                sys.stderr.write(_SHOW.format(text=text))
-                sys.stderr.flush()
+                width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+                print(_SHOW.format(text=text[: width - 1]), end="", file=sys.stderr, flush=True)
             self._shown = text

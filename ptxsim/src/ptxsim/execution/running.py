@@ -22,7 +22,7 @@ from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark
 from ptxsim.nvcc import CompileError
 from ptxsim.outcome import RefusedProgram
-from ptxsim.text import phrase
+from ptxsim.text import Message, phrase
 
 _SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 _ANOTHER = "not linked with CUDA's shared runtime: build it by ptxsim nvcc, with nvcc's options"
@@ -38,7 +38,7 @@ class Execution:
     remarks: tuple[Remark[str], ...]
     launches: int
     skipped: int  # of these, since they would have changed nothing
-    timed: bool  # it asked for elapsed times
+    notes: tuple[Message, ...]  # though nothing is wrong
     refused: RefusedProgram | None  # why it could not go on
 
 
@@ -87,7 +87,7 @@ def execute(
                 interrupted = True
                 signal.signal(signal.SIGINT, lambda *_: running.kill())  # if it is impatient
                 running.send_signal(signal.SIGINT)
-                device.interrupt()
+                engine.library.sim_interrupt()
                 ours.shutdown(socket.SHUT_RDWR)
             except ConnectionError:  # it ended while its kernel ran
                 pass
@@ -98,7 +98,7 @@ def execute(
         remarks += (Remark(kind="host-access", severity=Severity.ERROR, message=_BROKEN),)
     launches = device.launches.total()
     status = -signal.SIGINT if interrupted else status
-    return Execution(status, remarks, launches, device.skipped, device.timed, refused)
+    return Execution(status, remarks, launches, device.skipped, tuple(device.notes), refused)
 
 
 def _serve(channel: socket.socket, device: Device, progress: Progress) -> None:

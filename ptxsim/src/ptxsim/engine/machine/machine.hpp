@@ -23,6 +23,8 @@ namespace sim {
 // In order of their numbers; from the last to the first; other values are seeds of permutations.
 enum Order : u32 { FORWARDS, BACKWARDS };
 
+inline std::atomic<bool> interrupted = false;  // somebody wants all launches to end
+
 struct Machine {
   std::vector<std::unique_ptr<Region>> regions;
   u64 heap_next = u64{7} << 44;  // where malloc in kernels goes on: no address comes again
@@ -77,7 +79,6 @@ struct Machine {
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   u64 ended = 0, idle = 0;  // blocks of this launch; of these, stored nothing to global memory
   bool out_of_time = false, deadlocked = false, trapped = false;
-  std::atomic<bool> interrupted{false};  // from another thread
   Memos memos;
   bool unrepeatable = false;  // this launch printed, or looked at a clock or at the heap
 
@@ -101,9 +102,16 @@ struct Machine {
   struct Kept {
     u64 base, size;
     std::vector<u8> data, defined;
+    bool held;  // the data
     bool in_heap;
     u64 given;
     Region::Stamp freed;
+
+    void hold(const Region& r) {
+      data.assign(r.data, r.data + size);
+      defined = r.defined;
+      held = true;
+    }
   };
   struct Memory {
     std::vector<Kept> regions;

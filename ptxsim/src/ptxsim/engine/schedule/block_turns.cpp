@@ -82,7 +82,7 @@ double cpu_seconds() {
 void report_out_of_time(const Warp& w) {
   Machine& m = *w.block->machine;
   m.out_of_time = true;
-  if (m.interrupted) return;
+  if (interrupted) return;
   if (const Warp* stuck = stuck_at_mbarrier(*w.home, true)) return report_mbarrier(*stuck);
   if (!w.done()) m.report(event_at(w, ENDLESS, w.now.mask ? __builtin_ctz(w.now.mask) : 0));
 }
@@ -113,7 +113,7 @@ Outcome run(Block& b) {
       at_mbarrier |= w.waited && !w.look.waits;
       spun |= w.fuel < 0;
       const bool due = spun || !(turn & (m.sampling ? 7 : 1023));
-      if (m.interrupted.load(std::memory_order_relaxed) || (due && spent(m))) {
+      if (interrupted.load(std::memory_order_relaxed) || (due && spent(m))) {
         report_out_of_time(w);
         return Outcome::finished;
       }

@@ -54,8 +54,7 @@ class Residents {
       const bool polls = outcome == Outcome::waiting || outcome == Outcome::polling;
       polled = polls && changes == machine.changes ? polled + 1 : 0;
       const bool due = outcome == Outcome::paused || !(turn & 63);
-      if (machine.interrupted || (due && spent(machine)))
-        return report_out_of_time(first_at_work(*b));
+      if (interrupted || (due && spent(machine))) return report_out_of_time(first_at_work(*b));
       if (ended) retire(std::move(b));
       // Most blocks that wait do so for the one before: those that began backwards go on forwards.
       else if (machine.order == BACKWARDS && began && !preempted) paused.push_front(std::move(b));
@@ -206,7 +205,7 @@ void Machine::launch() {
     r->stamps.clear();
     r->hidden.clear();
     r->lines.clear();
-    r->copied = false;
+    r->copied = r->touched = false;
     r->uses.clear();
     r->freed.pc = ~0u;
   }

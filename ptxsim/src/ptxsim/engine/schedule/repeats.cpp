@@ -59,7 +59,6 @@ bool recall(Machine& m, const std::string& asked) {
 }
 
 bool begin_memo(Machine& m, Memo& memo) {
-  for (auto& r : m.regions) r->touched = false;
   m.unrepeatable = false;
   if (memo.parts.empty() || (memo.wait && memo.wait--)) return false;
   u64 bytes = 0;
