@@ -39,8 +39,8 @@ class HostCode:
             # Of each: the address, and the place with those it is inlined into.
             chains = done.stdout.split("0x")[1:]
             for frame, chain in zip(new, chains, strict=False):
-                places = map(self._own, chain.splitlines()[1:])
-                self._known[frame] = next((each for each in places if each), None)
+                inlined = map(self._own, chain.splitlines()[1:])
+                self._known[frame] = next((each for each in inlined if each), None)
         places = (self._known.get(each) for each in frames)
         return next((each for each in places if each), None)
 
