@@ -144,5 +144,7 @@ class HostInput:
     def __init__(self, key: bytes, operand: problems.Operand) -> None:
         self._key, self._operand = key, operand
 
-    def at(self, places: problems.Places) -> problems.Floats:
-        return problems.values_of(key_words(self._key, places), self._operand.values)
+    def at(self, places: problems.Places) -> problems.Numbers:
+        kind = problems.settled(self._operand.values, self._key)
+        words = key_words(self._key, places)
+        return problems.values_of(words, kind, places, self._operand.count)

@@ -279,7 +279,7 @@ def main() -> None:
                 arrays = [(operand, buffer.array(operand)) for operand, buffer in pairs]
                 for operand, array in arrays:
                     if operand.role == "in":
-                        kernels.fill(array, fresh_key(), operand.values)
+                        kernels.fill(array, fresh_key(), operand.values, operand.element)
                 module = load_module(Path(job.cubin).read_bytes())
                 replay = Replay(module, job.plan, memory, kernels, stream, caller)
                 replay.set_up()

@@ -202,7 +202,7 @@ class MeasuredCase:
         kernels = self._bench.kernels
         kernels.begin_call()
         for array, operand, key in zip(self.inputs, self._operands, keys, strict=False):
-            kernels.fill(array, key, operand.values)
+            kernels.fill(array, key, operand.values, operand.element)
         for buffer in self._given[len(self.inputs) :]:
             kernels.poison(buffer.words)
         self._replay.fresh()
