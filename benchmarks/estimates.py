@@ -210,7 +210,7 @@ def timed_run(session: GpuSession, nvml: Nvml, job: Job, index: int) -> Run:
     plan = job.plans[index]
     with session.arena.memory(plan) as memory:
         for operand, buffer in zip(job.operands[index], memory.given(plan), strict=False):
-            if operand.role == "in":
+            if operand.given:
                 session.kernels.fill(
                     buffer.array(operand), fresh_key(), operand.values, operand.element
                 )

@@ -25,6 +25,7 @@ from .operands import Exposing as Exposing
 from .operands import Launcher as Launcher
 from .operands import OnGpu as OnGpu
 from .operands import Operand as Operand
+from .operands import Scalar as Scalar
 from .operands import Values as Values
 from .operands import Whole as Whole
 from .problem import ADVICE as ADVICE

@@ -48,9 +48,9 @@ def fresh_key() -> bytes:
 def make_inputs(
     operands: Sequence[Operand], keys: Sequence[bytes] = ()
 ) -> tuple[NDArray[Any], ...]:
-    """The inputs among ``operands`` from their keys; from fresh keys unless a test wants the same
+    """What is given of ``operands``, from its keys; from fresh keys unless a test wants the same
     inputs again. Flat, in the order of the memory."""
-    inputs = [each for each in operands if each.role == "in"]
+    inputs = [each for each in operands if each.given]
     keys = keys or [fresh_key() for _ in inputs]
     return tuple(
         each.element.packed(values(key, each.count, each.values))

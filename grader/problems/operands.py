@@ -58,6 +58,22 @@ UINT32 = Element(name="unsigned", dtype="uint32", bytes=4, mangled="j")
 UINT64 = Element(name="unsigned long long", dtype="uint64", bytes=8, mangled="y")
 
 
+class Scalar(Record):
+    """One argument of the host function behind the dimensions. A recording holds its value, so one
+    size has one."""
+
+    name: str  # "alpha"
+    element: Element
+    value: float  # which the element's type holds exactly
+
+    @property
+    def word(self) -> int:
+        """Its bytes, in a whole number of 64 bits."""
+        import numpy as np  # a lab is read without it
+
+        return int.from_bytes(self.element.packed(np.array([self.value])).tobytes(), "little")
+
+
 class Exposing(Record, tag="exposing"):
     """FP32 values ±[0.5, 1.5) that expose a lower precision: ``inputs.py`` has the bits."""
 
@@ -118,11 +134,21 @@ class Operand(Record):
     """One vector of the host function, at one size."""
 
     name: str  # in messages: "A"
-    role: Literal["in", "out"]
+    role: Literal["in", "inout", "out"]  # "inout": it is given, and changed in place
     shape: tuple[int, ...]  # (1,): a scalar, (n,): a vector, (rows, columns): a matrix
     order: Order = "row"  # which index of a matrix counts; consecutive columns for "row"
     element: Element = FLOAT
-    values: Values = EXPOSING  # of an input
+    values: Values = EXPOSING  # of what is given
+
+    @property
+    def given(self) -> bool:
+        """Whether a call finds values in it."""
+        return self.role != "out"
+
+    @property
+    def written(self) -> bool:
+        """Whether a call leaves a result in it."""
+        return self.role != "in"
 
     @property
     def count(self) -> int:
