@@ -73,6 +73,14 @@ def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None
     assert "the simulator's own" in document["notes"][0]
 
 
+def test_allocations_have_names_in_optimised_host_code(tmp_path: Path) -> None:
+    """There cudaMalloc's template is inlined into the user's line."""
+    shutil.copy(PROGRAMS / "wrong.cu", tmp_path)
+    done = ptxsim("nvcc", "-O2", "wrong.cu", "-o", "wrong", folder=tmp_path)
+    done = ptxsim("exec", "wrong", "--", "overrun", folder=tmp_path)
+    assert "past the end of the 64-byte allocation d_a (wrong.cu:21)" in done.stderr
+
+
 @pytest.mark.parametrize(("mistake", "status", "prints", "says"), ROWS)
 def test_a_mistake_is_named(wrong: Path, mistake: str, status: str, prints: str, says: str) -> None:
     done = ptxsim("exec", "wrong", "--", mistake, folder=wrong)
