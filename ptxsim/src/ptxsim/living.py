@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
+from ptxsim import engine_header as header
 from ptxsim.engine import Engine
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.linking import read_linked
@@ -56,6 +59,13 @@ class LivingKernels(Kernels):
             return judge_races(machine, limits, look)
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
+
+    def recall(self, machine: Machine, launch: Launch) -> bool:
+        """Whether the launch finds in memory what an equal one did, and so has nothing to do that
+        is not done now. If not, it has to be carried out next."""
+        asked = msgspec.msgpack.encode(launch)
+        status: int = self._engine.library.sim_recall(machine.handle, asked, len(asked))
+        return status == header.RAN
 
     def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
         """Bytes of shared memory that a block of the kernel has in any case."""

@@ -93,6 +93,10 @@ class FailedCall(Record, tag="refused"):
     frames: Frames
 
 
+class AskElapsed(Record, tag="elapsed"):
+    """Asks how long something took, which the program itself answers."""
+
+
 class LaunchKernel(Record, tag="launch"):
     """Asks for a launch; the message's bytes are its parameters."""
 
@@ -119,6 +123,7 @@ Request = (
     | ReadBytes
     | HostFault
     | FailedCall
+    | AskElapsed
     | LaunchKernel
 )
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

@@ -112,6 +112,7 @@ Kernel* sink_kernel(const std::string& name, size_t module);  // mangled; null: 
 void* sink_variable(const std::string& name, size_t module, size_t bytes);
 void sink_share(void* address, size_t bytes);  // device memory, with host code
 double sink_clock();                           // milliseconds, by which events are apart
+void sink_elapsed();                           // notes that host code asks how far they are
 // Ends the call, or host code's work, here or where `frames` say.
 [[noreturn]] void refuse(const Refused& refused);
 [[noreturn]] void refuse(const Refused& refused, const Frames& frames);

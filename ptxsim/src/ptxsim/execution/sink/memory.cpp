@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "sink.hpp"
 
@@ -168,6 +169,11 @@ void sink_read(void* target, Place source, size_t bytes, cudaStream_t) {
 
 void sink_synchronise(const std::string&) {}  // all is done
 size_t sink_place() { return 0; }
+
+void sink_elapsed() {
+  static bool told = false;
+  if (!std::exchange(told, true)) tell("{\"type\":\"elapsed\"}");
+}
 
 double sink_clock() {
   using namespace std::chrono;
