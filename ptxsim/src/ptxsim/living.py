@@ -49,9 +49,11 @@ class LivingKernels(Kernels):
             # What only another order could show to be wrong is not said: there is but one.
             return SimOutcome(
                 findings=merge(
-                    each
-                    for each in run.findings
-                    if not (each.event and each.event.needs_difference)
+                    [
+                        each
+                        for each in run.findings
+                        if not (each.event and each.event.needs_difference)
+                    ]
                 ),
                 lines=(),
                 stopped=stopped,
