@@ -48,6 +48,10 @@ class FindKernel(Record, tag="kernel"):
     module: Count
 
 
+class MeasureKernel(FindKernel, tag="measure"):
+    """Asks for the figures of a kernel that ptxas has to tell."""
+
+
 class NewAllocation(Record, tag="allocate"):
     address: Count
     size: Count
@@ -124,6 +128,7 @@ Request = (
     | NewModule
     | LoadModules
     | FindKernel
+    | MeasureKernel
     | NewAllocation
     | NewVariable
     | FreeAllocation

@@ -6,6 +6,7 @@
 // - memory.cpp: device memory, which both processes share: allocations, copies
 // - arrays.cpp: CUDA arrays, copies in three dimensions
 // - textures.cpp: texture and surface objects
+// - pools.cpp: memory pools, registered memory of the host
 // - calls.cpp: calls that a recorder cannot answer
 // - host.cpp: where host code stands, and its mistakes
 //
@@ -29,6 +30,10 @@ extern bool modules_loaded;  // all that are registered so far
 
 // --- memory.cpp
 unsigned char* shared_view(const void* address);  // through which host code's copies go
+void free_all();                                  // but variables
+
+// --- pools.cpp
+void* device_side(const void* host);  // of memory that both see; null: there is none
 
 // --- arrays.cpp
 struct Array {
