@@ -105,10 +105,10 @@ def test_without_a_terminal_there_is_no_line(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_SILENT", -1.0)
-    shape = {"grid": (1, 1, 1), "block": (1, 1, 1), "cluster": (1, 1, 1)}
-    sizes = {"shared_bytes": 0, "stack_bytes": 0, "cooperative": False, "frames": ()}
     line = progress.Progress()
-    line.begin(LaunchKernel(kernel="add", **shape, **sizes))
+    shape = {"grid": (1, 1, 1), "block": (1, 1, 1), "cluster": (1, 1, 1)}
+    others = dict.fromkeys(LaunchKernel.__struct_fields__, 0) | {"kernel": "add"}
+    line.begin(LaunchKernel(**others | shape))
     line.update()
     line.end()
     assert capfd.readouterr().err == ""

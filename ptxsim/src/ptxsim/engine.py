@@ -27,6 +27,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_region": "ipqqpqiu",
     "sim_define": "ipqqqu",
     "sim_defined": "qpqqqu",
+    "sim_copy_defined": "ipqqqqqu",
     "sim_undefine": "ipq",
     "sim_refine": "ipuu",
     "sim_resize": "ipqq",

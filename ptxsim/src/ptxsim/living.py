@@ -49,9 +49,11 @@ class LivingKernels(Kernels):
             # What only another order could show to be wrong is not said: there is but one.
             return SimOutcome(
                 findings=merge(
-                    each
-                    for each in run.findings
-                    if not (each.event and each.event.needs_difference)
+                    [
+                        each
+                        for each in run.findings
+                        if not (each.event and each.event.needs_difference)
+                    ]
                 ),
                 lines=(),
                 stopped=stopped,
@@ -68,7 +70,7 @@ class LivingKernels(Kernels):
     def recall(self, machine: Machine, launch: Launch) -> bool:
         """Whether the launch finds in memory what an equal one did, and so has nothing to do that
         is not done now. If not, it has to be carried out next."""
-        asked = msgspec.msgpack.encode(launch)
+        asked = msgspec.msgpack.encode((id(self), launch))  # another module may have its name
         status: int = self._engine.library.sim_recall(machine.handle, asked, len(asked))
         return status == header.RAN
 

@@ -70,13 +70,15 @@ class Device:
                 self._allocate(request)
             case messages.FreeAllocation(address=address):
                 self._modules.memory.free(address)
-            case messages.DefineBytes(address=address, size=size):
-                self._modules.memory.define(address, size)
-            case messages.ReadBytes(address=address, size=size, frames=frames):
-                if unwritten := self._modules.memory.undefined(address, size):
+            case messages.ReadBytes(frames=frames):
+                if unwritten := self._modules.memory.undefined(request):
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
                     self._call("uninitialized-read", frames, words)
+            case messages.CopyBytes():
+                self._modules.memory.copy(request)
+            case messages.DefineBytes():
+                self._modules.memory.define(request)
             case messages.HostFault(address=address, frames=frames):
                 words = _HOST_TOUCHES.given(name=self._modules.memory.name_at(address))
                 self._call("host-access", frames, words)

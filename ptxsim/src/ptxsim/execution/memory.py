@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import bisect
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from ptxsim.engine import Engine
-from ptxsim.execution.messages import ARENA_BYTES, FIRST_ADDRESS, BrokenChannel
+from ptxsim.execution.messages import (
+    ARENA_BYTES,
+    FIRST_ADDRESS,
+    BrokenChannel,
+    CopyBytes,
+    DefineBytes,
+    ReadBytes,
+)
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 
@@ -55,25 +62,41 @@ class DeviceMemory(Machine):
         place, _ = self._find(address, 0)
         self._library.sim_resize(self.handle, place, 0)
 
-    def define(self, address: int, size: int) -> None:
-        place, start = self._find(address, size)
-        self._library.sim_define(self.handle, place, start, size, self.cell)
+    def define(self, rows: DefineBytes) -> None:
+        for place, start in self._rows(rows.address, rows.pitch, rows):
+            self._library.sim_define(self.handle, place, start, rows.size, self.cell)
+
+    def copy(self, rows: CopyBytes) -> None:
+        """Make rows as defined as those they were copied from."""
+        sources = self._rows(rows.source, rows.source_pitch, rows)
+        targets = self._rows(rows.address, rows.pitch, rows)
+        for (source, start), (target, at) in zip(sources, targets, strict=True):
+            self._library.sim_copy_defined(
+                self.handle, source, start, target, at, rows.size, self.cell
+            )
 
     def refine(self, cell: int) -> None:
         """Tell narrower cells apart from now on."""
         self._library.sim_refine(self.handle, self.cell, cell)
         self.cell = cell
 
-    def undefined(self, address: int, size: int) -> tuple[str, int] | None:
+    def undefined(self, rows: ReadBytes) -> tuple[str, int] | None:
         """The name of the allocation and the offset of the first byte there that nobody wrote."""
-        place, start = self._find(address, size)
-        defined = self._library.sim_defined(self.handle, place, start, size, self.cell)
-        return None if defined >= size else (self._naming[place](), start + defined)
+        for place, start in self._rows(rows.address, rows.pitch, rows):
+            size = self._library.sim_defined(self.handle, place, start, rows.size, self.cell)
+            if size < rows.size:
+                return self._naming[place](), start + size
+        return None
 
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""
         place = bisect.bisect_right(self._regions, address, key=_address) - 1
         return self._naming[max(place, 0)]()
+
+    def _rows(self, address: int, pitch: int, rows: DefineBytes) -> Iterator[tuple[int, int]]:
+        """The region of all rows and where in it each begins. Raises BrokenChannel."""
+        place, start = self._find(address, (rows.rows - 1) * pitch + rows.size)
+        return ((place, start + row * pitch) for row in range(rows.rows))
 
     def _find(self, address: int, size: int) -> tuple[int, int]:
         """The region that holds these bytes of the file, and where in it they begin. Raises

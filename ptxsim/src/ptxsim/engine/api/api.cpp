@@ -143,6 +143,21 @@ int sim_define(Machine* m, u64 index, u64 from, u64 bytes, u32 cell) {
   return RAN;
 }
 
+// Makes bytes of one region as defined as those of another that they were copied from.
+int sim_copy_defined(Machine* m, u64 source, u64 from, u64 target, u64 to, u64 bytes, u32 cell) {
+  if (source >= m->regions.size() || target >= m->regions.size() || !cell) return REFUSED;
+  const Region& s = *m->regions[source];
+  Region& t = *m->regions[target];
+  if (!within(from, bytes, s.size) || !within(to, bytes, t.size)) return REFUSED;
+  for (u64 at = to / cell; !t.all_defined && at * cell < to + bytes; ++at) {
+    const u64 inside = std::max(at * cell, to) - to;
+    const u8 now = s.all_defined || s.defined[(from + inside) / cell];
+    const bool whole = at * cell >= to && (at + 1) * cell <= to + bytes;
+    t.defined[at] = whole ? now : now | t.defined[at];
+  }
+  return RAN;
+}
+
 // Marks a region as memory that nobody has written yet.
 int sim_undefine(Machine* m, u64 index) {
   if (index >= m->regions.size()) return REFUSED;
