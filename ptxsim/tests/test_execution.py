@@ -121,9 +121,25 @@ def test_a_call_that_is_not_there_is_named_before_anything_runs(tmp_path: Path) 
 
 
 def test_a_program_built_in_another_way_is_refused(tmp_path: Path) -> None:
-    done = ptxsim("exec", "/bin/true", folder=tmp_path)
-    assert done.returncode == 3
-    assert "ptxsim nvcc" in done.stderr
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    (tmp_path / "two.cu").write_text("__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n")
+    shared, only = ("-cudart", "shared"), ("-arch=sm_80",)
+    for name, options in (("static", ()), ("machine_code", (*shared, *only))):
+        done = subprocess.run(["nvcc", *options, "two.cu", "-o", name], cwd=tmp_path, check=True)
+    other = bytearray((tmp_path / "static").read_bytes())
+    other[18:20] = struct.pack("<H", 243)  # RISC-V
+    (tmp_path / "other").write_bytes(other)
+    for program, why in (
+        ("script", "not a program of this system"),
+        ("/bin/true", "not a CUDA program"),
+        ("static", "linked with CUDA's static runtime"),
+        ("machine_code", "machine code only"),
+        ("other", "a program for another machine (RISC-V)"),
+    ):
+        done = ptxsim("exec", program, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert why in done.stderr and len(done.stderr.splitlines()) == 1
+        assert "ptxsim nvcc" in done.stderr or program == "/bin/true"
 
 
 def test_outside_of_ptxsim_such_a_program_says_how_to_run_it(wrong: Path) -> None:

@@ -14,18 +14,17 @@ from pathlib import Path
 
 from ptxsim.engine import Engine
 from ptxsim.execution import messages
-from ptxsim.execution.building import LIBRARY, stand_in
+from ptxsim.execution.building import stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.program_file import check_program
 from ptxsim.execution.progress import Progress
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark
-from ptxsim.nvcc import CompileError
 from ptxsim.outcome import RefusedProgram
 from ptxsim.text import Message, phrase
 
 _SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-_ANOTHER = "not linked with CUDA's shared runtime: build it by ptxsim nvcc, with nvcc's options"
 _TICK = 0.1  # seconds
 _BROKEN = phrase("host code wrote into the channel to its device")
 
@@ -47,8 +46,7 @@ def execute(
 ) -> Execution:
     """Run ``program`` to its end, with this process's own standard streams. Raises CompileError,
     EngineError, OSError."""
-    if LIBRARY.encode() not in program.read_bytes():
-        raise CompileError(f"{program}: {_ANOTHER}")
+    check_program(program)
     folder = stand_in()
     memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     os.ftruncate(memory, messages.ARENA_BYTES)

@@ -68,7 +68,8 @@ size_t sink_register(const void* fat_binary, const void*) {
   if (wrapper->version != TO_BE_LINKED) ptx = ptx_of(wrapper->data);
   else  // CUDA's own libraries bring no PTX for this device; who calls them has an undefined name
     for (auto each = wrapper->linked; *each; ++each) ptx += ptx_of(*each);
-  if (ptx.empty()) give_up("a part of this program has no PTX: build it with ptxsim nvcc");
+  if (ptx.empty()) give_up("a part of this program has machine code only, or compressed PTX: build it by "
+            "ptxsim nvcc, with nvcc's options");
   modules_loaded = false;
   tell("{\"type\":\"module\"}", ptx.data(), ptx.size());
   return modules++;
