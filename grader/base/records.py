@@ -22,12 +22,13 @@ class Verdict(str, Enum):
     IE = "IE"  # internal error; never a zero
 
 
-Dims = dict[str, int]  # a size: its dimensions by name, in their order
+# A size: its dimensions by name, in their order; {"uneven": 0}: a case that has no more than a name.
+Dims = dict[str, int]
 
 
 def size_text(dims: Dims) -> str:
-    """A size in words: "64×64×32", "n = 1024"."""
-    return str(Size(dims=dims))
+    """A size in words: "64×64×32", "n = 1024", "uneven"."""
+    return str(Size(dims=dims)) if any(dims.values()) else "".join(dims)
 
 
 # --- decoding ----------------------------------------------------------------------------------

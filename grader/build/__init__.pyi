@@ -16,3 +16,6 @@ from .sass import disassemble as disassemble
 from .sass import find_tensor_cores as find_tensor_cores
 from .toolchain import Toolchain as Toolchain
 from .toolchain import find_toolchain as find_toolchain
+from .programs import WholeBuild as WholeBuild
+from .programs import compile_whole as compile_whole
+from .programs import runtime_folder as runtime_folder

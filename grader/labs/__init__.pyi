@@ -20,6 +20,11 @@ from .lab import load_lab as load_lab
 from .lab import load_term as load_term
 from .lab import revealed as revealed
 from .lab import shipped_labs as shipped_labs
+from .program_file import COMPILED as COMPILED
+from .program_file import SEED as SEED
+from .program_file import Output as Output
+from .program_file import ProgramCase as ProgramCase
+from .program_file import Task as Task
 from .scoring_rules import CurveShape as CurveShape
 from .scoring_rules import Scoring as Scoring
 from .shape import Limits as Limits

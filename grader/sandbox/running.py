@@ -41,7 +41,8 @@ class ProcessLimits(Record):
     """The limits of one run. Memory applies to each process, the rest to the whole run."""
 
     cpu_s: float  # of all its processes together; meter.py says what is charged
-    memory_mb: int = 4096  # address space
+    memory_mb: int = 4096  # address space, but for ``shared_mb``
+    shared_mb: int = 0  # more of it, for files that it maps
     file_mb: int = 256  # largest file it may write
     processes: int = 512  # beyond those the user has now; does not bind root
     output_bytes: int = 1 << 20  # kept of stdout and of stderr; the rest is thrown away
@@ -115,13 +116,17 @@ class Sandbox(Record):
         writable: Sequence[Path] = (),
         env: Mapping[str, str] | None = None,
         watches: bool = False,
+        handed: tuple[int, ...] = (),
+        stdin: int = subprocess.DEVNULL,
+        beside: tuple[int, ...] = (),
     ) -> Completed:
-        """Run ``argv`` in ``cwd`` to its end or its limits, with no standard input.
+        """Run ``argv`` in ``cwd`` to its end or its limits; without ``stdin`` it can read nothing.
 
         ``readable`` and ``writable`` are folders or files shown in the sandbox under their
         own paths; ``env`` is the whole environment. A program that ``watches`` its own children
-        may read files of /proc and send signals in every sandbox. Any exception, Ctrl-C included,
-        kills the process group before it passes on.
+        may read files of /proc and send signals in every sandbox. ``handed`` are descriptors that
+        it inherits and that are closed here; what the sessions ``beside`` do is charged, too. Any
+        exception, Ctrl-C included, kills the process group before it passes on.
         """
         more = dict(env or {})
         with ExitStack() as stack:
@@ -139,7 +144,8 @@ class Sandbox(Record):
                     readable=readable,
                     writable=writable,
                     env=more,
-                    handed=() if write_fd < 0 else (write_fd,),
+                    handed=handed if write_fd < 0 else (*handed, write_fd),
+                    stdin=stdin,
                     watches=watches,
                 )
             )
@@ -148,7 +154,7 @@ class Sandbox(Record):
             pipes = {pipe: (limits.output_bytes, bytearray()) for pipe in outputs}
             if result_fd >= 0:
                 pipes[result_fd] = (limits.result_bytes, bytearray())
-            charging = meter.Meter(process.pid, limits.cpu_s)
+            charging = meter.Meter(limits.cpu_s, process.pid, *beside)
             late: Exception | None = None
             try:
                 meter.drain(process, pipes, charging)
@@ -218,7 +224,8 @@ def _rlimits(limits: ProcessLimits) -> list[str]:
             if folder.name.isdigit() and folder.stat().st_uid == os.getuid():
                 tasks += sum(1 for _ in (folder / "task").iterdir())
     asked = {
-        "as": (resource.RLIMIT_AS, limits.memory_mb << 20),
+        "as": (resource.RLIMIT_AS, limits.memory_mb + limits.shared_mb << 20),
+        "data": (resource.RLIMIT_DATA, limits.memory_mb << 20),
         "cpu": (resource.RLIMIT_CPU, backstop),
         "fsize": (resource.RLIMIT_FSIZE, limits.file_mb << 20),
         "nproc": (resource.RLIMIT_NPROC, tasks + limits.processes),

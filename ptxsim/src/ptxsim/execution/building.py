@@ -30,15 +30,19 @@ def compile_program(options: Sequence[str], arch: str) -> None:
     nvcc = cuda_program("nvcc")
     if nvcc is None:
         raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
-    virtual = arch.replace("sm_", "compute_")
-    command = [str(nvcc), *_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{stand_in()}"]
-    done = answer_of([*command, *options])
+    done = answer_of([nvcc, *program_options(arch, stand_in()), *options])
     if done.returncode != 0:
         said = done.stderr + done.stdout
         missing = sorted(set(_MISSING.findall(said)))
         if missing:
             raise CompileError(f"not simulated: {', '.join(missing)}")
         raise CompileError(said.strip())
+
+
+def program_options(arch: str, library: Path) -> tuple[str, ...]:
+    """Options by which nvcc makes programs that ptxsim can run. library: as of ``stand_in``."""
+    virtual = arch.replace("sm_", "compute_")
+    return (*_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{library}")
 
 
 def stand_in() -> Path:

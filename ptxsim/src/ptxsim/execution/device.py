@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 
@@ -31,9 +32,12 @@ _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it
 
 class Device:
     """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
-    launch."""
+    launch; most: launches that are carried out, the others do nothing."""
 
-    def __init__(self, engine: Engine, file: int, host: HostCode, seconds: float) -> None:
+    def __init__(
+        self, engine: Engine, file: int, host: HostCode, seconds: float, most: int = sys.maxsize
+    ) -> None:
+        self._most = most
         self._modules = Modules(engine, file)
         self._host = host
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
@@ -93,6 +97,9 @@ class Device:
         memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel)
         if loaded is None:
             raise messages.BrokenChannel
+        self.launches[asked.kernel] += 1
+        if self.launches.total() > self._most:
+            return b"0\n"
         memory.addresses = loaded.addresses
         launch = Launch(
             kernel=asked.kernel,
@@ -106,7 +113,6 @@ class Device:
             cluster=asked.cluster,
         )
         outcome = loaded.simulator.carry_out(memory, launch, self._limits)
-        self.launches[asked.kernel] += 1
         if outcome.findings:
             self._found = list(merge([*self._found, *outcome.findings]))
         if outcome.stopped and not outcome.findings:

@@ -43,9 +43,7 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
     if LIBRARY.encode() not in program.read_bytes():
         raise CompileError(f"{program}: {_ANOTHER}")
     folder = stand_in()
-    memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.ftruncate(memory, messages.ARENA_BYTES)
-    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    memory = device_memory()
     ours, theirs = socket.socketpair()
     device = Device(engine, memory, HostCode(program), seconds)
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
@@ -63,9 +61,7 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
             )
         refused, broken = None, False
         try:
-            for request, more in messages.requests(ours):
-                if (answer := device.answer(request, more)) is not None:
-                    messages.reply(ours, answer)
+            answer_all(ours, device)
         except RefusedProgram as why:
             refused = why
             running.kill()
@@ -86,3 +82,19 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
     if broken:
         remarks += (Remark(kind="host-access", severity=Severity.ERROR, message=_BROKEN),)
     return Execution(status, remarks, device.launches.total(), refused)
+
+
+def device_memory() -> int:
+    """A file for the memory of a device, which nobody can resize; both processes map it."""
+    memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.ftruncate(memory, messages.ARENA_BYTES)
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    return memory
+
+
+def answer_all(channel: socket.socket, device: Device) -> None:
+    """Do what a program asks, until it has ended. Raises RefusedProgram, BrokenChannel,
+    ConnectionError."""
+    for request, more in messages.requests(channel):
+        if (answer := device.answer(request, more)) is not None:
+            messages.reply(channel, answer)

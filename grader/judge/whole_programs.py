@@ -1,0 +1,292 @@
+"""Whole programs: what comes out of each case, against the lab file or the course's solution.
+
+Of one case, the first rule that applies decides:
+
+1. it cannot be simulated → FE; it did not end in time → TLE
+2. a signal ended it, or a kernel accessed what it may not → RE
+3. other output than expected → WA; the right one with another status than 0 → RE
+4. fewer launches than the lab asks for, or the same output without them: the program runs again, and
+   from the last launch asked for on they do nothing → RF
+5. an error, where the lab's findings are to fail → WA
+6. otherwise AC
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import msgspec
+
+from grader import base
+from grader.build import WholeBuild, compile_whole
+from grader.judge.program import GradingContext
+from grader.judge.rulings import Ruling
+from grader.judge.verdicts import (
+    ILLEGAL,
+    located,
+    merge_findings,
+    overall,
+    weightiest,
+    why_it_counts,
+    worst,
+)
+from grader.labs import SEED, Output, ProgramCase, Submission, Task
+from grader.results import Score, Share, SizeGroup, weighted_mean
+from grader.run import ALL, CaseOutcome, ProgramRun, Progress, run_program
+from ptxsim.findings import Severity
+from ptxsim.text import NOTHING, Message, counted, phrase
+
+_Texts = Mapping[str, str]  # by name of a file; "" is standard output
+_MOST = 60  # characters of a line that are shown
+
+
+class _Bench:
+    """Runs the cases of one submission."""
+
+    def __init__(self, task: Task, context: GradingContext, folder: Path) -> None:
+        self.task, self.context, self._folder = task, context, folder
+
+    def build(self, own: Mapping[str, bytes], name: str) -> WholeBuild:
+        folder = self._folder / name
+        folder.mkdir()
+        lab = self.context.lab
+        return compile_whole(
+            self.task,
+            {**own, **self.task.given, **self.task.course},
+            folder,
+            self.context.toolchain,
+            self.context.sandbox,
+            arch=lab.architectures[0],
+            limits=lab.limits,
+        )
+
+    def run(self, build: WholeBuild, case: ProgramCase, seed: str, launches: int = ALL) -> ProgramRun:
+        return run_program(
+            build,
+            [word.replace(SEED, seed) for word in case.arguments],
+            case.stdin.replace(SEED, seed),
+            {name: self.task.given[name] for name in case.given},
+            tuple(case.files),
+            self.context.sandbox,
+            self.context.lab.limits,
+            launches,
+        )
+
+
+def grade_program(
+    submission: Submission, task: Task, context: GradingContext, progress: Progress
+) -> Ruling:
+    """Raises one of ``rulings.FATAL``."""
+    with tempfile.TemporaryDirectory(prefix="sgemm-program-") as name:
+        bench = _Bench(task, context, Path(name).resolve())
+        if missing := [each for each in task.file.files.student if each not in submission.contents]:
+            words = phrase("{main} is missing from the folder {folder}", main=missing[0])
+            words = words.given(folder=submission.folder.name)
+            raise base.Rejected(base.Verdict.FE, words)
+        progress(phrase("compiling"), NOTHING)
+        build = bench.build(submission.contents, "submission")
+        solution = bench.build(task.solution, "solution") if _asks_solution(task) else None
+        outcomes = []
+        for case in task.file.cases:
+            progress(phrase("simulating"), phrase("running the program"))
+            outcomes.append(_outcome(bench, build, solution, case))
+    return _ruling(task, outcomes, build.info)
+
+
+def _asks_solution(task: Task) -> bool:
+    return any(case.asks_solution for case in task.file.cases)
+
+
+def _outcome(
+    bench: _Bench, build: WholeBuild, solution: WholeBuild | None, case: ProgramCase
+) -> CaseOutcome:
+    seed = str(secrets.randbelow(1 << 31))
+    wanted = {"": case.stdout, **case.files}
+    if solution is not None and case.asks_solution:
+        ran = bench.run(solution, case, seed)
+        if not ran.done.ok:
+            words = phrase("the lab's own solution fails in the case {case}", case=case.name)
+            raise base.MachineError(words)
+        computed = _texts(ran)
+        wanted = {each: computed.get(each) if text is None else text for each, text in wanted.items()}
+    expected = {name: text or "" for name, text in wanted.items()}
+    ran = bench.run(build, case, seed)
+    begun = CaseOutcome(
+        id=case.name,
+        size={case.name: 0},
+        amount=0,
+        seconds=ran.done.seconds,
+        kernels=ran.seen.launches if ran.seen else None,
+        findings=_findings(ran),
+    )
+    verdict, message = _verdict(ran, begun.findings, expected, bench.task)
+    least = bench.task.file.launches
+    if verdict is base.Verdict.AC and least:
+        broken = _without_launches(bench, build, case, seed, expected, begun.kernels or 0)
+        verdict, message = (base.Verdict.RF, broken) if broken else (verdict, message)
+    return msgspec.structs.replace(begun, verdict=verdict, message=message)
+
+
+def _findings(ran: ProgramRun) -> tuple[base.Finding, ...]:
+    seen = ran.seen.remarks if ran.seen else ()
+    return tuple(base.convert(each, base.Finding) for each in seen)
+
+
+def _verdict(
+    ran: ProgramRun, findings: Sequence[base.Finding], expected: _Texts, task: Task
+) -> tuple[base.Verdict, Message]:
+    done, seen = ran.done, ran.seen
+    errors = [each for each in findings if each.severity is Severity.ERROR]
+    first = errors[0] if errors else None
+    if done.starved:
+        raise base.MachineError.saying("the machine was too busy to run the program")
+    if seen and seen.refused:
+        return base.Verdict.FE, seen.refused
+    if done.timed_out or base.Kind.STOPPED in {each.kind for each in errors}:
+        return base.Verdict.TLE, phrase("did not end in time")
+    if done.signal is not None or (seen and seen.broken):
+        ended = signal.Signals(done.signal or signal.SIGKILL).name
+        return base.Verdict.RE, _because(phrase("ended by {signal}", signal=ended), first)
+    if illegal := next((each for each in errors if each.kind in ILLEGAL), None):
+        return base.Verdict.RE, located(illegal)
+    texts = _texts(ran)
+    for name, want in expected.items():
+        if difference := _difference(texts.get(name), want, task.file.output):
+            where = name or phrase("standard output")
+            words = phrase("{where}, {what}", where=where, what=difference)
+            return base.Verdict.WA, _because(words, first)
+    if done.returncode:
+        words = phrase("the output is right, and the status is {status}", status=done.returncode)
+        return base.Verdict.RE, words
+    if errors and task.file.findings == "fail":
+        return base.Verdict.WA, why_it_counts(errors[0])
+    return base.Verdict.AC, NOTHING
+
+
+def _without_launches(
+    bench: _Bench,
+    build: WholeBuild,
+    case: ProgramCase,
+    seed: str,
+    expected: _Texts,
+    launches: int,
+) -> Message:
+    """Say why the output does not need the launches that the lab asks for; NOTHING if it does."""
+    least = bench.task.file.launches
+    if launches < least:
+        return counted(
+            "{launches} of {count} kernel launch that this lab asks for",
+            "{launches} of {count} kernel launches that this lab asks for",
+            least,
+            launches=launches,
+        )
+    idle = bench.run(build, case, seed, least - 1)
+    texts, rules = _texts(idle), bench.task.file.output
+    if not idle.done.ok or any(_difference(texts.get(n), w, rules) for n, w in expected.items()):
+        return NOTHING
+    return phrase("the output is the same if the kernels do nothing: the host computes it")
+
+
+def _because(what: Message, cause: base.Finding | None) -> Message:
+    if cause is None:
+        return what
+    return phrase("{wrong} ({cause})", wrong=what, cause=located(cause))
+
+
+def _texts(ran: ProgramRun) -> _Texts:
+    files = {n: each.decode(errors="replace") for n, each in ran.files.items() if each is not None}
+    return {"": ran.done.stdout, **files}
+
+
+# --- texts -------------------------------------------------------------------------------------
+
+
+def _difference(got: str | None, want: str, rules: Output) -> Message:
+    """The first difference that counts; NOTHING if there is none."""
+    if got is None:
+        return phrase("the program did not write it")
+    pairs = zip_longest(_lines(got, rules), _lines(want, rules))
+    for number, (own, right) in enumerate(pairs, 1):
+        if own is None:
+            return phrase("line {line} is missing: {want}", line=number, want=_shown(right or ""))
+        if right is None:
+            return phrase("line {line} is too many: {got}", line=number, got=_shown(own))
+        if not _same(own, right, rules):
+            words = phrase("line {line}: got {got}, expected {want}", line=number)
+            return words.given(got=_shown(own), want=_shown(right))
+    return NOTHING
+
+
+def _lines(text: str, rules: Output) -> list[str]:
+    if rules.spaces == "exact":
+        return text.split("\n")
+    if rules.spaces == "any":
+        return text.split()
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+def _same(got: str, want: str, rules: Output) -> bool:
+    if got == want:
+        return True
+    own, right = got.split(), want.split()
+    if rules.tolerance is None or len(own) != len(right):
+        return False
+    return all(map(_near, own, right, [rules.tolerance] * len(own)))
+
+
+def _near(got: str, want: str, tolerance: float) -> bool:
+    if got == want:
+        return True
+    try:
+        number, right = float(got), float(want)
+    except ValueError:
+        return False
+    return abs(number - right) <= tolerance * max(1.0, abs(right))
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) <= _MOST else f"{line[:_MOST]}…")
+
+
+# --- the whole ---------------------------------------------------------------------------------
+
+
+def _ruling(task: Task, outcomes: Sequence[CaseOutcome], info: base.BuildInfo) -> Ruling:
+    """Hidden cases leave no more than ``SizeGroup`` tells."""
+    weights = {case.name: case.weight for case in task.file.cases}
+    secret = {case.name for case in task.file.cases if case.hidden}
+    public = [each for each in outcomes if each.id not in secret]
+    hidden = [each for each in outcomes if each.id in secret]
+    shares = tuple(Share(case=each.id, weight=weights[each.id]) for each in public)
+    earned = [(weights[e.id], 100.0 * (e.verdict is base.Verdict.AC)) for e in outcomes]
+    verdict = worst([each.verdict for each in outcomes if each.verdict])
+    total = 0.0 if verdict is base.Verdict.RF else round(weighted_mean(earned), 2)
+    groups: tuple[SizeGroup, ...] = ()
+    if hidden:
+        parts = (("public", public), ("hidden", hidden))
+        groups = tuple(_group(name, part, weights) for name, part in parts)
+    return Ruling(
+        verdict=verdict,
+        build=info,
+        cases=tuple(public),
+        findings=merge_findings(public),
+        score=Score(total=total, max=100, policy="cases", shares=shares),
+        groups=groups,
+    )
+
+
+def _group(name: str, part: Sequence[CaseOutcome], weights: Mapping[str, float]) -> SizeGroup:
+    kind = weightiest(merge_findings(part)) if name == "hidden" else None
+    return SizeGroup(
+        name="hidden" if name == "hidden" else "public",
+        weight=sum(weights[each.id] for each in part),
+        sizes=len(part),
+        right=sum(each.verdict is base.Verdict.AC for each in part),
+        verdict=overall(part),
+        mistakes=() if kind is None else (kind,),
+    )
