@@ -19,7 +19,7 @@ from ptxsim import CompileError, EngineError, program_options, stand_in
 from ptxsim.plan import Record
 from ptxsim.text import phrase, verbatim
 
-NAME = "program"
+PROGRAM = "program"
 _OUT = "../out"
 
 
@@ -61,14 +61,16 @@ def compile_whole(
     out.mkdir()
     named = (*task.file.files.student, *task.file.files.course)
     wanted = task.file.build
-    shown, runtime = [*toolchain.roots, source], ("-lineinfo", f"-arch={arch}")
-    if not on_gpu:
+    shown = [*toolchain.roots, source]
+    command = [str(toolchain.nvcc), f"-ccbin={toolchain.host_compiler}"]
+    if on_gpu:
+        command += ["-lineinfo", f"-arch={arch}"]
+    else:
         shown.append(library := runtime_folder())
-        runtime = program_options(arch, library)
-    command = [str(toolchain.nvcc), f"-ccbin={toolchain.host_compiler}", *runtime]
+        command += program_options(arch, library)
     command += [f"-std={wanted.std}", *wanted.options]
     command += [name for name in named if PurePosixPath(name).suffix in COMPILED]
-    command += [*(f"-l{name}" for name in wanted.libraries), "-o", f"{_OUT}/{NAME}"]
+    command += [*(f"-l{name}" for name in wanted.libraries), "-o", f"{_OUT}/{PROGRAM}"]
     done = sandbox.run(
         command,
         cwd=source,
@@ -79,7 +81,12 @@ def compile_whole(
     )
     log = readable((done.stdout + done.stderr).replace(f"{source}/", ""))
     info = base.BuildInfo(
-        ok=done.ok, command=shlex.join(command), log=log, seconds=done.seconds, kernels=(), arch=arch
+        ok=done.ok,
+        command=shlex.join(command),
+        log=log,
+        seconds=done.seconds,
+        kernels=(),
+        arch=arch,
     )
     if done.starved or done.killed:
         raise base.ToolchainError.saying("the compiler was killed; is there enough memory?")
@@ -91,4 +98,6 @@ def compile_whole(
         found = first_error(log)
         words = found.message if found else verbatim(log.splitlines()[-1] if log else "nvcc")
         raise base.Rejected(base.Verdict.CE, words, build=info)
-    return WholeBuild(program=out / NAME, sources=source, info=msgspec.structs.replace(info, log=""))
+    return WholeBuild(
+        program=out / PROGRAM, sources=source, info=msgspec.structs.replace(info, log="")
+    )

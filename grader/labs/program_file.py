@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from grader.base import LabError
@@ -26,6 +27,7 @@ STARTERS = "starters"
 SEED = "{seed}"
 COMPILED = (".cu", ".cpp", ".cc", ".cxx", ".c")
 _Path = Annotated[str, Meta(pattern=r"^(?!\.)[\w.+-]+(/(?!\.)[\w.+-]+)*$", max_length=200)]
+_Name = Annotated[str, Meta(pattern=r"^(?!\.)[\w.+-]+$", max_length=200)]  # of no folder below
 
 
 class ProgramFiles(Record):
@@ -56,7 +58,7 @@ class ProgramCase(Record):
     stdin: str = ""
     given: tuple[_Path, ...] = ()  # files of the starter that the program can read
     stdout: str | None = None
-    files: dict[_Path, str | None] = {}  # that the program writes
+    files: Mapping[_Name, str | None] = msgspec.field(default_factory=dict)  # that it writes
     hidden: bool = False
     weight: Positive = 1
 
