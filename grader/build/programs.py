@@ -13,7 +13,7 @@ import msgspec
 from grader import base
 from grader.build.diagnostics import first_error, readable
 from grader.build.toolchain import Toolchain
-from grader.labs import COMPILED, Limits, Task
+from grader.labs import COMPILED, Limits, Task, read
 from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim import CompileError, EngineError, program_options, stand_in
 from ptxsim.plan import Record
@@ -98,6 +98,10 @@ def compile_whole(
         found = first_error(log)
         words = found.message if found else verbatim(log.splitlines()[-1] if log else "nvcc")
         raise base.Rejected(base.Verdict.CE, words, build=info)
-    return WholeBuild(
-        program=out / PROGRAM, sources=source, info=msgspec.structs.replace(info, log="")
-    )
+    made = folder / PROGRAM  # no compiler can reach it; in some sandboxes none makes it executable
+    try:
+        made.write_bytes(read(out / PROGRAM))
+    except OSError as error:
+        raise base.ToolchainError.saying("nvcc left no program: {why}", why=str(error)) from None
+    made.chmod(0o700)
+    return WholeBuild(program=made, sources=source, info=info)

@@ -166,8 +166,10 @@ def _verdict(
         return base.Verdict.FE, seen.refused
     if done.timed_out or base.Kind.STOPPED in {each.kind for each in errors}:
         return base.Verdict.TLE, phrase("did not end in time")
-    if done.signal is not None or (seen and seen.broken):
-        ended = signal.Signals(done.signal or signal.SIGKILL).name
+    if seen and seen.broken:
+        return base.Verdict.RE, phrase("host code wrote into the channel to its device")
+    if done.signal is not None:
+        ended = signal.Signals(done.signal).name
         return base.Verdict.RE, _because(phrase("ended by {signal}", signal=ended), first)
     if illegal := next((each for each in errors if each.kind in ILLEGAL), None):
         return base.Verdict.RE, located(illegal)

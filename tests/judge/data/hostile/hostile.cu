@@ -17,12 +17,13 @@ __global__ void idle() {}
 
 static void succeeded(const char* what) { std::printf("%s\n", what); }
 
+// All but the first one, which is bubblewrap's and confined as the program is.
 template <class Visit>
 static void each_process(Visit visit) {
   DIR* processes = opendir("/proc");
   if (!processes) return;
   while (const dirent* entry = readdir(processes))
-    if (const int process = std::atoi(entry->d_name); process > 0 && process != getpid())
+    if (const int process = std::atoi(entry->d_name); process > 1 && process != getpid())
       visit(process);
   closedir(processes);
 }
@@ -38,8 +39,6 @@ int main(int, char** words) {
       const std::string path = "/proc/" + std::to_string(process) + "/mem";
       if (open(path.c_str(), O_RDWR) >= 0) succeeded("opened memory");
     });
-    if (open(("/proc/" + std::to_string(getppid()) + "/mem").c_str(), O_RDWR) >= 0)
-      succeeded("opened its parent's memory");
   } else if (attack == "trace") {
     if (ptrace(PTRACE_ATTACH, getppid(), 0, 0) == 0) succeeded("traces its parent");
     each_process([](int process) {
@@ -55,8 +54,7 @@ int main(int, char** words) {
     for (const char* path : std::initializer_list<const char*>{words[2], words[3]})
       if (open(path, O_RDONLY) >= 0) succeeded("read a file of the lab");
   } else if (attack == "writes") {
-    for (const char* path :
-         std::initializer_list<const char*>{words[2], words[3], "/tmp/planted", "/dev/shm/planted"})
+    for (const char* path : std::initializer_list<const char*>{words[2], words[3]})
       if (open(path, O_WRONLY | O_CREAT, 0600) >= 0) succeeded("wrote a file");
   } else if (attack == "forks") {
     if (fork() == 0) {
