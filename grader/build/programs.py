@@ -8,8 +8,6 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-import msgspec
-
 from grader import base
 from grader.build.diagnostics import first_error, readable
 from grader.build.toolchain import Toolchain

@@ -10,15 +10,18 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from grader import base
-from grader.build import WholeBuild, runtime_folder
-from grader.labs import Limits, open_folder, read
+from grader.build import runtime_folder
+from grader.labs import Limits, read
+from grader.run.gpu.device import Locks, Right
+from grader.run.probe import VISIBLE
 from grader.run.process import Cage, WorkerProcess, decoded
 from grader.run.simulator.device import engine_library
 from grader.sandbox import Completed, ProcessLimits, Sandbox
@@ -28,6 +31,8 @@ from ptxsim.text import phrase
 
 ALL = sys.maxsize  # launches
 _ARENA_MB = (1 << 20) + 4096  # of address space: the device's memory, mapped once
+_GPUS_MB = 1 << 36  # as much as CUDA may reserve
+_CAPS = "nvidia-caps/*"  # devices of slices of a GPU
 _OUTPUT_BYTES = 4 << 20
 _SETTLING_S = 30.0  # CPU, for the device to say what it found
 _DECODER: msgspec.json.Decoder[Seen] = base.decoder(Seen)
@@ -39,73 +44,106 @@ class ProgramRun(Record):
     files: dict[str, bytes | None]  # that it wrote, of those asked for; None: it did not
 
 
-def run_program(
-    build: WholeBuild,
-    arguments: Sequence[str],
-    stdin: str,
-    given: Mapping[str, bytes],
-    wanted: Sequence[str],
-    sandbox: Sandbox,
-    limits: Limits,
-    launches: int = ALL,
-) -> ProgramRun:
-    """given: files that it finds; wanted: those to bring back. launches: so many are carried out,
-    others do nothing. Raises MachineError."""
+class ProgramJob(Record):
+    """A program, and what it gets."""
+
+    program: Path
+    sources: Path  # the folder in which it was compiled
+    arguments: tuple[str, ...]
+    stdin: str
+    given: Mapping[str, bytes]  # files that it finds, by name
+    wanted: tuple[str, ...]  # files to bring back
+
+
+def simulate(job: ProgramJob, sandbox: Sandbox, limits: Limits, launches: int = ALL) -> ProgramRun:
+    """launches: so many are carried out, others do nothing. Raises MachineError."""
     engine, library = engine_library().compiled(), runtime_folder()
-    with ExitStack() as stack:
-        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="sgemm-run-"))
-        folder = Path(name).resolve()
-        for each, content in given.items():
-            (folder / each).parent.mkdir(parents=True, exist_ok=True)
-            (folder / each).write_bytes(content)
-        said = stack.enter_context(tempfile.TemporaryFile())
-        said.write(stdin.encode())
-        said.seek(0)
+    with _folder(job) as (folder, said):
         ours, theirs = (each.detach() for each in socket.socketpair())
         memory = device_memory()
         shared = os.dup(memory)
         command = serving_command(
-            engine, build.program, build.sources, ours, memory, limits.simulate_s, launches
+            engine, job.program, job.sources, ours, memory, limits.simulate_s, launches
         )
         cage = Cage(
             sandbox=sandbox,
             limits=ProcessLimits(
                 cpu_s=limits.simulate_s, memory_mb=limits.memory_mb, shared_mb=_ARENA_MB
             ),
-            readable=(engine, build.program, build.sources),
+            readable=(engine, job.program, job.sources),
             handed=(ours, memory),
         )
-        device = stack.enter_context(WorkerProcess(command, cage))
-        done = sandbox.run(
-            [str(build.program), *arguments],
-            cwd=folder,
-            limits=ProcessLimits(
-                cpu_s=limits.simulate_s,
-                memory_mb=limits.memory_mb,
-                shared_mb=2 * _ARENA_MB,
-                output_bytes=_OUTPUT_BYTES,
-            ),
-            readable=[build.program, library],
-            writable=[folder],
-            env=program_environment(library, theirs, shared),
-            handed=(theirs, shared),
-            stdin=said.fileno(),
-            beside=(device.pid,),
-        )
-        who = phrase("ptxsim's device")
-        answers = decoded(who, device.work(b"", _SETTLING_S), _DECODER)
-        seen = next(answers, None)
-        if seen is None and not done.timed_out:
-            raise device.ended(who)
-        descriptor = open_folder(folder)
-        stack.callback(os.close, descriptor)
-        return ProgramRun(
-            done=done, seen=seen, files={name: _taken(name, descriptor) for name in wanted}
-        )
+        with WorkerProcess(command, cage) as device:
+            done = sandbox.run(
+                [str(job.program), *job.arguments],
+                cwd=folder,
+                limits=ProcessLimits(
+                    cpu_s=limits.simulate_s,
+                    memory_mb=limits.memory_mb,
+                    shared_mb=2 * _ARENA_MB,
+                    output_bytes=_OUTPUT_BYTES,
+                ),
+                readable=[job.program, library],
+                writable=[folder],
+                env=program_environment(library, theirs, shared),
+                handed=(theirs, shared),
+                stdin=said.fileno(),
+                beside=(device.pid,),
+            )
+            who = phrase("ptxsim's device")
+            seen = next(decoded(who, device.work(b"", _SETTLING_S), _DECODER), None)
+            if seen is None and not done.timed_out:
+                raise device.ended(who)
+        return ProgramRun(done=done, seen=seen, files=_taken(job.wanted, folder))
 
 
-def _taken(name: str, folder: int) -> bytes | None:
-    try:
-        return read(name, _OUTPUT_BYTES, folder)
-    except OSError:
-        return None
+def run_on_gpu(job: ProgramJob, sandbox: Sandbox, limits: Limits) -> ProgramRun:
+    """The same with CUDA's own runtime. Its host code talks to the driver; while it runs, nobody
+    else has a context. Raises MachineError."""
+    locks = Locks()
+    with _folder(job) as (folder, said):
+        for right in Right:
+            locks.take(right)
+        try:
+            done = sandbox.run(
+                [str(job.program), *job.arguments],
+                cwd=folder,
+                limits=ProcessLimits(
+                    cpu_s=limits.launch_s,
+                    memory_mb=limits.memory_mb,
+                    shared_mb=_GPUS_MB,
+                    output_bytes=_OUTPUT_BYTES,
+                ),
+                readable=[job.program, Path("/sys")],
+                writable=[folder, *Path("/dev").glob("nvidia*[!s]"), *Path("/dev").glob(_CAPS)],
+                env={VISIBLE: os.environ.get(VISIBLE, "0")},
+                stdin=said.fileno(),
+                watches=True,
+            )
+        finally:
+            locks.give(*reversed(Right))
+        return ProgramRun(done=done, seen=None, files=_taken(job.wanted, folder))
+
+
+@contextmanager
+def _folder(job: ProgramJob) -> Iterator[tuple[Path, IO[bytes]]]:
+    """The program's own folder with what it finds there, and its standard input."""
+    with (
+        tempfile.TemporaryDirectory(prefix="sgemm-run-") as name,
+        tempfile.TemporaryFile() as said,
+    ):
+        folder = Path(name).resolve()
+        for each, content in job.given.items():
+            (folder / each).parent.mkdir(parents=True, exist_ok=True)
+            (folder / each).write_bytes(content)
+        said.write(job.stdin.encode())
+        said.seek(0)
+        yield folder, said
+
+
+def _taken(names: Sequence[str], folder: Path) -> dict[str, bytes | None]:
+    found: dict[str, bytes | None] = dict.fromkeys(names)
+    for name in names:
+        with suppress(OSError):
+            found[name] = read(folder / name, _OUTPUT_BYTES)
+    return found

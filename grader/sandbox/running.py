@@ -122,7 +122,7 @@ class Sandbox(Record):
     ) -> Completed:
         """Run ``argv`` in ``cwd`` to its end or its limits; without ``stdin`` it can read nothing.
 
-        ``readable`` and ``writable`` are folders or files shown in the sandbox under their
+        ``readable`` and ``writable`` are folders, files or devices shown in the sandbox under their
         own paths; ``env`` is the whole environment. A program that ``watches`` its own children
         may read files of /proc and send signals in every sandbox. ``handed`` are descriptors that
         it inherits and that are closed here; what the sessions ``beside`` do is charged, too. Any
