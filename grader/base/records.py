@@ -22,7 +22,7 @@ class Verdict(str, Enum):
     IE = "IE"  # internal error; never a zero
 
 
-# A size: its dimensions by name, in their order; {"uneven": 0}: a case that has no more than a name.
+# A size: its dimensions by name, in their order; {"uneven": 0}: a case with a name alone.
 Dims = dict[str, int]
 
 

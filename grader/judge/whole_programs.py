@@ -5,8 +5,8 @@ Of one case, the first rule that applies decides:
 1. it cannot be simulated → FE; it did not end in time → TLE
 2. a signal ended it, or a kernel accessed what it may not → RE
 3. other output than expected → WA; the right one with another status than 0 → RE
-4. fewer launches than the lab asks for, or the same output without them: the program runs again, and
-   from the last launch asked for on they do nothing → RF
+4. fewer launches than the lab asks for, or the same output without them: the program runs again,
+   and from the last launch asked for on they do nothing → RF
 5. an error, where the lab's findings are to fail → WA
 6. otherwise AC
 """
@@ -38,7 +38,7 @@ from grader.judge.verdicts import (
 )
 from grader.labs import SEED, Output, ProgramCase, Submission, Task
 from grader.results import Score, Share, SizeGroup, weighted_mean
-from grader.run import ALL, CaseOutcome, ProgramRun, Progress, run_program
+from grader.run import ALL, CaseOutcome, ProgramJob, ProgramRun, Progress, run_on_gpu, simulate
 from ptxsim.findings import Severity
 from ptxsim.text import NOTHING, Message, counted, phrase
 
@@ -52,7 +52,7 @@ class _Bench:
     def __init__(self, task: Task, context: GradingContext, folder: Path) -> None:
         self.task, self.context, self._folder = task, context, folder
 
-    def build(self, own: Mapping[str, bytes], name: str) -> WholeBuild:
+    def build(self, own: Mapping[str, bytes], name: str, gpu_arch: str | None = None) -> WholeBuild:
         folder = self._folder / name
         folder.mkdir()
         lab = self.context.lab
@@ -62,8 +62,9 @@ class _Bench:
             folder,
             self.context.toolchain,
             self.context.sandbox,
-            arch=lab.architectures[0],
+            arch=lab.arch_on(gpu_arch) if gpu_arch else lab.architectures[0],
             limits=lab.limits,
+            on_gpu=gpu_arch is not None,
         )
 
     def solution(self) -> WholeBuild:
@@ -79,19 +80,18 @@ class _Bench:
         info = base.BuildInfo(ok=True, command="", log="", seconds=0.0, kernels=())
         return WholeBuild(program=folder / PROGRAM, sources=self._folder, info=info)
 
-    def run(
-        self, build: WholeBuild, case: ProgramCase, seed: str, launches: int = ALL
-    ) -> ProgramRun:
-        return run_program(
-            build,
-            [word.replace(SEED, seed) for word in case.arguments],
-            case.stdin.replace(SEED, seed),
-            {name: self.task.given[name] for name in case.given},
-            tuple(case.files),
-            self.context.sandbox,
-            self.context.lab.limits,
-            launches,
+    def job(self, build: WholeBuild, case: ProgramCase, seed: str) -> ProgramJob:
+        return ProgramJob(
+            program=build.program,
+            sources=build.sources,
+            arguments=tuple(word.replace(SEED, seed) for word in case.arguments),
+            stdin=case.stdin.replace(SEED, seed),
+            given={name: self.task.given[name] for name in case.given},
+            wanted=tuple(case.files),
         )
+
+    def simulate(self, job: ProgramJob, launches: int = ALL) -> ProgramRun:
+        return simulate(job, self.context.sandbox, self.context.lab.limits, launches)
 
 
 def grade_program(
@@ -108,41 +108,56 @@ def grade_program(
         build = bench.build(submission.contents, "submission")
         asked = any(case.asks_solution for case in task.file.cases)
         solution = bench.solution() if asked else None
+        arch, on_gpu = context.gpu_arch, None
+        if arch is not None:
+            on_gpu = bench.build(submission.contents, "on-gpu", arch)
         outcomes = []
         for case in task.file.cases:
             progress(phrase("simulating"), phrase("running the program"))
-            outcomes.append(_outcome(bench, build, solution, case))
+            outcomes.append(_outcome(bench, build, solution, on_gpu, case))
     return _ruling(task, outcomes, build.info)
 
 
 def _outcome(
-    bench: _Bench, build: WholeBuild, solution: WholeBuild | None, case: ProgramCase
+    bench: _Bench,
+    build: WholeBuild,
+    solution: WholeBuild | None,
+    on_gpu: WholeBuild | None,
+    case: ProgramCase,
 ) -> CaseOutcome:
+    """A case that is right in the simulator runs on the GPU, too, if there is one."""
     seed = str(secrets.randbelow(1 << 31))
     wanted = {"": case.stdout, **case.files}
     if solution is not None and case.asks_solution:
-        ran = bench.run(solution, case, seed)
+        ran = bench.simulate(bench.job(solution, case, seed))
         if not ran.done.ok:
             words = phrase("the lab's own solution fails in the case {case}", case=case.name)
             raise base.MachineError(words)
         computed = _texts(ran)
         wanted = {name: computed.get(name) if it is None else it for name, it in wanted.items()}
     expected = {name: it or "" for name, it in wanted.items()}
-    ran = bench.run(build, case, seed)
-    begun = CaseOutcome(
+    job = bench.job(build, case, seed)
+    ran = bench.simulate(job)
+    found = _findings(ran)
+    launches = ran.seen.launches if ran.seen else 0
+    verdict, message = _verdict(ran, found, expected, bench.task)
+    if verdict is base.Verdict.AC and (broken := _idle(bench, job, expected, launches)):
+        verdict, message = base.Verdict.RF, broken
+    if verdict is base.Verdict.AC and on_gpu:
+        job = bench.job(on_gpu, case, seed)
+        ran = run_on_gpu(job, bench.context.sandbox, bench.context.lab.limits)
+        verdict, message = _verdict(ran, (), expected, bench.task)
+        message = phrase("on the GPU: {what}", what=message) if message else NOTHING
+    return CaseOutcome(
         id=case.name,
         size={case.name: 0},
         amount=0,
         seconds=ran.done.seconds,
-        kernels=ran.seen.launches if ran.seen else None,
-        findings=_findings(ran),
+        kernels=launches,
+        findings=found,
+        verdict=verdict,
+        message=message,
     )
-    verdict, message = _verdict(ran, begun.findings, expected, bench.task)
-    least = bench.task.file.launches
-    if verdict is base.Verdict.AC and least:
-        broken = _without_launches(bench, build, case, seed, expected, begun.kernels or 0)
-        verdict, message = (base.Verdict.RF, broken) if broken else (verdict, message)
-    return msgspec.structs.replace(begun, verdict=verdict, message=message)
 
 
 def _findings(ran: ProgramRun) -> tuple[base.Finding, ...]:
@@ -173,12 +188,8 @@ def _verdict(
         return base.Verdict.RE, _because(phrase("ended by {signal}", signal=ended), first)
     if illegal := next((each for each in errors if each.kind in ILLEGAL), None):
         return base.Verdict.RE, located(illegal)
-    texts = _texts(ran)
-    for name, want in expected.items():
-        if difference := _difference(texts.get(name), want, task.file.output):
-            where = name or phrase("standard output")
-            words = phrase("{where}, {what}", where=where, what=difference)
-            return base.Verdict.WA, _because(words, first)
+    if difference := _differences(ran, expected, task.file.output):
+        return base.Verdict.WA, _because(difference, first)
     if done.returncode:
         words = phrase("the output is right, and the status is {status}", status=done.returncode)
         return base.Verdict.RE, words
@@ -187,14 +198,7 @@ def _verdict(
     return base.Verdict.AC, NOTHING
 
 
-def _without_launches(
-    bench: _Bench,
-    build: WholeBuild,
-    case: ProgramCase,
-    seed: str,
-    expected: _Texts,
-    launches: int,
-) -> Message:
+def _idle(bench: _Bench, job: ProgramJob, expected: _Texts, launches: int) -> Message:
     """Say why the output does not need the launches that the lab asks for; NOTHING if it does."""
     least = bench.task.file.launches
     if launches < least:
@@ -204,9 +208,8 @@ def _without_launches(
             least,
             launches=launches,
         )
-    idle = bench.run(build, case, seed, least - 1)
-    texts, rules = _texts(idle), bench.task.file.output
-    if not idle.done.ok or any(_difference(texts.get(n), w, rules) for n, w in expected.items()):
+    idle = bench.simulate(job, least - 1) if least else None
+    if idle is None or not idle.done.ok or _differences(idle, expected, bench.task.file.output):
         return NOTHING
     return phrase("the output is the same if the kernels do nothing: the host computes it")
 
@@ -220,6 +223,15 @@ def _because(what: Message, cause: base.Finding | None) -> Message:
 def _texts(ran: ProgramRun) -> _Texts:
     files = {n: each.decode(errors="replace") for n, each in ran.files.items() if each is not None}
     return {"": ran.done.stdout, **files}
+
+
+def _differences(ran: ProgramRun, expected: _Texts, rules: Output) -> Message:
+    texts = _texts(ran)
+    for name, want in expected.items():
+        if difference := _difference(texts.get(name), want, rules):
+            where = name or phrase("standard output")
+            return phrase("{where}, {what}", where=where, what=difference)
+    return NOTHING
 
 
 # --- texts -------------------------------------------------------------------------------------
