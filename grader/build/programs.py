@@ -30,7 +30,7 @@ class WholeBuild(Record):
 def runtime_folder() -> Path:
     """The folder of ptxsim's CUDA runtime. Raises ToolchainError."""
     try:
-        return stand_in()
+        return stand_in(base.cache_folder() / "native")
     except (CompileError, EngineError, OSError) as error:
         raise base.ToolchainError.saying(
             "ptxsim's CUDA runtime cannot be compiled: {why}", why=str(error)

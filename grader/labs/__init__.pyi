@@ -29,6 +29,7 @@ from .scoring_rules import CurveShape as CurveShape
 from .scoring_rules import Scoring as Scoring
 from .shape import Limits as Limits
 from .shape import Rules as Rules
+from .skeleton import lab_of_skeleton as lab_of_skeleton
 from .submission import REFERENCE as REFERENCE
 from .submission import Entrant as Entrant
 from .submission import NotAFileError as NotAFileError

@@ -96,6 +96,17 @@ class Task(Record):
     given: Mapping[str, bytes]
     solution: Mapping[str, bytes]  # the student's files of the solution; empty: there is none
 
+    @property
+    def hidden(self) -> bool:
+        return any(case.hidden for case in self.file.cases)
+
+    def files(self) -> dict[str, bytes]:
+        """All that the lab file needs beside it, by paths."""
+        starter = f"{STARTERS}/{self.file.id}"
+        solved = f"{REFERENCE}/{self.file.id}/{self.file.reference}"
+        parts = ((starter, self.course), (starter, self.given), (solved, self.solution))
+        return {f"{place}/{name}": it for place, part in parts for name, it in part.items()}
+
 
 def find_task(file: ProgramFile, beside: Path) -> Task:
     """beside: the lab file's folder. Raises LabError that does not name the lab file."""

@@ -45,14 +45,14 @@ def program_options(arch: str, library: Path) -> tuple[str, ...]:
     return (*_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{library}")
 
 
-def stand_in() -> Path:
-    """The folder of the stand-in library, which the first call on a machine compiles into the
-    user's cache. Raises EngineError, CompileError."""
+def stand_in(cache: Path | None = None) -> Path:
+    """The folder of the stand-in library, which the first call on a machine compiles into a cache,
+    by default the user's. Raises EngineError, CompileError."""
     flags = sink_flags()
-    digest = hashlib.sha256(f"{platform.node()} {flags}".encode())
+    digest = hashlib.sha256(f"{'' if cache else platform.node()} {flags}".encode())
     for source in sorted([*SINK.parent.glob("*"), *SOURCE.parent.glob("*.?pp")]):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    folder = user_cache("ptxsim") / f"runtime-{digest.hexdigest()[:16]}"
+    folder = (cache or user_cache("ptxsim")) / f"runtime-{digest.hexdigest()[:16]}"
     made = folder / f"stand-in-{digest.hexdigest()[:16]}"
     if not made.exists():
         with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:
