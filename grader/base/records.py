@@ -22,13 +22,12 @@ class Verdict(str, Enum):
     IE = "IE"  # internal error; never a zero
 
 
-# A size: its dimensions by name, in their order; {"uneven": 0}: a case with a name alone.
-Dims = dict[str, int]
+Dims = dict[str, int | str]  # a size, as ``Size`` has it: its dimensions by name, in their order
 
 
 def size_text(dims: Dims) -> str:
-    """A size in words: "64×64×32", "n = 1024", "uneven"."""
-    return str(Size(dims=dims)) if any(dims.values()) else "".join(dims)
+    """A size in words: "64×64×32", "n = 1024"."""
+    return str(Size(dims=dims))
 
 
 # --- decoding ----------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def _outcome(
         message = phrase("on the GPU: {what}", what=message) if message else NOTHING
     return CaseOutcome(
         id=case.name,
-        size={case.name: 0},
+        size={"case": case.name},
         amount=0,
         seconds=ran.done.seconds,
         kernels=launches,

@@ -1,7 +1,9 @@
 """Whole programs, built by nvcc, run beside their device in another process."""
 
+import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -51,12 +53,32 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_readmes_first_program_says_what_it_shows(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    (source,) = re.findall(r"```cuda\n(.*?)```", readme, re.DOTALL)
+    ((line, shown),) = re.findall(r"^\$ ptxsim (.*)\n((?:.*\n)*?)```", readme, re.MULTILINE)
+    (tmp_path / "scale.cu").write_text(source)
+    done = ptxsim(*line.split(), folder=tmp_path)
+    assert (done.stdout + done.stderr, done.returncode) == (shown, 1)
+
+
 def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "right.cu", tmp_path)
     done = ptxsim("exec", "right.cu", "--json", "found.json", "--", "word", folder=tmp_path)
-    assert (done.stdout, done.stderr) == ("counted 1000\nright word\n", "")
+    assert done.stdout == "counted 1000\nright word\n"
+    assert done.stderr.strip().startswith("note: times between events are the simulator's own")
     assert done.returncode == 7
-    assert '"findings": []' in (tmp_path / "found.json").read_text()
+    document = json.loads((tmp_path / "found.json").read_text())
+    assert (document["findings"], document["launches"], document["skipped"]) == ([], 4, 0)
+    assert "the simulator's own" in document["notes"][0]
+
+
+def test_allocations_have_names_in_optimised_host_code(tmp_path: Path) -> None:
+    """There cudaMalloc's template is inlined into the user's line."""
+    shutil.copy(PROGRAMS / "wrong.cu", tmp_path)
+    done = ptxsim("nvcc", "-O2", "wrong.cu", "-o", "wrong", folder=tmp_path)
+    done = ptxsim("exec", "wrong", "--", "overrun", folder=tmp_path)
+    assert "past the end of the 64-byte allocation d_a (wrong.cu:21)" in done.stderr
 
 
 @pytest.mark.parametrize(("mistake", "status", "prints", "says"), ROWS)
@@ -71,6 +93,22 @@ def test_a_mistake_is_named(wrong: Path, mistake: str, status: str, prints: str,
         assert f"wrong.cu:{line}" in done.stderr
     if not says:
         assert not done.stderr
+
+
+@pytest.mark.parametrize(("options", "value"), [((), 107), (("-rdc=true",), 1007)])
+def test_files_share_names_only_if_they_are_linked(
+    tmp_path: Path, options: Sequence[str], value: int
+) -> None:
+    """A later module also has narrower accesses than what was there when memory was first used."""
+    for name in ("parts", "other_part"):
+        shutil.copy(PROGRAMS / f"{name}.cu", tmp_path)
+        done = ptxsim("nvcc", *options, "-c", f"{name}.cu", "-o", f"{name}.o", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+    linked = ("parts.o", "other_part.o", "-o", "program")
+    assert ptxsim("nvcc", *options, *linked, folder=tmp_path).returncode == 0
+    done = ptxsim("exec", "program", folder=tmp_path)
+    said = f"here 5\nthere 6\nhere 5\n{value} 5 3 cudaSuccess\n"
+    assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
 
 
 def test_a_call_that_is_not_there_is_named_before_anything_runs(tmp_path: Path) -> None:
@@ -148,6 +186,7 @@ def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
     return {
         "name": kernel,
         "kernel": "_Z5twicePf",
+        "module": drawn.choice((0, 0, 0, 1)),
         "grid": [drawn.choice(extents) for _ in range(3)],
         "block": [drawn.choice(extents) for _ in range(3)],
         "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],

@@ -22,6 +22,7 @@ class DeviceMemory(Machine):
     def __init__(self, engine: Engine, file: int, cell: int) -> None:
         nothing = Plan(size=Size.of(), allocations=(), operations=())
         super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
+        self.single_launches = True
         self._file = mmap.mmap(file, ARENA_BYTES, mmap.MAP_SHARED)
         self._bytes = np.frombuffer(self._file, np.uint8)
         self._naming: list[Callable[[], str]] = []  # of the regions
@@ -57,6 +58,11 @@ class DeviceMemory(Machine):
     def define(self, address: int, size: int) -> None:
         place, start = self._find(address, size)
         self._library.sim_define(self.handle, place, start, size, self.cell)
+
+    def refine(self, cell: int) -> None:
+        """Tell narrower cells apart from now on."""
+        self._library.sim_refine(self.handle, self.cell, cell)
+        self.cell = cell
 
     def undefined(self, address: int, size: int) -> tuple[str, int] | None:
         """The name of the allocation and the offset of the first byte there that nobody wrote."""

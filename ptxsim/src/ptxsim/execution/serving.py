@@ -19,7 +19,6 @@ from ptxsim.engine import load_engine
 from ptxsim.execution import messages
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
-from ptxsim.execution.running import answer_all
 from ptxsim.findings.remarks import Remark
 from ptxsim.outcome import RefusedProgram
 from ptxsim.record import Record
@@ -66,11 +65,15 @@ def _serve(words: Sequence[str]) -> Seen:
     os.chdir(sources)  # places are relative to it
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)  # addr2line reads the program, too
     host = HostCode(Path(program))
-    device = Device(load_engine(Path(engine)), int(memory), host, float(seconds), int(launches))
+    device = Device(
+        load_engine(Path(engine)), int(memory), host, float(seconds), most=int(launches)
+    )
     refused, broken = None, False
     with socket.socket(fileno=int(channel)) as ours:
         try:
-            answer_all(ours, device)
+            for request, more in messages.requests(ours):
+                if (answer := device.answer(request, more)) is not None:
+                    messages.reply(ours, answer)
         except RefusedProgram as why:
             refused = why.message
         except messages.BrokenChannel:
