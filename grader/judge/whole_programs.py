@@ -18,6 +18,7 @@ import secrets
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from itertools import zip_longest
 from pathlib import Path
 
@@ -34,10 +35,10 @@ from grader.judge.verdicts import (
     overall,
     weightiest,
     why_it_counts,
-    worst,
 )
+from grader.judge.walk import sealed
 from grader.labs import SEED, Output, ProgramCase, Submission, Task
-from grader.results import Score, Share, SizeGroup, weighted_mean
+from grader.results import Score, SizeGroup, weighted_mean
 from grader.run import ALL, CaseOutcome, ProgramJob, ProgramRun, Progress, run_on_gpu, simulate
 from ptxsim.findings import Severity
 from ptxsim.text import NOTHING, Message, counted, phrase
@@ -114,7 +115,8 @@ def grade_program(
         outcomes = []
         for case in task.file.cases:
             progress(phrase("simulating"), phrase("running the program"))
-            outcomes.append(_outcome(bench, build, solution, on_gpu, case))
+            with sealed() if case.hidden else nullcontext():
+                outcomes.append(_outcome(bench, build, solution, on_gpu, case))
     return _ruling(task, outcomes, build.info)
 
 
@@ -172,13 +174,16 @@ def _findings(ran: ProgramRun) -> tuple[base.Finding, ...]:
 def _verdict(
     ran: ProgramRun, findings: Sequence[base.Finding], expected: _Texts, task: Task
 ) -> tuple[base.Verdict, Message]:
-    done, seen = ran.done, ran.seen
+    done, seen, limits = ran.done, ran.seen, task.file.limits
     errors = [each for each in findings if each.severity is Severity.ERROR]
     first = errors[0] if errors else None
     if done.starved:
         raise base.MachineError.saying("the machine was too busy to run the program")
     if seen and seen.refused:
         return base.Verdict.FE, seen.refused
+    if done.swollen:
+        most = phrase("the device's memory takes more than {most} MiB, the lab's limit")
+        return base.Verdict.RE, most.given(most=limits.memory_mb)
     if done.timed_out or base.Kind.STOPPED in {each.kind for each in errors}:
         return base.Verdict.TLE, phrase("did not end in time")
     if seen and seen.broken:
@@ -243,11 +248,7 @@ def _difference(got: str | None, want: str, rules: Output) -> Message:
         return phrase("the program did not write it")
     pairs = zip_longest(_lines(got, rules), _lines(want, rules))
     for number, (own, right) in enumerate(pairs, 1):
-        if own is None:
-            return phrase("line {line} is missing: {want}", line=number, want=_shown(right or ""))
-        if right is None:
-            return phrase("line {line} is too many: {got}", line=number, got=_shown(own))
-        if not _same(own, right, rules):
+        if not _same(own, right, rules.tolerance):
             words = phrase("line {line}: got {got}, expected {want}", line=number)
             return words.given(got=_shown(own), want=_shown(right))
     return NOTHING
@@ -261,26 +262,24 @@ def _lines(text: str, rules: Output) -> list[str]:
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
-def _same(got: str, want: str, rules: Output) -> bool:
-    if got == want:
-        return True
+def _same(got: str | None, want: str | None, tolerance: float | None) -> bool:
+    if got == want or tolerance is None or got is None or want is None:
+        return got == want
     own, right = got.split(), want.split()
-    if rules.tolerance is None or len(own) != len(right):
-        return False
-    return all(map(_near, own, right, [rules.tolerance] * len(own)))
+    return len(own) == len(right) and all(map(_near, own, right, [tolerance] * len(own)))
 
 
 def _near(got: str, want: str, tolerance: float) -> bool:
-    if got == want:
-        return True
     try:
         number, right = float(got), float(want)
     except ValueError:
-        return False
-    return abs(number - right) <= tolerance * max(1.0, abs(right))
+        return got == want
+    return got == want or abs(number - right) <= tolerance * max(1.0, abs(right))
 
 
-def _shown(line: str) -> str:
+def _shown(line: str | None) -> str | Message:
+    if line is None:
+        return phrase("no more lines")
     return repr(line if len(line) <= _MOST else f"{line[:_MOST]}…")
 
 
@@ -291,33 +290,29 @@ def _ruling(task: Task, outcomes: Sequence[CaseOutcome], info: base.BuildInfo) -
     """Hidden cases leave no more than ``SizeGroup`` tells."""
     weights = {case.name: case.weight for case in task.file.cases}
     secret = {case.name for case in task.file.cases if case.hidden}
-    public = [each for each in outcomes if each.id not in secret]
-    hidden = [each for each in outcomes if each.id in secret]
-    shares = tuple(Share(case=each.id, weight=weights[each.id]) for each in public)
+    public = tuple(each for each in outcomes if each.id not in secret)
+    hidden = tuple(each for each in outcomes if each.id in secret)
+    verdict = overall(outcomes)
     earned = [(weights[e.id], 100.0 * (e.verdict is base.Verdict.AC)) for e in outcomes]
-    verdict = worst([each.verdict for each in outcomes if each.verdict])
     total = 0.0 if verdict is base.Verdict.RF else round(weighted_mean(earned), 2)
-    groups: tuple[SizeGroup, ...] = ()
-    if hidden:
-        parts = (("public", public), ("hidden", hidden))
-        groups = tuple(_group(name, part, weights) for name, part in parts)
+    kind = weightiest(merge_findings(hidden))
+    groups = [
+        SizeGroup(
+            name="hidden" if part is hidden else "public",
+            weight=sum(weights[each.id] for each in part),
+            sizes=len(part),
+            right=sum(each.verdict is base.Verdict.AC for each in part),
+            verdict=overall(part),
+            mistakes=(kind,) if part is hidden and kind else (),
+        )
+        for part in (public, hidden)
+        if hidden
+    ]
     return Ruling(
         verdict=verdict,
         build=info,
-        cases=tuple(public),
+        cases=public,
         findings=merge_findings(public),
-        score=Score(total=total, max=100, policy="cases", shares=shares),
-        groups=groups,
-    )
-
-
-def _group(name: str, part: Sequence[CaseOutcome], weights: Mapping[str, float]) -> SizeGroup:
-    kind = weightiest(merge_findings(part)) if name == "hidden" else None
-    return SizeGroup(
-        name="hidden" if name == "hidden" else "public",
-        weight=sum(weights[each.id] for each in part),
-        sizes=len(part),
-        right=sum(each.verdict is base.Verdict.AC for each in part),
-        verdict=overall(part),
-        mistakes=() if kind is None else (kind,),
+        score=Score(total=total, max=100, policy="cases"),
+        groups=tuple(groups),
     )

@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -58,10 +58,11 @@ class ProgramJob(Record):
 def simulate(job: ProgramJob, sandbox: Sandbox, limits: Limits, launches: int = ALL) -> ProgramRun:
     """launches: so many are carried out, others do nothing. Raises MachineError."""
     engine, library = engine_library().compiled(), runtime_folder()
-    with _folder(job) as (folder, said):
+    with _folder(job) as (folder, said), ExitStack() as stack:
         ours, theirs = (each.detach() for each in socket.socketpair())
         memory = device_memory()
-        shared = os.dup(memory)
+        shared, watched = os.dup(memory), os.dup(memory)
+        stack.callback(os.close, watched)
         command = serving_command(
             engine, job.program, job.sources, ours, memory, limits.simulate_s, launches
         )
@@ -89,6 +90,7 @@ def simulate(job: ProgramJob, sandbox: Sandbox, limits: Limits, launches: int = 
                 handed=(theirs, shared),
                 stdin=said.fileno(),
                 beside=(device.pid,),
+                shared=watched,
             )
             who = phrase("ptxsim's device")
             seen = next(decoded(who, device.work(b"", _SETTLING_S), _DECODER), None)

@@ -35,6 +35,10 @@ class TookTooLong(Exception):  # noqa: N818 - what the processes did, not a faul
     """The processes used their CPU time, or slept instead."""
 
 
+class TookTooMuch(TookTooLong):
+    """They filled more of a shared file than they may."""
+
+
 class FellAsleep(TookTooLong):
     """Most of that time none of them wanted a CPU."""
 
@@ -44,10 +48,14 @@ class Starved(Exception):  # noqa: N818
 
 
 class Meter:
-    """Charges the processes of ``sessions`` from now on, against ``limit_s``."""
+    """Charges the processes of ``sessions`` from now on, against ``limit_s``. shared: a file in
+    memory, and the most bytes that it may take."""
 
-    def __init__(self, limit_s: float, *sessions: int) -> None:
+    def __init__(
+        self, limit_s: float, *sessions: int, shared: tuple[int, int] | None = None
+    ) -> None:
         self._sessions = sessions
+        self._shared = shared
         self._limit = limit_s
         self._started = self._looked = time.monotonic()
         self._cpu, _ = _use(sessions)
@@ -56,6 +64,8 @@ class Meter:
     def pause(self) -> float:
         """Look, and return after how many seconds to look again. Raises TookTooLong or Starved."""
         now = time.monotonic()
+        if self._shared and os.fstat(self._shared[0]).st_blocks * 512 > self._shared[1]:
+            raise TookTooMuch
         if now - self._looked >= _LEAST_PAUSE_S:
             cpu, wanting = _use(self._sessions)
             # A process that was collected between two reads is missing once.

@@ -56,6 +56,7 @@ class Completed(Record):
     stderr: str
     result: bytes  # what came through the result pipe
     timed_out: bool  # it had its time
+    swollen: bool  # it filled too much of a shared file, which counts as its time
     starved: bool  # the machine was too busy to give it its time
     seconds: float  # wall
     charged: float  # seconds, as meter.py counts them, shortly before the end
@@ -119,13 +120,15 @@ class Sandbox(Record):
         handed: tuple[int, ...] = (),
         stdin: int = subprocess.DEVNULL,
         beside: tuple[int, ...] = (),
+        shared: int | None = None,
     ) -> Completed:
         """Run ``argv`` in ``cwd`` to its end or its limits; without ``stdin`` it can read nothing.
 
         ``readable`` and ``writable`` are folders, files or devices shown in the sandbox under their
         own paths; ``env`` is the whole environment. A program that ``watches`` its own children
         may read files of /proc and send signals in every sandbox. ``handed`` are descriptors that
-        it inherits and that are closed here; what the sessions ``beside`` do is charged, too. Any
+        it inherits and that are closed here; what the sessions ``beside`` do is charged, too;
+        ``shared`` is a file in memory, which may grow to ``limits.memory_mb``. Any
         exception, Ctrl-C included, kills the process group before it passes on.
         """
         more = dict(env or {})
@@ -154,7 +157,12 @@ class Sandbox(Record):
             pipes = {pipe: (limits.output_bytes, bytearray()) for pipe in outputs}
             if result_fd >= 0:
                 pipes[result_fd] = (limits.result_bytes, bytearray())
-            charging = meter.Meter(limits.cpu_s, process.pid, *beside)
+            charging = meter.Meter(
+                limits.cpu_s,
+                process.pid,
+                *beside,
+                shared=None if shared is None else (shared, limits.memory_mb << 20),
+            )
             late: Exception | None = None
             try:
                 meter.drain(process, pipes, charging)
@@ -170,6 +178,7 @@ class Sandbox(Record):
             stderr=stderr.decode(errors="replace"),
             result=rest[0] if rest else b"",
             timed_out=isinstance(late, meter.TookTooLong),
+            swollen=isinstance(late, meter.TookTooMuch),
             starved=isinstance(late, meter.Starved),
             seconds=time.monotonic() - start,
             charged=charging.charged,
