@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 
@@ -32,11 +33,19 @@ _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it
 
 class Device:
     """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
-    launch; skips: launches that would change nothing any more."""
+    launch; skips: launches that would change nothing any more; most: launches that are carried out,
+    the others do nothing."""
 
     def __init__(
-        self, engine: Engine, file: int, host: HostCode, seconds: float, skips: bool = True
+        self,
+        engine: Engine,
+        file: int,
+        host: HostCode,
+        seconds: float,
+        skips: bool = True,
+        most: int = sys.maxsize,
     ) -> None:
+        self._most = most
         self._modules = Modules(engine, file)
         self._host = host
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
@@ -105,6 +114,9 @@ class Device:
         memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel, asked.module)
         if loaded is None:
             raise messages.BrokenChannel
+        self.launches[asked.kernel] += 1
+        if self.launches.total() > self._most:
+            return b"0\n"
         memory.addresses = loaded.addresses
         launch = Launch(
             kernel=asked.kernel,
@@ -117,7 +129,6 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
-        self.launches[asked.kernel] += 1
         if self._skips and loaded.kernels.recall(memory, launch):
             self.skipped += 1
             return b"0\n"

@@ -48,9 +48,7 @@ def execute(
     EngineError, OSError."""
     check_program(program)
     folder = stand_in()
-    memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.ftruncate(memory, messages.ARENA_BYTES)
-    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    memory = device_memory()
     ours, theirs = socket.socketpair()
     device = Device(engine, memory, HostCode(program), seconds, skips)
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
@@ -97,6 +95,14 @@ def execute(
     launches = device.launches.total()
     status = -signal.SIGINT if interrupted else status
     return Execution(status, remarks, launches, device.skipped, tuple(device.notes), refused)
+
+
+def device_memory() -> int:
+    """A file for the memory of a device, which nobody can resize; both processes map it."""
+    memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.ftruncate(memory, messages.ARENA_BYTES)
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    return memory
 
 
 def _serve(channel: socket.socket, device: Device, progress: Progress) -> None:
