@@ -46,6 +46,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_idle": "qpQ",
     "sim_recall": "ipsq",
     "sim_interrupt": "-",
+    "sim_jobs": "-u",
     "sim_launch": "ippUUuBqqdquq",
     "sim_events": "qp",
     "sim_event": "pp",

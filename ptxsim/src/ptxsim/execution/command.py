@@ -72,6 +72,9 @@ def add_options(commands: Any) -> None:
         dest="skips",
         help="run launches again that find and leave what equal ones did",
     )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="blocks of a launch at the same time (%(default)s)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to FILE, too")
 
 
@@ -90,6 +93,7 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
         engine, arguments = default_engine(), given.of_program
+        engine.library.sim_jobs(given.jobs)
         ended = execute(program, arguments, engine, given.seconds, skips=given.skips)
     if given.json:
         given.json.write_text(_document(ended))

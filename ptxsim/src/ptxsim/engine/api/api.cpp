@@ -8,6 +8,7 @@
 #include "../memory/cost.hpp"
 #include "../program/operations.hpp"
 #include "../program/packed_program.hpp"
+#include "../schedule/parts.hpp"
 #include "../schedule/repeats.hpp"
 #include "../schedule/turns.hpp"
 #include "../tensor_map.hpp"
@@ -278,6 +279,9 @@ int sim_recall(Machine* m, const u8* asked, u64 length) {
 
 // Ends launches under way, and all to come, as if they had trapped; from another thread.
 void sim_interrupt() { interrupted = true; }
+
+// Into how many parts, which run at the same time, a launch may fall from now on.
+void sim_jobs(u32 most) { jobs = most; }
 
 // Returns a Status.
 int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dynamic_bytes,
