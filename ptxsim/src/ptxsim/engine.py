@@ -42,6 +42,8 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_uses": "qpqP",
     "sim_writers": "qpqP",
     "sim_idle": "qpQ",
+    "sim_watch": "ipQqq",
+    "sim_writes": "qpPQ",
     "sim_launch": "ippUUuBqqdquq",
     "sim_events": "qp",
     "sim_event": "pp",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import mmap
 from collections.abc import Callable
 
@@ -66,24 +65,19 @@ class DeviceMemory(Machine):
 
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
-        return self._naming[max(place, 0)]()
+        return self._naming[self.region_at(address)]()
 
     def _find(self, address: int, size: int) -> tuple[int, int]:
         """The region that holds these bytes of the file, and where in it they begin. Raises
         BrokenChannel."""
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        place = self.region_at(address)
         start = address - self._regions[place].address
         if address < FIRST_ADDRESS or start + size > self._regions[place].size:
             raise BrokenChannel
         return place, start
 
     def _insert(self, region: Region, name: Callable[[], str]) -> None:
-        place = bisect.bisect_right(self._regions, region.address, key=_address)
+        place = self.region_at(region.address) + 1 if self._regions else 0
         self._add(region)
         self._regions.insert(place, region)
         self._naming.insert(place, name)
-
-
-def _address(region: Region) -> int:
-    return region.address
