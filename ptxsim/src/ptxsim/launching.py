@@ -131,8 +131,7 @@ class Module:
         kernels = dict.fromkeys(each.kernel for each in launches)
         given = {each.symbol for each in writes}
         unset = [each for k in kernels for each in self.simulator.unset_constants(k, given)]
-        writes = typed(outcome.writes)
-        outcome = replace(outcome, findings=(*seen, *unset), writes=writes)
+        outcome = replace(outcome, findings=(*seen, *unset), writes=typed(outcome.writes))
         name = ", ".join(map(plain_name, kernels))
         report = Report(**vars(outcome), origin=self.origin, kernel=name)
         if self.checked:
@@ -305,7 +304,11 @@ def _find(kernel: str, declared: Declarations) -> str:
 
 def _parameter_names(source: str, kernel: str) -> list[str]:
     found = re.search(rf"\b{re.escape(kernel)}\s*\(([^(){{;]*)\)\s*\{{", source)
-    return [name for part in found[1].split(",") for name in re.findall(r"\w+", part)[-1:]] if found else []
+    return (
+        [name for part in found[1].split(",") for name in re.findall(r"\w+", part)[-1:]]
+        if found
+        else []
+    )
 
 
 def _written(declared: Declarations, name: str, array: NDArray[Any]) -> SymbolWrite:

@@ -66,7 +66,7 @@ class Machine:
         self.cell = cell
         self._filler = _FILLERS[turn % len(_FILLERS)]
         self.addresses = {**_addresses(plan, variables), **functions}
-        self.watched: list[Watched] = []  # in launches to come
+        self.watched: Sequence[Watched] = ()  # in launches to come
         self.launched = 0  # ahead of them
         self.workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)  # of grid.sync()
         regions = _regions(
@@ -134,13 +134,15 @@ class Machine:
 
     def watch(self, elements: Sequence[Element]) -> None:
         """Watch elements, which name regions. Raises ValueError."""
+        watched = []
         for each in elements:
             region = next((r for r in self._regions if r.name == each.name), None)
             if region is None:
                 raise ValueError(each.missing([r.name for r in self._regions]))
             if beyond := each.beyond(region.size):
                 raise ValueError(beyond)
-            self.watched.append(Watched(each, region))
+            watched.append(Watched(each, region, f"{each.name}[{each.index}]"))
+        self.watched = watched
 
     def kept(self, plan: records.Plan) -> dict[int, int]:
         """Digests, by region, of what lives on from call to call: variables, and memory that no

@@ -29,10 +29,7 @@ class Watched:
 
     element: Element
     region: Region
-
-    @property
-    def name(self) -> str:
-        return f"{self.element.name}[{self.element.index}]"
+    name: str  # as it is called: "c[5]"
 
 
 def begin_watch(engine: Engine, machine: Machine, most: int) -> int:
@@ -49,9 +46,7 @@ def watched_writes(
     """What the last launch wrote to the watched elements, and how many more times than ``most``.
     launch: its number."""
     rows, left_out = ctypes.c_void_p(), ctypes.c_uint64()
-    count = engine.library.sim_writes(
-        machine.handle, ctypes.byref(rows), ctypes.byref(left_out)
-    )
+    count = engine.library.sim_writes(machine.handle, ctypes.byref(rows), ctypes.byref(left_out))
     seen = view(rows.value or 0, WRITE, count)
     return [_write(each, machine, scene, launch) for each in seen], left_out.value
 

@@ -10,11 +10,13 @@ from ptxsim.execution import messages
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.modules import Modules
 from ptxsim.execution.refusals import sentence_of
+from ptxsim.execution.watcher import Watcher
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.remarks import Remark, remark
 from ptxsim.findings.reports import merge
 from ptxsim.findings.sentences import sentence
+from ptxsim.findings.writes import Element
 from ptxsim.kernels import trapped
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Place
@@ -31,10 +33,18 @@ _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it
 
 class Device:
     """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
-    launch."""
+    launch; watch: elements of which every write is listed."""
 
-    def __init__(self, engine: Engine, file: int, host: HostCode, seconds: float) -> None:
-        self._modules = Modules(engine, file)
+    def __init__(
+        self,
+        engine: Engine,
+        file: int,
+        host: HostCode,
+        seconds: float,
+        watch: Sequence[Element] = (),
+    ) -> None:
+        self.watcher = Watcher(watch)
+        self._modules = Modules(engine, file, self.watcher)
         self._host = host
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
         self._found: list[Finding] = []
@@ -55,7 +65,7 @@ class Device:
         """Raises RefusedProgram for what cannot be simulated."""
         match request:
             case messages.AskDevice():
-                return _DEVICE.format(memory=_MEMORY).encode()
+                return f"{_DEVICE.format(memory=_MEMORY)} {len(self.watcher.elements)}".encode()
             case messages.NewModule():
                 self._modules.add(more)
             case messages.NewVariable():
@@ -64,6 +74,12 @@ class Device:
                 self._allocate(request)
             case messages.FreeAllocation(address=address):
                 self._modules.memory.free(address)
+            case messages.WroteBytes(address=address, size=size, frames=frames):
+                place, memory = self._host.place(frames), self._modules.memory
+                by = self._host.call(place)
+                self.watcher.host_wrote(address, size, by, place, memory.undefined)
+                memory.define(address, size)
+                return b""
             case messages.DefineBytes(address=address, size=size):
                 self._modules.memory.define(address, size)
             case messages.ReadBytes(address=address, size=size, frames=frames):
@@ -105,8 +121,11 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
+        self.watcher.look()
+        memory.launched = self.launches.total()
         outcome = loaded.kernels.carry_out(memory, launch, self._limits)
         self.launches[asked.kernel] += 1
+        self.watcher.launched(outcome)
         if outcome.findings:
             self._found = list(merge([*self._found, *outcome.findings]))
         if outcome.stopped and not outcome.findings:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxsim.engine import Engine
 from ptxsim.execution.messages import ARENA_BYTES, FIRST_ADDRESS, BrokenChannel
+from ptxsim.execution.watcher import Watcher
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 
@@ -18,13 +19,15 @@ _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not k
 class DeviceMemory(Machine):
     """The regions of one program. ``file`` is what the program maps at FIRST_ADDRESS."""
 
-    def __init__(self, engine: Engine, file: int, cell: int) -> None:
+    def __init__(self, engine: Engine, file: int, cell: int, watcher: Watcher) -> None:
         nothing = Plan(size=Size.of(), allocations=(), operations=())
         super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
         self._file = mmap.mmap(file, ARENA_BYTES, mmap.MAP_SHARED)
         self._bytes = np.frombuffer(self._file, np.uint8)
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
+        self._watcher = watcher
+        self.watched = watcher.watched
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
 
     @property
@@ -52,6 +55,7 @@ class DeviceMemory(Machine):
     def free(self, address: int) -> None:
         place, _ = self._find(address, 0)
         self._library.sim_resize(self.handle, place, 0)
+        self._watcher.leave(address)
 
     def define(self, address: int, size: int) -> None:
         place, start = self._find(address, size)
@@ -81,3 +85,5 @@ class DeviceMemory(Machine):
         self._add(region)
         self._regions.insert(place, region)
         self._naming.insert(place, name)
+        if self._watcher.elements and region.address != WORKSPACE_AT:
+            self._watcher.meet(region, name())

@@ -67,6 +67,12 @@ class DefineBytes(Record, tag="define"):
     size: Count
 
 
+class WroteBytes(DefineBytes, tag="wrote"):
+    """The same of a call, where elements are watched; the answer is that it was seen."""
+
+    frames: Frames
+
+
 class ReadBytes(Record, tag="read"):
     """The host copies this to its own memory."""
 
@@ -111,6 +117,7 @@ Request = (
     | NewVariable
     | FreeAllocation
     | DefineBytes
+    | WroteBytes
     | ReadBytes
     | HostFault
     | FailedCall

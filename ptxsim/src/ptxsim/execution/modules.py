@@ -12,6 +12,7 @@ import numpy as np
 from ptxsim.engine import Engine
 from ptxsim.execution import messages
 from ptxsim.execution.memory import DeviceMemory
+from ptxsim.execution.watcher import Watcher
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.module import ptx_text
 from ptxsim.living import LivingKernels
@@ -31,9 +32,10 @@ class Loaded:
 class Modules:
     """What a program registers. It is loaded when the memory is first used. file: the memory."""
 
-    def __init__(self, engine: Engine, file: int) -> None:
+    def __init__(self, engine: Engine, file: int, watcher: Watcher) -> None:
         self._engine = engine
         self._file = file
+        self._watcher = watcher
         self._texts: list[str] = []  # of modules that are not loaded yet
         self._waiting: dict[str, messages.NewVariable] = {}  # until their modules are loaded
         self._of_kernel: dict[str, Loaded] = {}
@@ -55,7 +57,7 @@ class Modules:
         self._texts.clear()
         if self._made is None:
             cell = min((each.global_cell for each in modules), default=4)
-            self._made = DeviceMemory(self._engine, self._file, cell)
+            self._made = DeviceMemory(self._engine, self._file, cell, self._watcher)
         for each in modules:
             each.global_cell = self._made.cell
             self._load(each, self._made)

@@ -18,6 +18,7 @@ from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark
+from ptxsim.findings.writes import Element, Write
 from ptxsim.nvcc import CompileError
 from ptxsim.outcome import RefusedProgram
 from ptxsim.text import phrase
@@ -35,9 +36,18 @@ class Execution:
     remarks: tuple[Remark[str], ...]
     launches: int
     refused: RefusedProgram | None  # why it could not go on
+    writes: tuple[Write, ...]  # to watched elements, in order
+    writes_left_out: int  # further ones
+    mistakes: tuple[str, ...]  # in what is watched
 
 
-def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: float) -> Execution:
+def execute(
+    program: Path,
+    arguments: Sequence[str],
+    engine: Engine,
+    seconds: float,
+    watch: Sequence[Element] = (),
+) -> Execution:
     """Run ``program`` to its end, with this process's own standard streams. Raises CompileError,
     EngineError, OSError."""
     if LIBRARY.encode() not in program.read_bytes():
@@ -47,7 +57,7 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
     os.ftruncate(memory, messages.ARENA_BYTES)
     fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
     ours, theirs = socket.socketpair()
-    device = Device(engine, memory, HostCode(program), seconds)
+    device = Device(engine, memory, HostCode(program), seconds, watch)
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     environment = {
         **os.environ,
@@ -85,4 +95,13 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
     remarks = tuple(device.remarks)
     if broken:
         remarks += (Remark(kind="host-access", severity=Severity.ERROR, message=_BROKEN),)
-    return Execution(status, remarks, device.launches.total(), refused)
+    seen = device.watcher
+    return Execution(
+        status,
+        remarks,
+        device.launches.total(),
+        refused,
+        seen.writes,
+        seen.left_out,
+        tuple(seen.mistakes),
+    )

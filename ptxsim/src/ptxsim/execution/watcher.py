@@ -3,52 +3,122 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from ptxsim.findings.writes import MOST_WRITES, Element, Write, typed
 from ptxsim.machine import Region
+from ptxsim.outcome import SimOutcome
 from ptxsim.plan.records import Place
 from ptxsim.watching import Watched
 
 _LINE = re.compile(r"(.+) \(.+:(\d+)\)")  # of a name
 _WIDTHS = (1, 2, 4, 8)
+_NO_CALL = "host code, without a call"
 
 
 @dataclass(frozen=True)
 class _Held(Watched):
-    """An element, and what it held when host code was last seen to write, by its width."""
+    values: dict[int, int]  # when somebody last looked, by the element's bytes
 
-    name: str
-    values: dict[int, int] = field(default_factory=dict)
+    def now(self) -> dict[int, int]:
+        index = self.element.index
+        widths = (self.element.width,) if self.element.width else _WIDTHS
+        pieces = {w: self.region.data[index * w : (index + 1) * w].tobytes() for w in widths}
+        return {w: int.from_bytes(each, "little") for w, each in pieces.items() if len(each) == w}
 
-    def look(self) -> dict[int, int]:
-        data, number = self.region.data, self.element.index
-        for width in (self.element.width,) if self.element.width else _WIDTHS:
-            if (number + 1) * width <= self.region.size:
-                now = data[number * width : (number + 1) * width]
-                self.values[width] = int.from_bytes(now.tobytes(), "little")
-        return dict(self.values)
+    def address(self, width: int) -> int:
+        return self.region.address + self.element.index * width
 
 
 class Watcher:
-    """Watches elements of a program's memory, where it finds their names."""
+    """Finds the elements in a program's memory, and keeps what is written there."""
 
-    def __init__(self, elements: Sequence[Element]) -> None:
+    def __init__(self, elements: Sequence[Element] = ()) -> None:
         self.elements = elements
         self.watched: list[_Held] = []
         self.left_out = 0
         self._writes: list[Write] = []
-        self._sizes: dict[str, int] = {}  # bytes, by the names of what there was
+        self._sizes: dict[str, int] = {}  # bytes, by names of memory
+        self._names: dict[str, None] = {}  # those with lines
 
     def meet(self, region: Region, name: str) -> None:
-        """Watch new memory if it has a name that is asked for: ``d_c``, or ``d_c:21``."""
+        """Watch new memory if elements name it: ``d_c``, or ``d_c:21``."""
         found = _LINE.fullmatch(name)
-        names = (found[1], f"{found[1]}:{found[2]}") if found else (name,)
+        short, whole = (found[1], f"{found[1]}:{found[2]}") if found else (name, name)
+        again = short in self._sizes and whole not in self._names
+        self._sizes |= {short: region.size, whole: region.size}
+        self._names[whole] = None
         for each in self.elements:
-            if each.name in names and not each.beyond(region.size):
-                others = {w.name for w in self.watched} - {names[-1]}
-                held = _Held(each, region, f"{names[-1 if others else 0]}[{each.index}]")
-                held.look()
+            if each.name in (short, whole) and not each.beyond(region.size):
+                label = f"{whole if again else each.name}[{each.index}]"
+                held = _Held(each, region, label, {})
+                held.values.update(held.now())
                 self.watched.append(held)
-        self._sizes.update(dict.fromkeys(names, region.size))
+
+    def leave(self, address: int) -> None:
+        """Watch freed memory no longer."""
+        self.watched[:] = [each for each in self.watched if each.region.address != address]
+
+    def host_wrote(
+        self,
+        address: int,
+        size: int,
+        by: str,
+        place: Place | None,
+        unwritten: Callable[[int, int], object],
+    ) -> None:
+        """Note what a call wrote. unwritten: whether nobody had written there before."""
+        for each in self.watched:
+            starts = {each.address(width): width for width in each.values}
+            touched = [w for at, w in starts.items() if at < address + size and address < at + w]
+            first = [w for w in touched if unwritten(each.address(w), w)]
+            self._note(each, touched, by, place, first)
+
+    def look(self) -> None:
+        """Note what host code wrote without a call, to memory that it shares."""
+        for each in self.watched:
+            now = each.now()
+            self._note(each, [w for w in now if now[w] != each.values[w]], _NO_CALL)
+
+    def launched(self, outcome: SimOutcome) -> None:
+        """Keep what a launch wrote."""
+        self._keep(outcome.writes)
+        self.left_out += outcome.writes_left_out
+        for each in self.watched:
+            each.values.update(each.now())
+
+    @property
+    def writes(self) -> tuple[Write, ...]:
+        return typed(self._writes)
+
+    @property
+    def mistakes(self) -> list[str]:
+        """What is wrong with elements that were nowhere."""
+        found = (
+            each.beyond(self._sizes[each.name])
+            if each.name in self._sizes
+            else each.missing(list(self._names))
+            for each in self.elements
+        )
+        return list(filter(None, found))
+
+    def _note(
+        self,
+        held: _Held,
+        widths: Iterable[int],
+        by: str,
+        place: Place | None = None,
+        first: Sequence[int] = (),
+    ) -> None:
+        now = held.now()
+        about = {"element": held.name, "type": held.element.type, "by": by, "place": place}
+        olds = {width: None if width in first else held.values[width] for width in widths}
+        self._keep([Write(**about, width=w, old=old, new=now[w]) for w, old in olds.items()])
+        held.values.update(now)
+
+    def _keep(self, writes: Sequence[Write]) -> None:
+        if len(self._writes) < MOST_WRITES:
+            self._writes += writes
+        else:
+            self.left_out += bool(writes)

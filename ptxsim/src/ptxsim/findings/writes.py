@@ -100,9 +100,7 @@ def _typed(write: Write, type_: str) -> Write:
     )
     old = None if write.old is None else _value(write.old, type_)
     new = _value(write.new, type_)
-    return msgspec.structs.replace(
-        write, type=type_, old=old, new=new, operands=tuple(operands)
-    )
+    return msgspec.structs.replace(write, type=type_, old=old, new=new, operands=tuple(operands))
 
 
 def width_of(type_: str) -> int:
@@ -142,10 +140,12 @@ def in_lines(
             head += f" {source_line(at.file, at.line)}"
             line = "".join((source(at.file) or "").splitlines()[at.line - 1 : at.line]).strip()
         parts = [_text(o.value, o.type) + (f" ({o.name})" if o.name else "") for o in each.operands]
-        made = f"from {' and '.join(parts)}" if parts else f"by {each.opcode}" if each.opcode else ""
+        made = (
+            f"from {' and '.join(parts)}" if parts else f"by {each.opcode}" if each.opcode else ""
+        )
         yield clean(head)
         if line or made:
-            yield clean(f"    {line:<24} {made}".rstrip())
+            yield clean(f"    {line}      {made}".rstrip())
     if left_out:
         yield f"… and {left_out} more"
 

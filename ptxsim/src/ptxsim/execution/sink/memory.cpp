@@ -70,6 +70,14 @@ void define(Place place, size_t bytes) {
        ",\"size\":" + number(bytes) + "}");
 }
 
+// The same of a call, which is over when ptxsim has seen what changed, if it watches.
+void written(Place place, size_t bytes) {
+  if (!watched) return define(place, bytes);
+  ask("{\"type\":\"wrote\",\"address\":" +
+      number(reinterpret_cast<uint64_t>(address_of(place))) + ",\"size\":" + number(bytes) +
+      ",\"frames\":" + frames_json(site()) + "}");
+}
+
 // What leaves the device has to hold something.
 void take(const char* type, Place place, size_t bytes) {
   tell(std::string("{\"type\":\"") + type +
@@ -139,7 +147,7 @@ void sink_share(void* address, size_t bytes) {
 void sink_memset(Place place, int value, size_t bytes, cudaStream_t) {
   load_modules();
   std::memset(shared_view(address_of(place)), value, bytes);
-  define(place, bytes);
+  written(place, bytes);
 }
 
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
@@ -148,14 +156,14 @@ void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
     const Place from{source.allocation, source.delta + row * rows.source_pitch};
     const Place to{target.allocation, target.delta + row * rows.target_pitch};
     std::memmove(shared_view(address_of(to)), shared_view(address_of(from)), rows.bytes);
-    define(to, rows.bytes);
+    written(to, rows.bytes);
   }
 }
 
 void sink_write(Place target, const void* source, size_t bytes, bool, cudaStream_t) {
   load_modules();
   std::memcpy(shared_view(address_of(target)), source, bytes);
-  define(target, bytes);
+  written(target, bytes);
 }
 
 void sink_read(void* target, Place source, size_t bytes, cudaStream_t) {

@@ -28,10 +28,11 @@ std::map<std::string, void*> variables;
 
 Gpu gpu;
 cudaError_t sink_broken = cudaSuccess;
+size_t watched = 0;
 
 void open_device() {
   std::istringstream in(ask("{\"type\":\"device\"}"));
-  in >> gpu.target;
+  in >> gpu.target >> watched;
 }
 
 void sink_register(const void* fat_binary, const void*) {
