@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ptxsim.execution.messages import FIRST_ADDRESS
 from ptxsim.findings.writes import MOST_WRITES, Element, Write, typed
 from ptxsim.machine import Region
 from ptxsim.outcome import SimOutcome
@@ -78,8 +79,8 @@ class Watcher:
     def look(self) -> None:
         """Note what host code wrote without a call, to memory that it shares."""
         for each in self.watched:
-            now = each.now()
-            self._note(each, [w for w in now if now[w] != each.values[w]], _NO_CALL)
+            now, shared = each.now(), each.region.address >= FIRST_ADDRESS
+            self._note(each, [w for w in now if shared and now[w] != each.values[w]], _NO_CALL)
 
     def launched(self, outcome: SimOutcome) -> None:
         """Keep what a launch wrote."""
@@ -112,9 +113,19 @@ class Watcher:
         first: Sequence[int] = (),
     ) -> None:
         now = held.now()
-        about = {"element": held.name, "type": held.element.type, "by": by, "place": place}
-        olds = {width: None if width in first else held.values[width] for width in widths}
-        self._keep([Write(**about, width=w, old=old, new=now[w]) for w, old in olds.items()])
+        writes = [
+            Write(
+                element=held.name,
+                type=held.element.type,
+                width=width,
+                old=None if width in first else held.values[width],
+                new=now[width],
+                by=by,
+                place=place,
+            )
+            for width in widths
+        ]
+        self._keep(writes)
         held.values.update(now)
 
     def _keep(self, writes: Sequence[Write]) -> None:
