@@ -54,7 +54,7 @@ class Watcher:
             if each.name in (short, whole) and not each.beyond(region.size):
                 label = f"{whole if again else each.name}[{each.index}]"
                 held = _Held(each, region, label, {})
-                held.values.update(held.now())
+                held.values.update({w: v * region.defined for w, v in held.now().items()})
                 self.watched.append(held)
 
     def leave(self, address: int) -> None:
@@ -71,8 +71,8 @@ class Watcher:
     ) -> None:
         """Note what a call wrote. unwritten: whether nobody had written there before."""
         for each in self.watched:
-            starts = {each.address(width): width for width in each.values}
-            touched = [w for at, w in starts.items() if at < address + size and address < at + w]
+            starts = [(each.address(width), width) for width in each.values]
+            touched = [w for at, w in starts if at < address + size and address < at + w]
             first = [w for w in touched if unwritten(each.address(w), w)]
             self._note(each, touched, by, place, first)
 

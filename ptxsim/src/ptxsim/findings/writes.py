@@ -13,9 +13,11 @@ from ptxsim.findings.remarks import clean, source_line
 from ptxsim.frontend.records import SIZES
 from ptxsim.plan.records import Dim3, Place
 from ptxsim.record import Record
+from ptxsim.text import enumerated, verbatim
 
 MOST_WRITES = 1000  # that are kept
 _ELEMENT = re.compile(r"([^\[\]]+)\[([0-9]{1,15})\](?::([iuf](?:16|32|64)|[iu]8|bf16))?")
+_INTEGERS = {1: "u8", 2: "i16", 4: "i32", 8: "i64"}  # unless more is known
 _FORMS = "give NAME[5] or NAME[5]:f64, with one index, from the start of the memory"
 
 
@@ -83,7 +85,7 @@ def typed(writes: Sequence[Write]) -> tuple[Write, ...]:
     is there once for each width; kept is that of the other writes."""
     known: dict[str, str] = {}
     for each in (*(each for each in writes if each.type), *(w for w in writes if w.launch)):
-        known.setdefault(each.element, each.type or f"i{8 * each.width}")
+        known.setdefault(each.element, each.type or _INTEGERS[each.width])
     types = [known.setdefault(each.element, "i32") for each in writes]
     pairs = zip(writes, types, strict=True)
     return tuple(_typed(w, t) for w, t in pairs if w.launch or w.width == width_of(t))
@@ -91,16 +93,19 @@ def typed(writes: Sequence[Write]) -> tuple[Write, ...]:
 
 def _typed(write: Write, type_: str) -> Write:
     if width_of(type_) != write.width:
-        type_ = f"i{8 * write.width}"
-    operands = (
-        msgspec.structs.replace(
-            each, value=_value(each.value, each.type or type_), type=each.type or type_
-        )
-        for each in write.operands
-    )
+        type_ = _INTEGERS[write.width]
     old = None if write.old is None else _value(write.old, type_)
     new = _value(write.new, type_)
-    return msgspec.structs.replace(write, type=type_, old=old, new=new, operands=tuple(operands))
+    operands = tuple(_typed_operand(each, write, type_) for each in write.operands)
+    return msgspec.structs.replace(write, type=type_, old=old, new=new, operands=operands)
+
+
+def _typed_operand(operand: Operand, write: Write, type_: str) -> Operand:
+    """PTX often does not say whether an integer has a sign, or what a load brings."""
+    own = operand.type or type_
+    vague = write.opcode.startswith("ld") or {own[0], type_[0]} <= {"i", "u"}
+    kind = type_ if vague and width_of(own) == write.width else own
+    return msgspec.structs.replace(operand, type=kind, value=_value(operand.value, kind))
 
 
 def width_of(type_: str) -> int:
@@ -141,7 +146,9 @@ def in_lines(
             line = "".join((source(at.file) or "").splitlines()[at.line - 1 : at.line]).strip()
         parts = [_text(o.value, o.type) + (f" ({o.name})" if o.name else "") for o in each.operands]
         made = (
-            f"from {' and '.join(parts)}" if parts else f"by {each.opcode}" if each.opcode else ""
+            f"from {enumerated(map(verbatim, parts))}"
+            if parts
+            else each.opcode and f"by {each.opcode}"
         )
         yield clean(head)
         if line or made:

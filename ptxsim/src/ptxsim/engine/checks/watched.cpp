@@ -1,5 +1,6 @@
 #include "watched.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <iterator>
@@ -50,13 +51,16 @@ u64 in_register(Warp& w, i32 slot, u32 bytes, int lane) {
   return bytes == 8 ? lanes<u64>(w, slot)[lane] : lanes<u32>(w, slot)[lane];
 }
 
-// Where a lane's access begins: as Write's sources have it.
-u64 source_of(Warp& w, const Ins& i, int lane) {
+// Where a lane's access begins: a generic address.
+u64 place_of(Warp& w, const Ins& i, int lane) {
   u64 at = u64(i.offset());
   if (i.base() >= 0) at += in_register(w, i.base(), u32(i.base_bytes()), lane);
   if (i.base_bytes() == 4) at = u32(at);
-  if (i.space != GENERIC) at = (at & OFFSET_MASK) | WINDOWS[i.space];
-  return at | u64(std::countr_zero(i.width)) << WIDTH_AT;
+  return i.space == GENERIC ? at : (at & OFFSET_MASK) | WINDOWS[i.space];
+}
+// The same as Write's sources have it.
+u64 source_of(Warp& w, const Ins& i, int lane) {
+  return place_of(w, i, lane) | u64(std::countr_zero(i.width)) << WIDTH_AT;
 }
 
 void add_input(Definition& made, u64 value, const Definition& from) {
@@ -64,16 +68,20 @@ void add_input(Definition& made, u64 value, const Definition& from) {
   made.sources[made.inputs++] = from.loaded ? from.sources[0] : 0;
 }
 
-// How the value came about that a lane writes now; before: what was there.
-Definition definition_of(Warp& w, int lane, u64 address, u64 before) {
+// How what an element holds `now` came about, since a lane has just written to `address`.
+Definition definition_of(Warp& w, int lane, u64 address, u64 before, u64 now) {
   const Ins& i = w.program->code[w.pc];
   const std::string_view name = w.program->named[w.pc]->name;
   const auto& known = definitions_of(w);
   if (name == "st") {
-    const u64 element = (address - (source_of(w, i, lane) & OFFSET_MASK)) / i.width;
+    const u64 element = (address - (place_of(w, i, lane) & OFFSET_MASK)) / i.width;
     return known[size_t(i.element(int(element))) * LANES + lane];
   }
   Definition made{w.pc};
+  if (name == "cp.async.bulk.out") {  // its first operand is where the bytes go
+    const u64 ahead = address - lanes<u64>(w, i.o[0])[lane] - u64(i64(i.o[3]));
+    add_input(made, now, {.sources = {place_of(w, i, lane) + ahead}, .loaded = true});
+  }
   if (!name.starts_with("atom.")) return made;
   add_input(made, before, {.sources = {source_of(w, i, lane)}, .loaded = true});
   each_register(*w.program, w.pc, false, [&](u32, i32 slot, u32 bytes) {
@@ -146,11 +154,12 @@ void note_write(Warp& w, int lane, const Region& r, u64 address, u32 bytes) {
     look_again(e, r);
     if (at + width <= address || address + bytes <= at || !within(at, width, r.base, r.size))
       continue;
+    if (last == before && w.program->named[w.pc]->name.starts_with("atom.cas")) continue;
     if (watching.writes.size() == watching.most) {
       ++watching.left_out;
       continue;
     }
-    const Definition made = definition_of(w, lane, address, before);
+    const Definition made = definition_of(w, lane, std::max(at, address), before, last);
     Write row{};
     row.element = u32(&e - watching.elements.data());
     row.pc = w.pc;

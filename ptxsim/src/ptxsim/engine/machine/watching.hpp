@@ -13,8 +13,8 @@ struct Warp;
 struct WatchedElement {
   u64 base, size;  // of its memory
   u64 index;
-  u64 width;     // bytes; 0: as many as the instruction that writes has
-  u64 usual{4};  // the same of bulk copies, which do not say
+  u64 width;      // bytes; 0: as many as the instruction that writes has
+  u64 usual{4};   // the same of bulk copies, which do not say
   u64 last[4]{};  // what it holds if it has 1, 2, 4, 8 bytes
 };
 

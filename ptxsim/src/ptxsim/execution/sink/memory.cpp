@@ -74,9 +74,8 @@ void define(Place place, size_t bytes) {
 // The same of a call, which is over when ptxsim has seen what changed, if it watches.
 void written(Place place, size_t bytes) {
   if (!watched) return define(place, bytes);
-  ask("{\"type\":\"wrote\",\"address\":" +
-      number(reinterpret_cast<uint64_t>(address_of(place))) + ",\"size\":" + number(bytes) +
-      ",\"frames\":" + frames_json(site()) + "}");
+  ask("{\"type\":\"wrote\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
+      ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
 }
 
 // What leaves the device has to hold something.
