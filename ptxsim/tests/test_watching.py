@@ -76,6 +76,6 @@ def test_many_writes_are_counted(module: Module) -> None:
 )
 def test_what_is_not_there_is_said(module: Module, element: str, says: str) -> None:
     given = np.zeros(33, np.int32), np.zeros(32, np.int32)
-    with pytest.raises(ValueError, match="^--watch ") as raised:
+    with pytest.raises(ValueError, match=r"^--watch ") as raised:
         module.kernel("copy")[1, 32](*given, watch=[element])
     assert says in str(raised.value) and "\n" not in str(raised.value)

@@ -68,6 +68,12 @@ def add_options(commands: Any) -> None:
         "--seconds", type=float, default=600.0, help="of CPU for one launch (%(default)s)"
     )
     parser.add_argument(
+        "--no-skip",
+        action="store_false",
+        dest="skips",
+        help="run launches again that find and leave what equal ones did",
+    )
+    parser.add_argument(
         "--watch",
         action="append",
         default=[],
@@ -92,7 +98,8 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             sources = map(str, files)
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
-        ended = execute(program, given.of_program, default_engine(), given.seconds, watch)
+        engine, arguments = default_engine(), given.of_program
+        ended = execute(program, arguments, engine, given.seconds, watch, skips=given.skips)
     if given.json:
         given.json.write_text(_document(ended))
     sys.stderr.write(_words(ended))
@@ -110,8 +117,9 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
 
 def _words(ended: Execution) -> str:
     origin = Origin(Path.cwd(), "the PTX", {})
-    writes = in_lines(ended.writes, ended.writes_left_out, origin.source)
-    paragraphs = filter(None, ["\n".join(writes), *in_words(ended.remarks, origin.source)])
+    writes = "\n".join(in_lines(ended.writes, ended.writes_left_out, origin.source))
+    paragraphs = [*filter(None, [writes]), *in_words(ended.remarks, origin.source)]
+    paragraphs += (f"note: {each}" for each in ended.notes)
     return "".join(f"\n{each}\n" for each in paragraphs)
 
 
@@ -122,6 +130,8 @@ def _document(ended: Execution) -> str:
     document = {
         "status": ended.status,
         "launches": ended.launches,
+        "skipped": ended.skipped,
+        "notes": [*map(str, ended.notes)],
         "findings": found,
         **listed(ended.writes, ended.writes_left_out),
     }

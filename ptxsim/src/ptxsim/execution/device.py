@@ -28,12 +28,14 @@ _MEMORY = 40 << 30
 _LAUNCH_TIMEOUT, _ASSERT, _LAUNCH_FAILURE = 702, 710, 719  # of cudaError_t
 _READ_UNWRITTEN = phrase("copies bytes {first} and on of {name} to the host; nobody wrote them")
 _STOPPED = phrase("{kernel} did not end within {seconds:g} s of CPU time: --seconds allows more")
+_TIMES = phrase("times between events are the simulator's own: they mean nothing for a GPU")
 _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it first")
 
 
 class Device:
     """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
-    launch; watch: elements of which every write is listed."""
+    launch; watch: elements of which every write is listed; skips: launches that would change
+    nothing any more, where none is watched."""
 
     def __init__(
         self,
@@ -42,6 +44,8 @@ class Device:
         host: HostCode,
         seconds: float,
         watch: Sequence[Element] = (),
+        *,
+        skips: bool = True,
     ) -> None:
         self.watcher = Watcher(watch)
         self._modules = Modules(engine, file, self.watcher)
@@ -49,7 +53,10 @@ class Device:
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
         self._found: list[Finding] = []
         self._calls: dict[tuple[str, Place | None, str], Remark[str]] = {}
+        self._skips = skips and not watch
         self.launches: Counter[str] = Counter()
+        self.skipped = 0  # of these
+        self.notes: list[Message] = []
 
     @property
     def remarks(self) -> list[Remark[str]]:
@@ -74,24 +81,20 @@ class Device:
                 self._allocate(request)
             case messages.FreeAllocation(address=address):
                 self._modules.memory.free(address)
-            case messages.WroteBytes(address=address, size=size, frames=frames):
-                place, memory = self._host.place(frames), self._modules.memory
-                by = self._host.call(place)
-                self.watcher.host_wrote(address, size, by, place, memory.undefined)
-                memory.define(address, size)
-                return b""
-            case messages.DefineBytes(address=address, size=size):
-                self._modules.memory.define(address, size)
-            case messages.ReadBytes(address=address, size=size, frames=frames):
-                if unwritten := self._modules.memory.undefined(address, size):
+            case messages.ReadBytes(frames=frames):
+                if unwritten := self._modules.memory.undefined(request):
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
                     self._call("uninitialized-read", frames, words)
+            case messages.DefineBytes():
+                return self._write(request)
             case messages.HostFault(address=address, frames=frames):
                 words = _HOST_TOUCHES.given(name=self._modules.memory.name_at(address))
                 self._call("host-access", frames, words)
             case messages.FailedCall(refused=refused, frames=frames):
                 self._call("failed-call", frames, sentence_of(refused))
+            case messages.AskElapsed():
+                self.notes = [_TIMES]
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
             case messages.FindKernel(name=name, module=module):
@@ -99,6 +102,17 @@ class Device:
             case messages.LaunchKernel():
                 return self._launch(request, more)
         return None
+
+    def _write(self, request: messages.DefineBytes) -> bytes | None:
+        memory = self._modules.memory
+        if request.waits:
+            place = self._host.place(request.frames)
+            self.watcher.host_wrote(request, self._host.call(place), place, memory.unwritten)
+        if isinstance(request, messages.CopyBytes):
+            memory.copy(request)
+        else:
+            memory.define(request)
+        return b"" if request.waits else None
 
     def _allocate(self, request: messages.NewAllocation) -> None:
         name = self._host.namer(request.frames)
@@ -121,10 +135,13 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
-        self.watcher.look()
         memory.launched = self.launches.total()
-        outcome = loaded.kernels.carry_out(memory, launch, self._limits)
         self.launches[asked.kernel] += 1
+        self.watcher.look()
+        if self._skips and loaded.kernels.recall(memory, launch):
+            self.skipped += 1
+            return b"0\n"
+        outcome = loaded.kernels.carry_out(memory, launch, self._limits)
         self.watcher.launched(outcome)
         if outcome.findings:
             self._found = list(merge([*self._found, *outcome.findings]))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ptxsim.execution.messages import FIRST_ADDRESS
+from ptxsim.execution.messages import FIRST_ADDRESS, DefineBytes
 from ptxsim.findings.writes import MOST_WRITES, Element, Write, typed
 from ptxsim.machine import Region
 from ptxsim.outcome import SimOutcome
@@ -63,16 +63,14 @@ class Watcher:
 
     def host_wrote(
         self,
-        address: int,
-        size: int,
+        rows: DefineBytes,
         by: str,
         place: Place | None,
-        unwritten: Callable[[int, int], object],
+        unwritten: Callable[[int, int], bool],
     ) -> None:
         """Note what a call wrote. unwritten: whether nobody had written there before."""
         for each in self.watched:
-            starts = [(each.address(width), width) for width in each.values]
-            touched = [w for at, w in starts if at < address + size and address < at + w]
+            touched = [w for w in each.values if _touches(rows, each.address(w), w)]
             first = [w for w in touched if unwritten(each.address(w), w)]
             self._note(each, touched, by, place, first)
 
@@ -133,3 +131,11 @@ class Watcher:
             self._writes += writes
         else:
             self.left_out += bool(writes)
+
+
+def _touches(rows: DefineBytes, address: int, size: int) -> bool:
+    """Whether one of the rows has some of these bytes."""
+    past = address + size - 1 - rows.address  # from the first row to the last byte
+    row = min(max(past, 0) // rows.pitch, rows.rows - 1) if rows.pitch else 0
+    start = rows.address + row * rows.pitch
+    return start < address + size and address < start + rows.size
