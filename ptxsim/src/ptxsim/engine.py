@@ -44,6 +44,8 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_uses": "qpqP",
     "sim_writers": "qpqP",
     "sim_idle": "qpQ",
+    "sim_watch": "ipQqq",
+    "sim_writes": "qpPQ",
     "sim_recall": "ipsq",
     "sim_interrupt": "-",
     "sim_jobs": "-u",

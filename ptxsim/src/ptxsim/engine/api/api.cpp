@@ -3,6 +3,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "../checks/watched.hpp"
 #include "../limits.hpp"
 #include "../machine/machine.hpp"
 #include "../memory/cost.hpp"
@@ -224,6 +225,25 @@ u64 sim_writers(Machine* m, u64 index, const Region::Stamp** stamps) {
 u64 sim_idle(Machine* m, u64* ended) {
   *ended = m->ended;
   return m->idle;
+}
+
+// Of the next launch up to `most` writes are kept to elements: each has four numbers, which are the
+// first fields of WatchedElement.
+int sim_watch(Machine* m, const u64* elements, u64 count, u64 most) {
+  return guarded([&]() -> int {
+    m->watching.elements.clear();
+    for (const u64* e = elements; e != elements + 4 * count; e += 4)
+      m->watching.elements.push_back({e[0], e[1], e[2], e[3]});
+    m->watching.most = most;
+    begin_watch(*m);
+    return RAN;
+  });
+}
+// How many writes are kept, and how many are not.
+u64 sim_writes(Machine* m, const Write** writes, u64* left_out) {
+  *writes = m->watching.writes.data();
+  *left_out = m->watching.left_out;
+  return m->watching.writes.size();
 }
 
 // How many regions there are: those that were added, and behind them those of malloc in kernels.
