@@ -21,6 +21,7 @@ from ptxsim.execution.program_file import check_program
 from ptxsim.execution.progress import Progress
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark
+from ptxsim.findings.writes import Element, Write
 from ptxsim.outcome import RefusedProgram
 from ptxsim.text import Message, phrase
 
@@ -39,10 +40,19 @@ class Execution:
     skipped: int  # of these, since they would have changed nothing
     notes: tuple[Message, ...]  # though nothing is wrong
     refused: RefusedProgram | None  # why it could not go on
+    writes: tuple[Write, ...]  # to watched elements, in order
+    writes_left_out: int  # further ones
+    mistakes: tuple[str, ...]  # in what is watched
 
 
 def execute(
-    program: Path, arguments: Sequence[str], engine: Engine, seconds: float, *, skips: bool = True
+    program: Path,
+    arguments: Sequence[str],
+    engine: Engine,
+    seconds: float,
+    watch: Sequence[Element] = (),
+    *,
+    skips: bool = True,
 ) -> Execution:
     """Run ``program`` to its end, with this process's own standard streams. Raises CompileError,
     EngineError, OSError."""
@@ -50,7 +60,7 @@ def execute(
     folder = stand_in()
     memory = device_memory()
     ours, theirs = socket.socketpair()
-    device = Device(engine, memory, HostCode(program), seconds, skips)
+    device = Device(engine, memory, HostCode(program), seconds, watch, skips=skips)
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     environment = {
         **os.environ,
@@ -94,7 +104,18 @@ def execute(
         remarks += (Remark(kind="host-access", severity=Severity.ERROR, message=_BROKEN),)
     launches = device.launches.total()
     status = -signal.SIGINT if interrupted else status
-    return Execution(status, remarks, launches, device.skipped, tuple(device.notes), refused)
+    seen = device.watcher
+    return Execution(
+        status,
+        remarks,
+        launches,
+        device.skipped,
+        tuple(device.notes),
+        refused,
+        seen.writes,
+        seen.left_out,
+        tuple(seen.mistakes),
+    )
 
 
 def device_memory() -> int:

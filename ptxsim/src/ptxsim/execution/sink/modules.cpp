@@ -56,10 +56,11 @@ std::string ptx_of(const unsigned char* data) {
 
 Gpu gpu;
 cudaError_t sink_broken = cudaSuccess;
+size_t watched = 0;
 
 void open_device() {
   std::istringstream in(ask("{\"type\":\"device\"}"));
-  in >> gpu.target;
+  in >> gpu.target >> watched;
 }
 
 size_t sink_register(const void* fat_binary, const void*) {
