@@ -4,6 +4,8 @@
 #include "parts.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <thread>
 
 #include "../program/kinds.hpp"
@@ -59,6 +61,16 @@ std::unique_ptr<Part> part_of(const Machine& m, u64 first, u64 last) {
   own.step_limit = m.step_limit - m.steps;
   own.first_block = first, own.last_block = last;
   return part;
+}
+
+void run_part(Part& part, double seconds) {
+  try {
+    part.machine.deadline = cpu_seconds() + seconds;
+    part.machine.launch();
+    part.ended = true;
+  } catch (const std::exception&) {
+    part.ended = false;  // there is too little memory
+  }
 }
 
 bool reads_all(const Region& r) {
@@ -130,24 +142,19 @@ bool run_in_parts(Machine& m, u64 first, u64 last) {
   const u64 count = std::min({u64(jobs), MOST_PARTS, last - first, MOST_SHADOW / (SHADOW * bytes)});
   if (count < 2 || !m.events.empty() || !m.suspended.empty()) return false;
   std::vector<std::vector<u8>> found;
+  found.reserve(m.regions.size());
   for (const auto& r : m.regions) found.emplace_back(r->data, r->data + r->size);
   Parts parts;
   for (u64 k = 0; k < count; ++k)
     parts.push_back(
         part_of(m, first + (last - first) * k / count, first + (last - first) * (k + 1) / count));
-  const double seconds = m.deadline - cpu_seconds();
   {
     std::vector<std::jthread> threads;
+    threads.reserve(count);
     for (const auto& part : parts) try {
-        threads.emplace_back([&part = *part, seconds] {
-          try {
-            part.machine.deadline = cpu_seconds() + seconds;
-            part.machine.launch();
-            part.ended = true;
-          } catch (...) {  // too little memory: it has not ended
-          }
-        });
-      } catch (...) {  // nor has one that never began
+        threads.emplace_back(run_part, std::ref(*part), m.deadline - cpu_seconds());
+      } catch (const std::exception&) {
+        part->ended = false;  // there are too many threads
       }
   }
   bool good = std::all_of(parts.begin(), parts.end(), [](const auto& p) { return p->silent(); });
