@@ -26,6 +26,7 @@ std::string ask(const std::string& json, const void* blob = nullptr, size_t byte
 // --- modules.cpp
 void open_device();          // learns what device ptxsim stands for
 extern bool modules_loaded;  // all that are registered so far
+extern size_t watched;       // elements of device memory
 
 // --- memory.cpp
 unsigned char* shared_view(const void* address);  // through which host code's copies go
