@@ -181,7 +181,7 @@ def _verdict(
         raise base.MachineError.saying("the machine was too busy to run the program")
     if seen and seen.refused:
         return base.Verdict.FE, seen.refused
-    if done.swollen:
+    if done.swollen or (seen and seen.full):
         most = phrase("the device's memory takes more than {most} MiB, the lab's limit")
         return base.Verdict.RE, most.given(most=limits.memory_mb)
     if done.timed_out or base.Kind.STOPPED in {each.kind for each in errors}:
