@@ -2,8 +2,8 @@
 
 A program has a ``main`` and a ``__global__`` in its sources, all of which are there, and needs no
 library that is left out. What is built, and with which arguments it is run, follows from a
-Makefile's dry run, a CMakeLists.txt or the folder; ``program_arguments.toml`` beside this file has
-what was written by hand: smaller sizes, and how success shows.
+Makefile's dry run, a CMakeLists.txt or the folder; the TOML file beside this one has what was
+written by hand: smaller sizes, and how success shows.
 """
 
 from __future__ import annotations
@@ -20,42 +20,24 @@ from pathlib import Path
 
 import msgspec
 
-_BY_HAND = Path(__file__).with_name("program_arguments.toml")
+_TABLES = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes())
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c"}
 _HEADERS = {".h", ".hpp", ".cuh", ".inl", ".inc"}
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*if.*\n\s*#[ \t]*include.*$", re.MULTILINE)
 _MAIN = re.compile(r"^[ \t]*(?:(?:int|void|auto)\s+)?main\s*\(", re.MULTILINE)
-_LEFT_OUT = re.compile(
-    r"(?i)(GL/|EGL/|gl\w*\.h$|glut|glfw|.*helper_gl|vulkan|X11/|d3d|SDL|mpi\.h|optix|nccl|cudnn"
-    r"|nvshmem|opencv|cv\.h|.*opencv|FreeImage|hdf5|gdal|boost/|cutlass|cute/|gtest|benchmark/|hip/"
-    r"|sycl|wb\.h|libwb|nvcuvid|nvscibuf|torch/|zlib\.h|png\.h|jpeglib|tiffio|mkl|gsl/|libpng"
-    r"|pybind|Python\.h)"
-)
-_ELSEWHERE = re.compile(r"(?i)^(windows|io|direct|conio|winsock.*)\.h$|^rendercheck")
+_LEFT_OUT = re.compile("(?i)" + "|".join(_TABLES["left_out"]))
+_ELSEWHERE = re.compile("(?i)" + "|".join(_TABLES["elsewhere"]))
 _TOOLKIT = ("/usr/local/cuda/include", "/usr/local/cuda/include/cccl", "/usr/include")
 _LIBRARIES = ("cublas", "curand", "cufft", "cusparse", "cusolver", "nvrtc")
 _DRIVER = re.compile(r"\bcu(Init|Mem|Module|Launch|Ctx|Device|Tensor)\w*\(")
 _KEPT = re.compile(r"-[DIl].|-std=|-O\d|-?-use_fast_math|--e|-rdc=true|-maxrregcount")
 _FILE = re.compile(r"/|\.[a-z]\w+$")  # an argument that names one
-_OLD = {  # what CUDA 13 has no more
-    "cudaThreadSynchronize": "cudaDeviceSynchronize",
-    "cudaThreadExit": "cudaDeviceReset",
-}
 _DIMENSION = re.compile(r"POLYBENCH_LOOP_BOUND\((\w+),\w+\)\s*$", re.MULTILINE)
 _LARGE = 1024  # a size, or a number of rounds
 _LONG = 300  # lines
 _FEWEST = 8  # of a stratum
-# What a program says of itself, and what it then prints; the first that its text has.
-_SAYS = (
-    (r"Non-Matching CPU-GPU Outputs", r"Threshold of [\d.]+ Percent: 0\b"),
-    (r'"[^"]*\bPASS(?:ED)?\b', r"\bPASS(?:ED)?\b"),
-    (r'(?i)"[^"]*\b(?:test|all tests?|verification) (?:has )?pass', r"(?i)\bpass(?:ed|es)?\b"),
-    (r"All results match", r"All results match"),
-    (r'(?i)"[^"]*\bsuccess', r"(?i)(?<!un)success"),
-    (r'(?i)"[^"]*\bresults? (?:is|are)? ?correct', r"(?i)(?<!in)correct"),
-    (r'(?i)"[^"]*\bpass(?:ed)?\b', r"(?i)\bpass(?:ed)?\b"),
-)
+Words = Sequence[str]
 STATUS = "status 0"  # is all that shows success
 
 
@@ -89,7 +71,7 @@ def find_programs(root: Path) -> list[Program]:
         )
         for program in rule(suite, folder):
             found.setdefault(program.full_name, program)
-    by_hand = msgspec.toml.decode(_BY_HAND.read_bytes())
+    by_hand = _TABLES["by_hand"]
     rows = ({**msgspec.to_builtins(one), **by_hand.get(name, {})} for name, one in found.items())
     return sorted(msgspec.convert(list(rows), list[Program]), key=lambda each: each.full_name)
 
@@ -182,12 +164,7 @@ def _alone(suite: Path, folder: Path) -> Iterator[Program]:
 
 
 def _program(
-    suite: Path,
-    folder: Path,
-    name: str,
-    sources: Sequence[str],
-    flags: Sequence[str],
-    arguments: Sequence[str] = (),
+    suite: Path, folder: Path, name: str, sources: Words, flags: Words, arguments: Words = ()
 ) -> Iterator[Program]:
     """The program, if it is one that can be compared."""
     texts = {folder / each: _text(folder / each) for each in sources}
@@ -200,9 +177,15 @@ def _program(
         return
     names = {each for _, each in _INCLUDED.findall(whole)}
     sizes = dict.fromkeys(_DIMENSION.findall(whole))
-    added = [f"-D{old}={new}" for old, new in _OLD.items() if re.search(rf"\b{old}\b", whole)]
+    added = [
+        f"-D{old}={new}"
+        for old, new in _TABLES["renamed"].items()
+        if re.search(rf"\b{old}\b", whole)
+    ]
     if sizes and "N" not in sizes:  # PolyBench's, once N is defined, which CUDA's headers use
         added += ["-DN=N", *(f"-D{each}={4 if each[0] == 'T' else 256}" for each in sizes)]
+    if any(each.startswith("helper_") for each in names):  # of NVIDIA's samples
+        added.append(f"-I{os.path.relpath(suite.parent / 'cuda-samples' / 'Common', folder)}")
     added += ["-lcuda"] * bool(_DRIVER.search(whole))
     added += ["-Xcompiler=-fopenmp"] * ("omp.h" in names)
     added += ["-O2"] * (not any(each.startswith("-O") for each in flags))
@@ -210,7 +193,7 @@ def _program(
         header = re.compile(rf"{library}(_v2|XT|Lt|Dn|_api)?\.h")
         added += [f"-l{library}"] * any(map(header.match, names))
     text = "\n".join(text for each, text in texts.items() if each.is_relative_to(folder))
-    says = next((printed for said, printed in _SAYS if re.search(said, text)), "")
+    says = next((printed for said, printed in _TABLES["says"] if re.search(said, text)), "")
     yield Program(
         suite=suite.name,
         name=name,
@@ -223,7 +206,7 @@ def _program(
     )
 
 
-def _smaller(arguments: Sequence[str]) -> list[str]:
+def _smaller(arguments: Words) -> list[str]:
     """Sizes for a simulator: a last number, which says how often, becomes 1; others shrink."""
     found = []
     for place, each in enumerate(arguments):
@@ -235,7 +218,7 @@ def _smaller(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def _has_data(folder: Path, arguments: Sequence[str]) -> bool:
+def _has_data(folder: Path, arguments: Words) -> bool:
     return all((folder / each).exists() for each in arguments if _FILE.search(each))
 
 

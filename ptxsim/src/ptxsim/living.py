@@ -41,17 +41,25 @@ class LivingKernels(Kernels):
         run = self._running = self._running or Running(machine)
 
         def look(limits: SimLimits) -> SimOutcome:
-            run.findings.clear()
-            run.blocks.clear()
+            run.begin_look()
             printed = len(self._engine.library.sim_printed(machine.handle))
             stopped = self._launch(run, launch, limits.steps or MOST_STEPS, limits.seconds)
             text = self._engine.library.sim_printed(machine.handle)[printed:]
+            # What only another order could show to be wrong is not said: there is but one.
             return SimOutcome(
-                findings=merge(run.findings),
+                findings=merge(
+                    [
+                        each
+                        for each in run.findings
+                        if not (each.event and each.event.needs_difference)
+                    ]
+                ),
                 lines=(),
                 stopped=stopped,
                 seconds=0.0,
                 printed=text.decode(errors="replace"),
+                writes=tuple(run.writes),
+                writes_left_out=run.left_out,
             )
 
         try:
@@ -63,7 +71,7 @@ class LivingKernels(Kernels):
     def recall(self, machine: Machine, launch: Launch) -> bool:
         """Whether the launch finds in memory what an equal one did, and so has nothing to do that
         is not done now. If not, it has to be carried out next."""
-        asked = msgspec.msgpack.encode(launch)
+        asked = msgspec.msgpack.encode((id(self), launch))  # another module may have its name
         status: int = self._engine.library.sim_recall(machine.handle, asked, len(asked))
         return status == header.RAN
 
