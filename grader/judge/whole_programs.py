@@ -30,6 +30,7 @@ from grader.judge.program import GradingContext
 from grader.judge.rulings import Ruling
 from grader.judge.verdicts import (
     ILLEGAL,
+    STUCK,
     located,
     merge_findings,
     overall,
@@ -194,8 +195,9 @@ def _verdict(
     if done.swollen or (seen and seen.full):
         most = phrase("the device's memory takes more than {most} MiB, the lab's limit")
         return base.Verdict.RE, most.given(most=limits.memory_mb)
-    if done.timed_out or base.Kind.STOPPED in {each.kind for each in errors}:
-        return base.Verdict.TLE, phrase("did not end in time")
+    stuck = next((each for each in errors if each.kind in STUCK), None)
+    if stuck or done.timed_out:
+        return base.Verdict.TLE, located(stuck) if stuck else phrase("did not end in time")
     if seen and seen.broken:
         return base.Verdict.RE, phrase("host code wrote into the channel to its device")
     if done.signal is not None:
