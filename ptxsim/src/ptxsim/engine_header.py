@@ -68,14 +68,16 @@ _RECORDS = {
   u32 extra;   // wavefronts that conflicts add at 4, 8 and 16 bytes together
   u32 at[32];  // shared addresses; in global memory bytes from a line of 128 bytes
 """,
-    # A texture object, at the address that serves as its handle.
+    # A texture object, at the address that serves as its handle, or a surface object.
     "Texture": """
   u64 magic, address;
-  u32 width, height;  // texels
+  u32 extents[3];  // texels; 1 beyond its dimensions
+  u32 layers;      // 0: it has none
+  u32 pitch;       // bytes from one row to the next; planes and layers follow one another
   u8 dimensions, channels;
   u8 element, type;  // of a channel: its bytes; unsigned, signed or floating
-  u8 across, down;   // as AddressMode numbers them
-  u8 linear, normalized, reads_normalized;
+  u8 modes[3];       // along each dimension, as AddressMode numbers them
+  u8 linear, normalized, reads_normalized, surface;
 """,
     # One finding before it becomes a sentence.
     "Event": """
@@ -87,6 +89,17 @@ _RECORDS = {
   u32 size, write, other_write, same_value;
   Dim block, thread, other_block, other_thread;
   u32 calls[8];  // that lead to pc, innermost first; 0: none
+""",
+    # What a launch wrote to a watched element.
+    "Write": """
+  u32 element, pc, width;
+  u32 unwritten;   // nobody had written it before
+  u32 definition;  // the instruction that computed the value; ~0: not known
+  u32 inputs;      // of that instruction, as far as known
+  u64 before, after;
+  u64 values[3];   // of the inputs
+  u64 sources[3];  // where they were loaded from: a generic address, and from bit 60 on log2(bytes)
+  Dim block, thread;
 """,
     "PackedProgram": """
   const PackedIns* code;
@@ -126,7 +139,7 @@ DTYPES = tuple(
     np.dtype([field[: 2 + (field[2] > 1)] for field in _fields(text)], align=True)
     for text in _RECORDS.values()
 )
-INSTRUCTION, PRESET, ARRAY, FLOW, MEMORY, PATTERN, TEXTURE, EVENT, PROGRAM = DTYPES
+INSTRUCTION, PRESET, ARRAY, FLOW, MEMORY, PATTERN, TEXTURE, EVENT, WRITE, PROGRAM = DTYPES
 
 
 def header() -> str:
@@ -164,6 +177,11 @@ constexpr const char* LAYOUT = "{hashlib.sha256(body.encode()).hexdigest()[:16]}
 
 }}  // namespace sim
 """
+
+
+def fields(record: str) -> str:
+    """The fields of a record as C++, on one line."""
+    return " ".join(line.partition("//")[0].strip() for line in _RECORDS[record].splitlines())
 
 
 def _enumeration(name: str, members: Iterable[str]) -> str:

@@ -1,10 +1,14 @@
 """Single launches on memory that lives on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
+from ptxsim import engine_header as header
 from ptxsim.engine import Engine
 from ptxsim.findings.reports import merge
+from ptxsim.frontend.linking import read_linked
 from ptxsim.kernels import MOST_STEPS, Kernels, Running
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import Machine, judge_races
@@ -16,9 +20,19 @@ from ptxsim.soundness import check_plan
 class LivingKernels(Kernels):
     """Kernels whose launches work on one memory, which others write to in between."""
 
-    def __init__(self, ptx: str, source_root: Path, engine: Engine) -> None:
+    def __init__(self, texts: Sequence[str], source_root: Path, engine: Engine) -> None:
+        """texts: PTX, which is linked if there are several."""
+        ptx = texts[0] if len(texts) == 1 else read_linked(texts, source_root)
         super().__init__(ptx, source_root, engine)
         self._running: Running | None = None
+
+    def use_cells(self, cell: int) -> None:
+        """Work on memory of which one of ``cell`` bytes is a cell."""
+        if cell != self.global_cell:
+            self.global_cell = cell
+            self._programs.clear()
+            if self._running:
+                self._free_programs(self._running)
 
     def carry_out(self, machine: Machine, launch: Launch, limits: SimLimits) -> SimOutcome:
         """Execute one launch on memory that lives on, and count nothing. Raises what ``run``
@@ -27,17 +41,25 @@ class LivingKernels(Kernels):
         run = self._running = self._running or Running(machine)
 
         def look(limits: SimLimits) -> SimOutcome:
-            run.findings.clear()
-            run.blocks.clear()
+            run.begin_look()
             printed = len(self._engine.library.sim_printed(machine.handle))
             stopped = self._launch(run, launch, limits.steps or MOST_STEPS, limits.seconds)
             text = self._engine.library.sim_printed(machine.handle)[printed:]
+            # What only another order could show to be wrong is not said: there is but one.
             return SimOutcome(
-                findings=merge(run.findings),
+                findings=merge(
+                    [
+                        each
+                        for each in run.findings
+                        if not (each.event and each.event.needs_difference)
+                    ]
+                ),
                 lines=(),
                 stopped=stopped,
                 seconds=0.0,
                 printed=text.decode(errors="replace"),
+                writes=tuple(run.writes),
+                writes_left_out=run.left_out,
             )
 
         try:
@@ -45,6 +67,13 @@ class LivingKernels(Kernels):
             return judge_races(machine, limits, look)
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
+
+    def recall(self, machine: Machine, launch: Launch) -> bool:
+        """Whether the launch finds in memory what an equal one did, and so has nothing to do that
+        is not done now. If not, it has to be carried out next."""
+        asked = msgspec.msgpack.encode((id(self), launch))  # another module may have its name
+        status: int = self._engine.library.sim_recall(machine.handle, asked, len(asked))
+        return status == header.RAN
 
     def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
         """Bytes of shared memory that a block of the kernel has in any case."""

@@ -12,6 +12,7 @@
 #include "checks/suspect_reads.cpp"
 #include "checks/undefined.cpp"
 #include "checks/undefined_bits.cpp"
+#include "checks/watched.cpp"
 #include "memory/access.cpp"
 #include "memory/atomics.cpp"
 #include "memory/cluster_addresses.cpp"
@@ -20,4 +21,5 @@
 #include "memory/load.cpp"
 #include "memory/spaces.cpp"
 #include "memory/store.cpp"
+#include "memory/surface.cpp"
 #include "memory/texture.cpp"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,11 +11,13 @@ from ptxsim.execution import messages
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.modules import Modules
 from ptxsim.execution.refusals import sentence_of
+from ptxsim.execution.watcher import Watcher
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.remarks import Remark, remark
 from ptxsim.findings.reports import merge
 from ptxsim.findings.sentences import sentence
+from ptxsim.findings.writes import Element
 from ptxsim.kernels import trapped
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Place
@@ -26,20 +29,38 @@ _MEMORY = 40 << 30
 _LAUNCH_TIMEOUT, _ASSERT, _LAUNCH_FAILURE = 702, 710, 719  # of cudaError_t
 _READ_UNWRITTEN = phrase("copies bytes {first} and on of {name} to the host; nobody wrote them")
 _STOPPED = phrase("{kernel} did not end within {seconds:g} s of CPU time: --seconds allows more")
+_TIMES = phrase("times between events are the simulator's own: they mean nothing for a GPU")
 _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it first")
 
 
 class Device:
     """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
-    launch."""
+    launch; watch: elements of which every write is listed; skips: launches that would change
+    nothing any more, where none is watched; most: launches that are carried out, the others do
+    nothing."""
 
-    def __init__(self, engine: Engine, file: int, host: HostCode, seconds: float) -> None:
-        self._modules = Modules(engine, file)
+    def __init__(
+        self,
+        engine: Engine,
+        file: int,
+        host: HostCode,
+        seconds: float,
+        watch: Sequence[Element] = (),
+        *,
+        skips: bool = True,
+        most: int = sys.maxsize,
+    ) -> None:
+        self._most = most
+        self.watcher = Watcher(watch)
+        self._modules = Modules(engine, file, self.watcher)
         self._host = host
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
         self._found: list[Finding] = []
         self._calls: dict[tuple[str, Place | None, str], Remark[str]] = {}
+        self._skips = skips and not watch
         self.launches: Counter[str] = Counter()
+        self.skipped = 0  # of these
+        self.notes: list[Message] = []
 
     @property
     def remarks(self) -> list[Remark[str]]:
@@ -55,7 +76,7 @@ class Device:
         """Raises RefusedProgram for what cannot be simulated."""
         match request:
             case messages.AskDevice():
-                return _DEVICE.format(memory=_MEMORY).encode()
+                return f"{_DEVICE.format(memory=_MEMORY)} {len(self.watcher.elements)}".encode()
             case messages.NewModule():
                 self._modules.add(more)
             case messages.NewVariable():
@@ -64,25 +85,38 @@ class Device:
                 self._allocate(request)
             case messages.FreeAllocation(address=address):
                 self._modules.memory.free(address)
-            case messages.DefineBytes(address=address, size=size):
-                self._modules.memory.define(address, size)
-            case messages.ReadBytes(address=address, size=size, frames=frames):
-                if unwritten := self._modules.memory.undefined(address, size):
+            case messages.ReadBytes(frames=frames):
+                if unwritten := self._modules.memory.undefined(request):
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
                     self._call("uninitialized-read", frames, words)
+            case messages.DefineBytes():
+                return self._write(request)
             case messages.HostFault(address=address, frames=frames):
                 words = _HOST_TOUCHES.given(name=self._modules.memory.name_at(address))
                 self._call("host-access", frames, words)
             case messages.FailedCall(refused=refused, frames=frames):
                 self._call("failed-call", frames, sentence_of(refused))
+            case messages.AskElapsed():
+                self.notes = [_TIMES]
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
-            case messages.FindKernel(name=name):
-                return self._modules.figures(name).encode()
+            case messages.FindKernel(name=name, module=module):
+                return self._modules.figures(name, module).encode()
             case messages.LaunchKernel():
                 return self._launch(request, more)
         return None
+
+    def _write(self, request: messages.DefineBytes) -> bytes | None:
+        memory = self._modules.memory
+        if request.waits:
+            place = self._host.place(request.frames)
+            self.watcher.host_wrote(request, self._host.call(place), place, memory.unwritten)
+        if isinstance(request, messages.CopyBytes):
+            memory.copy(request)
+        else:
+            memory.define(request)
+        return b"" if request.waits else None
 
     def _allocate(self, request: messages.NewAllocation) -> None:
         name = self._host.namer(request.frames)
@@ -90,9 +124,13 @@ class Device:
 
     def _launch(self, asked: messages.LaunchKernel, params: bytes) -> bytes:
         """The error that it ends with, in a line of its own, and what the kernel printed."""
-        memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel)
+        memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel, asked.module)
         if loaded is None:
             raise messages.BrokenChannel
+        memory.launched = self.launches.total()
+        self.launches[asked.kernel] += 1
+        if self.launches.total() > self._most:
+            return b"0\n"
         memory.addresses = loaded.addresses
         launch = Launch(
             kernel=asked.kernel,
@@ -105,8 +143,12 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
+        self.watcher.look()
+        if self._skips and loaded.kernels.recall(memory, launch):
+            self.skipped += 1
+            return b"0\n"
         outcome = loaded.kernels.carry_out(memory, launch, self._limits)
-        self.launches[asked.kernel] += 1
+        self.watcher.launched(outcome)
         if outcome.findings:
             self._found = list(merge([*self._found, *outcome.findings]))
         if outcome.stopped and not outcome.findings:

@@ -15,6 +15,8 @@ from ptxsim.plan.records import Place
 _ANSWER = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*)")
 _VARIABLE = re.compile(r"cuda(?:Malloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)")
 
+_CALL = re.compile(r"\bcu\w+(?=\s*(?:<[^;()]*>\s*)?\()")
+
 
 class HostCode:
     """The host side of ``program``, a file with debug information if it was built for ptxsim."""
@@ -35,9 +37,12 @@ class HostCode:
         if new and self._addr2line:
             # A return address may already belong to the next line.
             asked = [f"{each - 1:#x}" for each in new]
-            done = answer_of([self._addr2line, "-e", self._program, *asked])
-            for frame, text in zip(new, done.stdout.splitlines(), strict=False):
-                self._known[frame] = self._own(text)
+            done = answer_of([self._addr2line, "-a", "-i", "-e", self._program, *asked])
+            # Of each: the address, and the place with those it is inlined into.
+            chains = done.stdout.split("0x")[1:]
+            for frame, chain in zip(new, chains, strict=False):
+                inlined = map(self._own, chain.splitlines()[1:])
+                self._known[frame] = next((each for each in inlined if each), None)
         places = (self._known.get(each) for each in frames)
         return next((each for each in places if each), None)
 
@@ -51,15 +56,22 @@ class HostCode:
         if place is None:
             return "an allocation"
         where = f"{place.file}:{place.line}"
-        try:
-            text = (self._here / place.file).read_text(errors="replace")
-            line = text.splitlines()[place.line - 1]
-        except (OSError, IndexError):
-            return f"the allocation of {where}"
         earlier = [each for each, number in self._sites.items() if number < site]
         beside = sum(self.place(each) == place for each in earlier)
-        found = _VARIABLE.findall(line)
+        found = _VARIABLE.findall(self._line(place))
         return f"{found[beside % len(found)]} ({where})" if found else f"the allocation of {where}"
+
+    def call(self, place: Place | None) -> str:
+        """The name of CUDA's function that is called there."""
+        found = _CALL.search(self._line(place)) if place else None
+        return found[0] if found else "host code"
+
+    def _line(self, place: Place) -> str:
+        try:
+            text = (self._here / place.file).read_text(errors="replace")
+        except OSError:
+            return ""
+        return "".join(text.splitlines()[place.line - 1 : place.line])
 
     def _own(self, text: str) -> Place | None:
         found = _ANSWER.match(text)

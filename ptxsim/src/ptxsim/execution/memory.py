@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import bisect
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from ptxsim.engine import Engine
-from ptxsim.execution.messages import ARENA_BYTES, FIRST_ADDRESS, BrokenChannel
+from ptxsim.execution.messages import (
+    ARENA_BYTES,
+    FIRST_ADDRESS,
+    BrokenChannel,
+    CopyBytes,
+    DefineBytes,
+    ReadBytes,
+)
+from ptxsim.execution.watcher import Watcher
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 
@@ -19,13 +26,16 @@ _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not k
 class DeviceMemory(Machine):
     """The regions of one program. ``file`` is what the program maps at FIRST_ADDRESS."""
 
-    def __init__(self, engine: Engine, file: int, cell: int) -> None:
+    def __init__(self, engine: Engine, file: int, cell: int, watcher: Watcher) -> None:
         nothing = Plan(size=Size.of(), allocations=(), operations=())
         super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
+        self.single_launches = True
         self._file = mmap.mmap(file, ARENA_BYTES, mmap.MAP_SHARED)
         self._bytes = np.frombuffer(self._file, np.uint8)
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
+        self._watcher = watcher
+        self.watched = watcher.watched
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
 
     @property
@@ -53,37 +63,62 @@ class DeviceMemory(Machine):
     def free(self, address: int) -> None:
         place, _ = self._find(address, 0)
         self._library.sim_resize(self.handle, place, 0)
+        self._watcher.leave(address)
 
-    def define(self, address: int, size: int) -> None:
-        place, start = self._find(address, size)
-        self._library.sim_define(self.handle, place, start, size, self.cell)
+    def define(self, rows: DefineBytes) -> None:
+        for place, start in self._rows(rows.address, rows.pitch, rows):
+            self._library.sim_define(self.handle, place, start, rows.size, self.cell)
 
-    def undefined(self, address: int, size: int) -> tuple[str, int] | None:
+    def copy(self, rows: CopyBytes) -> None:
+        """Make rows as defined as those they were copied from."""
+        sources = self._rows(rows.source, rows.source_pitch, rows)
+        targets = self._rows(rows.address, rows.pitch, rows)
+        for (source, start), (target, at) in zip(sources, targets, strict=True):
+            self._library.sim_copy_defined(
+                self.handle, source, start, target, at, rows.size, self.cell
+            )
+
+    def refine(self, cell: int) -> None:
+        """Tell narrower cells apart from now on."""
+        self._library.sim_refine(self.handle, self.cell, cell)
+        self.cell = cell
+
+    def undefined(self, rows: ReadBytes) -> tuple[str, int] | None:
         """The name of the allocation and the offset of the first byte there that nobody wrote."""
+        for place, start in self._rows(rows.address, rows.pitch, rows):
+            size = self._library.sim_defined(self.handle, place, start, rows.size, self.cell)
+            if size < rows.size:
+                return self._naming[place](), start + size
+        return None
+
+    def unwritten(self, address: int, size: int) -> bool:
+        """Whether nobody has written some of these bytes."""
         place, start = self._find(address, size)
-        defined = self._library.sim_defined(self.handle, place, start, size, self.cell)
-        return None if defined >= size else (self._naming[place](), start + defined)
+        size_held: int = self._library.sim_defined(self.handle, place, start, size, self.cell)
+        return size_held < size
 
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
-        return self._naming[max(place, 0)]()
+        return self._naming[self.region_at(address)]()
+
+    def _rows(self, address: int, pitch: int, rows: DefineBytes) -> Iterator[tuple[int, int]]:
+        """The region of all rows and where in it each begins. Raises BrokenChannel."""
+        place, start = self._find(address, (rows.rows - 1) * pitch + rows.size)
+        return ((place, start + row * pitch) for row in range(rows.rows))
 
     def _find(self, address: int, size: int) -> tuple[int, int]:
         """The region that holds these bytes of the file, and where in it they begin. Raises
         BrokenChannel."""
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        place = self.region_at(address)
         start = address - self._regions[place].address
         if address < FIRST_ADDRESS or start + size > self._regions[place].size:
             raise BrokenChannel
         return place, start
 
     def _insert(self, region: Region, name: Callable[[], str]) -> None:
-        place = bisect.bisect_right(self._regions, region.address, key=_address)
+        place = self.region_at(region.address) + 1 if self._regions else 0
         self._add(region)
         self._regions.insert(place, region)
         self._naming.insert(place, name)
-
-
-def _address(region: Region) -> int:
-    return region.address
+        if self._watcher.elements and region.address != WORKSPACE_AT:
+            self._watcher.meet(region, name())

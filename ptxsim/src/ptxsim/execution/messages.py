@@ -13,6 +13,7 @@ from typing import IO, Annotated
 
 import msgspec
 
+from ptxsim.engine_header import TEXTURE_MAGIC, fields
 from ptxsim.plan.limits import LIMITS
 from ptxsim.plan.records import MOST_ROWS, Dim3, Refused
 from ptxsim.record import Record
@@ -32,7 +33,8 @@ class AskDevice(Record, tag="device"):
 
 
 class NewModule(Record, tag="module"):
-    """Brings PTX, as the message's bytes."""
+    """Brings PTX, as the message's bytes: one text or several to be linked, each ended by a zero.
+    Modules count from 0 in the order of these messages."""
 
 
 class LoadModules(Record, tag="load"):
@@ -43,35 +45,47 @@ class FindKernel(Record, tag="kernel"):
     """Asks for the figures of a kernel."""
 
     name: str  # mangled
+    module: Count
 
 
 class NewAllocation(Record, tag="allocate"):
-    name: str
     address: Count
     size: Count
     frames: Frames
 
 
 class NewVariable(NewAllocation, tag="variable"):
-    """A __device__ or __constant__ variable that host code knows by ``name``, mangled."""
+    """A __device__ or __constant__ variable that host code knows."""
+
+    name: str  # mangled
+    module: Count
 
 
 class FreeAllocation(Record, tag="free"):
     address: Count
 
 
-class DefineBytes(Record, tag="define"):
-    """The host has written here."""
+class DefineBytes(Record, tag="define", kw_only=True):
+    """The host has written rows here."""
 
     address: Count
-    size: Count
+    size: Count  # bytes of a row
+    rows: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
+    pitch: Count  # bytes from the start of one to the next
+    frames: Frames = ()  # where elements are watched; the call then waits for an answer
+    waits: bool = False
 
 
-class ReadBytes(Record, tag="read"):
+class CopyBytes(DefineBytes, tag="copy"):
+    """Rows here are now what those at ``source`` are."""
+
+    source: Count
+    source_pitch: Count
+
+
+class ReadBytes(DefineBytes, tag="read"):
     """The host copies this to its own memory."""
 
-    address: Count
-    size: Count
     frames: Frames
 
 
@@ -89,10 +103,15 @@ class FailedCall(Record, tag="refused"):
     frames: Frames
 
 
+class AskElapsed(Record, tag="elapsed"):
+    """Asks how long something took, which the program itself answers."""
+
+
 class LaunchKernel(Record, tag="launch"):
     """Asks for a launch; the message's bytes are its parameters."""
 
     kernel: str
+    module: Count
     grid: Dim3
     block: Dim3
     shared_bytes: Count
@@ -111,9 +130,11 @@ Request = (
     | NewVariable
     | FreeAllocation
     | DefineBytes
+    | CopyBytes
     | ReadBytes
     | HostFault
     | FailedCall
+    | AskElapsed
     | LaunchKernel
 )
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
@@ -158,6 +179,8 @@ def macros() -> tuple[str, ...]:
         "MAX_MESSAGE_BYTES": _MOST_TEXT,
         "MAX_BLOB_BYTES": _MOST_BYTES,
         "MAX_ROWS": MOST_ROWS,
+        "TEXTURE_MAGIC": TEXTURE_MAGIC,
         **LIMITS,
     }
-    return tuple(f"-D{name}={value}ull" for name, value in figures.items())
+    given = (f"-D{name}={value}ull" for name, value in figures.items())
+    return (*given, f"-DTEXTURE_FIELDS={fields('Texture')}")

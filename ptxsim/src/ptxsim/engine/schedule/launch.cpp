@@ -8,7 +8,9 @@
 #include "../checks/extern_arrays.hpp"
 #include "../limits.hpp"
 #include "divergence.hpp"
+#include "parts.hpp"
 #include "preemption.hpp"
+#include "repeats.hpp"
 #include "turns.hpp"
 
 namespace sim {
@@ -17,6 +19,7 @@ namespace {
 constexpr u64 RESIDENT = 4096;  // blocks in flight at most when the GPU's number is not known
 constexpr u64 CROWD_BYTES = 64 << 20;  // of blocks that give way before others begin
 constexpr u64 LEAST_CROWD = 64;        // such blocks
+constexpr double WORTH_PARTS = 0.02;   // seconds, after which the other blocks run in parts
 constexpr u64 PATIENCE = 4;            // times that every block finds nothing changed
 
 const Warp& first_at_work(const Block& b) {
@@ -39,7 +42,13 @@ class Residents {
         next(m.first_block), count(std::min(u64(m.grid.x) * m.grid.y * m.grid.z, m.last_block)) {}
 
   void run_all() {
+    const double begun = cpu_seconds();
+    bool parts = may_part(machine);
     for (u64 turn = 1; some_left() || !paused.empty() || !fresh.empty(); ++turn) {
+      if (parts && !(turn & 7) && paused.empty() && cpu_seconds() - begun > WORTH_PARTS) {
+        parts = false;
+        if (run_in_parts(machine, next, count)) return;
+      }
       auto b = take();
       const u64 changes = machine.changes, stores = machine.stores;
       const Outcome outcome = run(*b);
@@ -53,7 +62,7 @@ class Residents {
       const bool polls = outcome == Outcome::waiting || outcome == Outcome::polling;
       polled = polls && changes == machine.changes ? polled + 1 : 0;
       const bool due = outcome == Outcome::paused || !(turn & 63);
-      if (due && spent(machine)) return report_out_of_time(first_at_work(*b));
+      if (interrupted || (due && spent(machine))) return report_out_of_time(first_at_work(*b));
       if (ended) retire(std::move(b));
       // Most blocks that wait do so for the one before: those that began backwards go on forwards.
       else if (machine.order == BACKWARDS && began && !preempted) paused.push_front(std::move(b));
@@ -204,7 +213,7 @@ void Machine::launch() {
     r->stamps.clear();
     r->hidden.clear();
     r->lines.clear();
-    r->copied = false;
+    r->copied = r->touched = r->read_unseen = false;
     r->uses.clear();
     r->freed.pc = ~0u;
   }
@@ -217,10 +226,13 @@ void Machine::launch() {
   u64 drawn = u64{1} << 31;
   if (order == BACKWARDS) std::reverse(warp_order.begin(), warp_order.end());
   else if (order != FORWARDS) shuffle(warp_order, order, drawn);
+  Memo* const memo = std::exchange(memos.next, nullptr);
+  const bool kept = memo && begin_memo(*this, *memo);
   begin_dependency(*this);
   Residents(*this).run_all();
   conclude(*this);
   suggest_offsets(*this);
+  if (memo) end_memo(*this, *memo, kept);
   if (tracing) keep_in_flight(*this);
   ++launches;
 }

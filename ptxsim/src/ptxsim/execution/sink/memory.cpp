@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "sink.hpp"
 
@@ -49,15 +50,16 @@ const Allocation* around(const void* pointer) {
   return after == allocations.begin() ? nullptr : &*(after - 1);
 }
 
-void* allocate(const std::string& kind, const std::string& name, size_t bytes) {
+// What it is: JSON.
+void* allocate(const std::string& what, size_t bytes) {
   map_memory();
   const uint64_t room = FIRST_ADDRESS + ARENA_BYTES - next_address;
   if (bytes > room || room - bytes < 2 * STRIDE) refuse({MEMORY_OF_NO_GPU, {}});
   const uint64_t address = next_address;
   next_address += (bytes + STRIDE / 2 + STRIDE - 1) / STRIDE * STRIDE;
   allocations.push_back({address, bytes, true});
-  tell("{\"type\":\"" + kind + "\",\"name\":" + json_text(name) + ",\"address\":" +
-       number(address) + ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
+  tell("{\"type\":" + what + ",\"address\":" + number(address) + ",\"size\":" + number(bytes) +
+       ",\"frames\":" + frames_json(site()) + "}");
   return reinterpret_cast<void*>(address);
 }
 
@@ -65,17 +67,25 @@ void* address_of(Place place) {
   return reinterpret_cast<void*>(allocations[place.allocation].address + place.delta);
 }
 
-void define(Place place, size_t bytes) {
-  tell("{\"type\":\"define\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
-       ",\"size\":" + number(bytes) + "}");
+// A message about rows, which begin `pitch` bytes from each other.
+std::string about(const char* type, Place place, const Rows& rows, size_t pitch,
+                  const std::string& more = "") {
+  return std::string("{\"type\":\"") + type +
+         "\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
+         ",\"size\":" + number(rows.bytes) + ",\"rows\":" + number(rows.count) +
+         ",\"pitch\":" + number(pitch) + more + "}";
 }
 
-// What leaves the device has to hold something.
-void take(const char* type, Place place, size_t bytes) {
-  tell(std::string("{\"type\":\"") + type +
-       "\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
-       ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
+// Tells ptxsim's process what a call wrote, and lets it look at that if it watches elements.
+void tell_written(const char* type, Place place, const Rows& rows, const std::string& more = "") {
+  const std::string waits = ",\"waits\":true,\"frames\":" + (watched ? frames_json(site()) : "");
+  const std::string said =
+      about(type, place, rows, rows.target_pitch, watched ? more + waits : more);
+  if (watched) ask(said);
+  else tell(said);
 }
+
+void define(Place place, size_t bytes) { tell(about("define", place, {bytes}, 0)); }
 
 }  // namespace
 
@@ -91,14 +101,15 @@ bool in_device_range(const void* address) {
   return value >= FIRST_ADDRESS && value - FIRST_ADDRESS < ARENA_BYTES;
 }
 
-void* sink_allocate(const std::string& name, size_t bytes, const std::string&) {
-  return allocate("variable", name, bytes);
+void* sink_variable(const std::string& name, size_t module, size_t bytes) {
+  return allocate("\"variable\",\"name\":" + json_text(name) + ",\"module\":" + number(module),
+                  bytes);
 }
 
 void* sink_allocate_workspace(size_t bytes, bool, cudaStream_t) {
   load_modules();
   allocated += bytes;
-  return allocate("allocate", "", bytes);
+  return allocate("\"allocate\"", bytes);
 }
 
 size_t sink_workspace_bytes() { return allocated; }
@@ -136,36 +147,40 @@ void sink_share(void* address, size_t bytes) {
   if (modules_loaded && sink_find(address, bytes, place)) define(place, bytes);
 }
 
-void sink_memset(Place place, int value, size_t bytes, cudaStream_t) {
+void sink_memset(Place place, int value, const Rows& rows, cudaStream_t) {
   load_modules();
-  std::memset(shared_view(address_of(place)), value, bytes);
-  define(place, bytes);
+  for (size_t row = 0; row < rows.count; ++row)
+    std::memset(shared_view(address_of(place)) + row * rows.target_pitch, value, rows.bytes);
+  tell_written("define", place, rows);
 }
 
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
   load_modules();
-  for (size_t row = 0; row < rows.count; ++row) {
-    const Place from{source.allocation, source.delta + row * rows.source_pitch};
-    const Place to{target.allocation, target.delta + row * rows.target_pitch};
-    std::memmove(shared_view(address_of(to)), shared_view(address_of(from)), rows.bytes);
-    define(to, rows.bytes);
-  }
+  copy_in_rows(shared_view(address_of(target)), shared_view(address_of(source)), rows);
+  const auto from = reinterpret_cast<uint64_t>(address_of(source));
+  tell_written("copy", target, rows,
+               ",\"source\":" + number(from) + ",\"source_pitch\":" + number(rows.source_pitch));
 }
 
-void sink_write(Place target, const void* source, size_t bytes, bool, cudaStream_t) {
+void sink_write(Place target, const void* source, const Rows& rows, bool, cudaStream_t) {
   load_modules();
-  std::memcpy(shared_view(address_of(target)), source, bytes);
-  define(target, bytes);
+  copy_in_rows(shared_view(address_of(target)), source, rows);
+  tell_written("define", target, rows);
 }
 
-void sink_read(void* target, Place source, size_t bytes, cudaStream_t) {
-  load_modules();
-  take("read", source, bytes);
-  std::memcpy(target, shared_view(address_of(source)), bytes);
+void sink_read(void* target, Place source, const Rows& rows, cudaStream_t) {
+  load_modules();  // what leaves the device has to hold something
+  tell(about("read", source, rows, rows.source_pitch, ",\"frames\":" + frames_json(site())));
+  copy_in_rows(target, shared_view(address_of(source)), rows);
 }
 
 void sink_synchronise(const std::string&) {}  // all is done
 size_t sink_place() { return 0; }
+
+void sink_elapsed() {
+  static bool told = false;
+  if (!std::exchange(told, true)) tell("{\"type\":\"elapsed\"}");
+}
 
 double sink_clock() {
   using namespace std::chrono;
