@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ptxsim.execution import messages, refusals
+from ptxsim.execution import cublas, messages, refusals
 from ptxsim.native import answer_of, build_native, user_cache
-from ptxsim.nvcc import CompileError, cuda_program
+from ptxsim.nvcc import CompileError, cuda_program, wheel_folders
 from ptxsim.runtime import SOURCE
 
 # nvcc's: PTX that can be read, with lines, and a runtime that can be replaced.
@@ -20,6 +20,9 @@ _NVCC = ("-cudart", "shared", "-lineinfo", "-g", "-no-compress")
 _REMEDY = "pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime"
 SINK = Path(__file__).parent / "sink" / "sink.cpp"
 LIBRARY = "libcudart.so.13"
+# The other names by which programs link it; of some it has no function, and the linker says which.
+_ALSO = ("libcublas.so.13", "libcuda.so.1", "libcublasLt.so", "libcurand.so", "libcufft.so")
+_ALSO += ("libcusparse.so", "libcusolver.so", "libnvidia-ml.so")
 _MISSING = re.compile(r"undefined reference to `(cu\w+)'")
 _VERSIONS = f"{LIBRARY} {{ global: cuda*; cu*; __cuda*; local: *; }};\n"
 
@@ -31,8 +34,12 @@ def compile_program(options: Sequence[str], arch: str) -> None:
     if nvcc is None:
         raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
     virtual = arch.replace("sm_", "compute_")
-    command = [str(nvcc), *_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{stand_in()}"]
-    done = answer_of([*command, *options])
+    folder = stand_in()
+    # NVIDIA's own headers come first, where they are.
+    headers = [f"{each}/include" for each in (*wheel_folders(), folder)]
+    last = [f"-Xcompiler=-idirafter,{each}" for each in headers]
+    target = ("-gencode", f"arch={virtual},code={virtual}", f"-L{folder}")
+    done = answer_of([nvcc, *_NVCC, *target, *last, *options])
     if done.returncode != 0:
         said = done.stderr + done.stdout
         missing = sorted(set(_MISSING.findall(said)))
@@ -51,12 +58,15 @@ def stand_in() -> Path:
     folder = user_cache("ptxsim") / f"runtime-{digest.hexdigest()[:16]}"
     made = folder / f"stand-in-{digest.hexdigest()[:16]}"
     if not made.exists():
+        (folder / "include").mkdir(parents=True, exist_ok=True)
+        (folder / "include" / "cublas_v2.h").write_text(cublas.header())
         with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:
             versions.write(_VERSIONS)
             versions.flush()
             link = (f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={versions.name}", "-ldl")
             build_native("g++", [SINK, SOURCE], (*flags, *link), made, shared=True)
-    for name in (LIBRARY, LIBRARY.removesuffix(".13")):
+    names = [LIBRARY, *_ALSO]
+    for name in {*names, *(each.partition(".so")[0] + ".so" for each in names)}:
         with suppress(FileExistsError):  # another process may be as far
             (folder / name).symlink_to(made.name)
     return folder
@@ -69,7 +79,7 @@ def sink_flags() -> tuple[str, ...]:
     if nvcc is None:
         raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
     headers = (f"-I{_include(nvcc)}", f"-I{SOURCE.parent}")
-    defined = (*messages.macros(), *refusals.macros())
+    defined = (*messages.macros(), *refusals.macros(), *cublas.macros())
     return ("-std=c++20", "-O1", "-fPIC", "-fvisibility=default", *headers, *defined)
 
 

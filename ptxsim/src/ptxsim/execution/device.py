@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ptxsim.engine import Engine
-from ptxsim.execution import messages
+from ptxsim.execution import blas, messages
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.modules import Modules
 from ptxsim.execution.refusals import sentence_of
@@ -82,6 +82,11 @@ class Device:
                 return self._modules.figures(name).encode()
             case messages.LaunchKernel():
                 return self._launch(request, more)
+            case messages.CallLibrary(frames=frames):
+                status, result, wrong = blas.call(self._modules.memory, request, more)
+                for kind, words in wrong:
+                    self._call(kind, frames, words)
+                return status.to_bytes(4, "little") + result
         return None
 
     def _allocate(self, request: messages.NewAllocation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import mmap
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,12 @@ from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 
 _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
+
+
+class Allocation(NamedTuple):
+    name: Callable[[], str]
+    left: int  # bytes, to its end
+    freed: bool
 
 
 class DeviceMemory(Machine):
@@ -26,6 +33,7 @@ class DeviceMemory(Machine):
         self._bytes = np.frombuffer(self._file, np.uint8)
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
+        self._freed: set[int] = set()  # addresses
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
 
     @property
@@ -53,6 +61,7 @@ class DeviceMemory(Machine):
     def free(self, address: int) -> None:
         place, _ = self._find(address, 0)
         self._library.sim_resize(self.handle, place, 0)
+        self._freed.add(address)
 
     def define(self, address: int, size: int) -> None:
         place, start = self._find(address, size)
@@ -63,6 +72,19 @@ class DeviceMemory(Machine):
         place, start = self._find(address, size)
         defined = self._library.sim_defined(self.handle, place, start, size, self.cell)
         return None if defined >= size else (self._naming[place](), start + defined)
+
+    def allocation(self, address: int) -> Allocation | None:
+        """The one that begins last at or below an address of the file."""
+        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        region = self._regions[place]
+        if not FIRST_ADDRESS <= region.address <= address < FIRST_ADDRESS + ARENA_BYTES:
+            return None
+        left = region.address + region.size - address
+        return Allocation(self._naming[place], left, region.address in self._freed)
+
+    def cells(self, address: int, size: int) -> Bytes:
+        """Bytes of the file."""
+        return self._bytes[address - FIRST_ADDRESS :][:size]
 
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""

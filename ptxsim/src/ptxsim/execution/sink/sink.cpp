@@ -1,6 +1,7 @@
 // One translation unit, so that headers are read once, and what is global is made in this order.
 #include "calls.cpp"
 #include "channel.cpp"
+#include "cublas.cpp"
 #include "host.cpp"
 #include "memory.cpp"
 #include "modules.cpp"

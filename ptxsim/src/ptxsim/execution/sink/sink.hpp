@@ -5,6 +5,8 @@
 // - modules.cpp: the PTX that a program registers, its kernels and variables
 // - memory.cpp: device memory, which both processes share: allocations, copies
 // - calls.cpp: calls that a recorder cannot answer
+// - cublas.cpp: cuBLAS, which ptxsim's process computes
+// - driver.cpp: CUDA's driver
 // - host.cpp: where host code stands, and its mistakes
 //
 // ptxsim/execution/messages.py has the messages. Addresses and bounds are macros from there, too.
@@ -26,6 +28,7 @@ void open_device();          // learns what device ptxsim stands for
 extern bool modules_loaded;  // all that are registered so far
 
 // --- memory.cpp
+void load_modules();  // before anything is written there: variables get their first values
 unsigned char* shared_view(const void* address);  // through which host code's copies go
 
 // --- host.cpp
