@@ -75,13 +75,6 @@ def test_what_is_expected_may_have_any_size(
     assert (status, f"{differ} of {len(numbers)} elements" in said) == (bool(differ), bool(differ))
 
 
-def test_the_readme_shows_what_is_said(command: Command) -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    (line,) = re.findall(r"^\$ ptxsim (.*)", readme, re.MULTILINE)
-    status, said, _ = command(line)
-    assert status == 1 and f"True\n{said}480 bytes" in readme
-
-
 def test_run_writes_json_and_sarif(command: Command) -> None:
     status, said, _ = command(f"run scale.cu {WRONG} --expect half.npy --json")
     document = json.loads(said)

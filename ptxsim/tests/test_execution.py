@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -51,6 +52,15 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_readmes_first_program_says_what_it_shows(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    (source,) = re.findall(r"```cuda\n(.*?)```", readme, re.DOTALL)
+    ((line, shown),) = re.findall(r"^\$ ptxsim (.*)\n((?:.*\n)*?)```", readme, re.MULTILINE)
+    (tmp_path / "scale.cu").write_text(source)
+    done = ptxsim(*line.split(), folder=tmp_path)
+    assert (done.stdout + done.stderr, done.returncode) == (shown, 1)
+
+
 def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "right.cu", tmp_path)
     done = ptxsim("exec", "right.cu", "--json", "found.json", "--", "word", folder=tmp_path)
@@ -71,6 +81,22 @@ def test_a_mistake_is_named(wrong: Path, mistake: str, status: str, prints: str,
         assert f"wrong.cu:{line}" in done.stderr
     if not says:
         assert not done.stderr
+
+
+@pytest.mark.parametrize(("options", "value"), [((), 107), (("-rdc=true",), 1007)])
+def test_files_share_names_only_if_they_are_linked(
+    tmp_path: Path, options: Sequence[str], value: int
+) -> None:
+    """A later module also has narrower accesses than what was there when memory was first used."""
+    for name in ("parts", "other_part"):
+        shutil.copy(PROGRAMS / f"{name}.cu", tmp_path)
+        done = ptxsim("nvcc", *options, "-c", f"{name}.cu", "-o", f"{name}.o", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+    linked = ("parts.o", "other_part.o", "-o", "program")
+    assert ptxsim("nvcc", *options, *linked, folder=tmp_path).returncode == 0
+    done = ptxsim("exec", "program", folder=tmp_path)
+    said = f"here 5\nthere 6\nhere 5\n{value} 5 3 cudaSuccess\n"
+    assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
 
 
 def test_a_call_that_is_not_there_is_named_before_anything_runs(tmp_path: Path) -> None:
@@ -148,6 +174,7 @@ def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
     return {
         "name": kernel,
         "kernel": "_Z5twicePf",
+        "module": drawn.choice((0, 0, 0, 1)),
         "grid": [drawn.choice(extents) for _ in range(3)],
         "block": [drawn.choice(extents) for _ in range(3)],
         "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],

@@ -51,7 +51,7 @@ def test_the_example_runs_and_prints_what_it_says(
 
 def test_a_report_says_what_is_wrong_and_where(tmp_path: Path) -> None:
     """Also from text alone, of a source elsewhere; an index counts the array's own elements."""
-    source = block("cuda").replace("float* y", "double* y")
+    source = block("cuda").partition("\nint main")[0].replace("float* y", "double* y")
     ptx, folder = compiled(source, name="scale")
     (tmp_path / "scale.ptx").write_text(ptx)
     x, y = np.ones(64, np.float32), np.zeros(60)
@@ -64,8 +64,8 @@ def test_a_report_says_what_is_wrong_and_where(tmp_path: Path) -> None:
         assert (
             "global write: block (1,0,0) thread (28,0,0) writes 8 bytes at argument 1[60]" in said
         )
-        assert said.endswith("\n  > 3 │   y[i] = factor * x[i];\n    4 │ }")
-    assert Module(folder / "scale.ptx", engine=engine()).kernels == ("scale",)
+        assert said.endswith("\n  > 6 │   y[i] = factor * x[i];\n    7 │ }")
+    assert Module(folder / "scale.ptx", engine=engine()).kernels == ("_Z5scalePKfPdf",)
     report = Module(ptx, engine=engine()).kernel("scale")[1, 32](x, Output(y), 3)
     assert str(report) == "scale: nothing found"
 

@@ -22,6 +22,7 @@ from ptxsim.findings.finding import Accessed, Finding, FindingKind
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.records import Variable
+from ptxsim.kernels import Running
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import MADE_UP, Bytes
 from ptxsim.plan.records import (
@@ -37,7 +38,6 @@ from ptxsim.plan.records import (
     Write,
 )
 from ptxsim.sampling import MOST_BYTES, STEPS, Sampler, distinct_launches
-from ptxsim.simulator import Running
 from ptxsim.soundness import check_plan, cluster_of
 
 _COUNTED = (FindingKind.OUT_OF_BOUNDS, FindingKind.MISALIGNED)

@@ -18,9 +18,10 @@ from ptxsim.findings.divergence import split_by
 from ptxsim.findings.finding import LaunchSample, Severity
 from ptxsim.findings.row_counts import Counters, count_flops, row_counts
 from ptxsim.findings.sentences import sentence
+from ptxsim.kernels import Running, trapped
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.plan.records import Copy, Launch, Memset, Plan, SymbolWrite, Write
-from ptxsim.simulator import Running, Simulator, trapped
+from ptxsim.simulator import Simulator
 from ptxsim.soundness import check_plan, cluster_of
 from ptxsim.text import NOTHING
 

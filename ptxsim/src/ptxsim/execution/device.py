@@ -15,9 +15,9 @@ from ptxsim.findings.names import plain_name
 from ptxsim.findings.remarks import Remark, remark
 from ptxsim.findings.reports import merge
 from ptxsim.findings.sentences import sentence
+from ptxsim.kernels import trapped
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Place
-from ptxsim.simulator import trapped
 from ptxsim.text import Message, phrase
 
 # An A100, but for its name: the figures that sm_80 promises. runtime.hpp's Target has the units.
@@ -78,8 +78,8 @@ class Device:
                 self._call("failed-call", frames, sentence_of(refused))
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
-            case messages.FindKernel(name=name):
-                return self._modules.figures(name).encode()
+            case messages.FindKernel(name=name, module=module):
+                return self._modules.figures(name, module).encode()
             case messages.LaunchKernel():
                 return self._launch(request, more)
             case messages.CallLibrary(frames=frames):
@@ -95,7 +95,7 @@ class Device:
 
     def _launch(self, asked: messages.LaunchKernel, params: bytes) -> bytes:
         """The error that it ends with, in a line of its own, and what the kernel printed."""
-        memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel)
+        memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel, asked.module)
         if loaded is None:
             raise messages.BrokenChannel
         memory.addresses = loaded.addresses
@@ -110,7 +110,7 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
-        outcome = loaded.simulator.carry_out(memory, launch, self._limits)
+        outcome = loaded.kernels.carry_out(memory, launch, self._limits)
         self.launches[asked.kernel] += 1
         if outcome.findings:
             self._found = list(merge([*self._found, *outcome.findings]))

@@ -1,0 +1,62 @@
+"""Single launches on memory that lives on."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ptxsim.engine import Engine
+from ptxsim.findings.reports import merge
+from ptxsim.frontend.linking import read_linked
+from ptxsim.kernels import MOST_STEPS, Kernels, Running
+from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.machine import Machine, judge_races
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.plan.records import Launch, Plan, Size
+from ptxsim.soundness import check_plan
+
+
+class LivingKernels(Kernels):
+    """Kernels whose launches work on one memory, which others write to in between."""
+
+    def __init__(self, texts: Sequence[str], source_root: Path, engine: Engine) -> None:
+        """texts: PTX, which is linked if there are several."""
+        ptx = texts[0] if len(texts) == 1 else read_linked(texts, source_root)
+        super().__init__(ptx, source_root, engine)
+        self._running: Running | None = None
+
+    def use_cells(self, cell: int) -> None:
+        """Work on memory of which one of ``cell`` bytes is a cell."""
+        if cell != self.global_cell:
+            self.global_cell = cell
+            self._programs.clear()
+            if self._running:
+                self._free_programs(self._running)
+
+    def carry_out(self, machine: Machine, launch: Launch, limits: SimLimits) -> SimOutcome:
+        """Execute one launch on memory that lives on, and count nothing. Raises what ``run``
+        raises."""
+        plan = Plan(size=Size.of(), allocations=(), operations=(launch,))
+        run = self._running = self._running or Running(machine)
+
+        def look(limits: SimLimits) -> SimOutcome:
+            run.findings.clear()
+            run.blocks.clear()
+            printed = len(self._engine.library.sim_printed(machine.handle))
+            stopped = self._launch(run, launch, limits.steps or MOST_STEPS, limits.seconds)
+            text = self._engine.library.sim_printed(machine.handle)[printed:]
+            return SimOutcome(
+                findings=merge(run.findings),
+                lines=(),
+                stopped=stopped,
+                seconds=0.0,
+                printed=text.decode(errors="replace"),
+            )
+
+        try:
+            check_plan(plan, self._module, self.variables, limits.bytes)
+            return judge_races(machine, limits, look)
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+
+    def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
+        """Bytes of shared memory that a block of the kernel has in any case."""
+        return int(self._program(kernel, addresses).packed["shared_bytes"])
