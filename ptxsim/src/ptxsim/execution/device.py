@@ -80,6 +80,8 @@ class Device:
                 return b"" if self._modules.memory else None
             case messages.FindKernel(name=name, module=module):
                 return self._modules.figures(name, module).encode()
+            case messages.ListVariables(module=module):
+                return self._modules.variables(module).encode()
             case messages.LaunchKernel():
                 return self._launch(request, more)
             case messages.CallLibrary(frames=frames):

@@ -49,6 +49,12 @@ class FindKernel(Record, tag="kernel"):
     module: Count
 
 
+class ListVariables(Record, tag="variables"):
+    """Asks for the names and sizes of a module's variables."""
+
+    module: Count
+
+
 class NewAllocation(Record, tag="allocate"):
     address: Count
     size: Count
@@ -125,6 +131,7 @@ Request = (
     | NewModule
     | LoadModules
     | FindKernel
+    | ListVariables
     | NewAllocation
     | NewVariable
     | FreeAllocation

@@ -2,6 +2,7 @@
 #include "calls.cpp"
 #include "channel.cpp"
 #include "cublas.cpp"
+#include "driver.cpp"
 #include "host.cpp"
 #include "memory.cpp"
 #include "modules.cpp"
