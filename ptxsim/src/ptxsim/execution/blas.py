@@ -17,9 +17,10 @@ Values = npt.NDArray[Any]
 SCALAR_BYTES = 16  # of one, in a message
 _INVALID_VALUE, _EXECUTION_FAILED, _NOT_SUPPORTED = 7, 13, 15  # of cublasStatus_t
 _BFLOAT = np.dtype([("bfloat16", "u2")])  # numpy has none
-_INTS = {3: np.dtype("i1"), 10: np.dtype("i4")}
-_COMPLEX = {4: np.dtype("c8"), 5: np.dtype("c16")}
-_TYPES = {0: np.dtype("f4"), 1: np.dtype("f8"), 2: np.dtype("f2"), 14: _BFLOAT, **_INTS, **_COMPLEX}
+_TYPES: dict[int, np.dtype[Any]] = {  # by the numbers of cudaDataType
+    **{0: np.dtype("f4"), 1: np.dtype("f8"), 2: np.dtype("f2"), 14: _BFLOAT},
+    **{3: np.dtype("i1"), 10: np.dtype("i4"), 4: np.dtype("c8"), 5: np.dtype("c16")},
+}
 _OF_LETTER = {"S": _TYPES[0], "D": _TYPES[1], "H": _TYPES[2], "C": _TYPES[4], "Z": _TYPES[5]}
 _CHOICES = {"trans": 3, "transa": 3, "transb": 3, "uplo": 2, "side": 2, "diag": 2}
 _TOO_SMALL = phrase("{function}: {argument} is {value}, and must be at least {least}")
@@ -105,7 +106,7 @@ class _Call:
             scalar, pairs = COMPUTATIONS.get(str(given["computeType"]), (0, []))
             if a != b or [a, c] not in pairs:
                 raise self.misuse(_TYPES_DIFFER, _NOT_SUPPORTED)
-            self._scalar = _TYPES[c if c in _COMPLEX else scalar]
+            self._scalar = _TYPES[c if _TYPES[c].kind == "c" else scalar]
 
     def misuse(self, words: Message, status: int = _INVALID_VALUE) -> Misuse:
         kind = "out-of-bounds" if status == _EXECUTION_FAILED else "failed-call"
@@ -129,7 +130,9 @@ class _Call:
         kind = _TYPES[self.given[f"{name}type"]] if f"{name}type" in self.given else self._type
         if f"inc{name}" in self.given:
             step = abs(self.given[f"inc{name}"])
-            return self._cells(name, self.given[name], (1, self.given[rows]), step, kind, reads=reads)
+            return self._cells(
+                name, self.given[name], (1, self.given[rows]), step, kind, reads=reads
+            )
         shape = (self.given[rows], self.given[more[0]])
         if more[-1] in _CHOICES and self.given[more[-1]]:
             shape = shape[::-1]
@@ -174,7 +177,7 @@ class _Call:
     def give(self, value: float) -> bytes:
         """The result for the host, unless it is stored on the device."""
         kind = np.dtype("i4") if self.function.name.startswith("I") else self._type
-        result = np.full((1, 1), value, kind)
+        result: Values = np.full((1, 1), value, kind)
         if not self._on_device:
             return result.tobytes()
         place = self._cells("result", self.given["result"], (1, 1), 1, kind, reads=False)

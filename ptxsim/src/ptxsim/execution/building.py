@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ptxsim.execution import cublas, messages, refusals
+from ptxsim.execution import cublas, messages, missing, refusals
 from ptxsim.native import answer_of, build_native, user_cache
 from ptxsim.nvcc import CompileError, cuda_program, wheel_folders
 from ptxsim.runtime import SOURCE
@@ -21,9 +21,10 @@ _REMEDY = "pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-
 SINK = Path(__file__).parent / "sink" / "sink.cpp"
 LIBRARY = "libcudart.so.13"
 # The other names by which programs link it; of some it has no function, and the linker says which.
-_ALSO = ("libcublas.so.13", "libcuda.so.1", "libcublasLt.so", "libcurand.so", "libcufft.so")
-_ALSO += ("libcusparse.so", "libcusolver.so", "libnvidia-ml.so")
-_MISSING = re.compile(r"undefined reference to `(cu\w+)'")
+_ALSO = (
+    *("libcublas.so.13", "libcuda.so.1", "libcublasLt.so", "libcufft.so", "libcurand.so"),
+    *("libcusolver.so", "libcusparse.so"),
+)
 _VERSIONS = f"{LIBRARY} {{ global: cuda*; cu*; __cuda*; local: *; }};\n"
 
 
@@ -42,10 +43,7 @@ def compile_program(options: Sequence[str], arch: str) -> None:
     done = answer_of([nvcc, *_NVCC, *target, *last, *options])
     if done.returncode != 0:
         said = done.stderr + done.stdout
-        missing = sorted(set(_MISSING.findall(said)))
-        if missing:
-            raise CompileError(f"not simulated: {', '.join(missing)}")
-        raise CompileError(said.strip())
+        raise CompileError(missing.said_by_linker(said) or said.strip())
 
 
 def stand_in() -> Path:

@@ -1,4 +1,4 @@
-"""The functions of cuBLAS, as cublas.toml lists them: for the library's compiler, and as a header."""
+"""The functions of cuBLAS, as cublas.toml lists them: for the library's compiler, and a header."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,12 @@ class Function(Record):
 
 _TABLE = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes())
 FUNCTIONS = {
-    name: Function(name, operation, list(map(str.split, row["operands"])), arguments.split())
+    name: Function(
+        name=name,
+        operation=operation,
+        operands=[each.split() for each in row["operands"]],
+        arguments=arguments.split(),
+    )
     for operation, row in _TABLE["functions"].items()
     for names, arguments in row["names"]
     for name in names.split()
@@ -45,11 +50,11 @@ def macros() -> tuple[str, ...]:
     kinds = {each: _PASSED.get(kind, "int") for each, kind in _TYPES.items()}
     kinds |= dict.fromkeys(("alpha", "beta"), "const Scalar*")
     kinds |= {each: kind for each, kind in _TYPES.items() if kind == "long long"}
-    rows = [
-        f"CUBLAS({each.name}, (void* handle, {', '.join(f'{kinds[a]} {a}' for a in each.arguments)}),"
-        f" {', '.join(each.arguments)})"
-        for each in FUNCTIONS.values()
-    ]
+    rows = []
+    for each in FUNCTIONS.values():
+        given = ", ".join(f"{kinds[name]} {name}" for name in each.arguments)
+        passed = ", ".join(each.arguments)
+        rows.append(f"CUBLAS({each.name}, (void* handle, {given}), {passed})")
     return (f"-DCUBLAS_FUNCTIONS={' '.join(rows)}",)
 
 

@@ -13,7 +13,9 @@ from ptxsim.native import answer_of
 from ptxsim.plan.records import Place
 
 _ANSWER = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*)")
-_VARIABLE = re.compile(r"cu(?:da|Mem)(?:Malloc|Alloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)")
+_VARIABLE = re.compile(
+    r"cu(?:da|Mem)(?:Malloc|Alloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)"
+)
 
 
 class HostCode:

@@ -16,6 +16,7 @@ from ptxsim.execution import messages
 from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.missing import check_calls
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark
 from ptxsim.nvcc import CompileError
@@ -43,6 +44,7 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
     if LIBRARY.encode() not in program.read_bytes():
         raise CompileError(f"{program}: {_ANOTHER}")
     folder = stand_in()
+    check_calls(program, folder / LIBRARY)
     memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     os.ftruncate(memory, messages.ARENA_BYTES)
     fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)

@@ -88,8 +88,7 @@ WEAK CUresult CUDAAPI cuGetErrorName(CUresult error, const char** name) {
 CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int, cuuint64_t,
                                      CUdriverProcAddressQueryResult* status) {
   const bool found = find(symbol, function, nullptr) == cudaSuccess;
-  if (status)
-    *status = found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  if (status) *status = found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,

@@ -67,11 +67,10 @@ int compute(const char* name, void* handle, std::initializer_list<Passed> argume
       if (each.factor && !own.on_device) append(factors, each.factor);
       if (each.result) result = each.result;
     }
-    const std::string answer = ask("{\"type\":\"library\",\"function\":" + json_text(name + 6) +
-                                       ",\"arguments\":[" + values + "],\"on_device\":" +
-                                       truth(own.on_device) + ",\"frames\":" +
-                                       frames_json(site()) + "}",
-                                   factors.data(), factors.size());
+    const std::string answer = ask(
+        "{\"type\":\"library\",\"function\":" + json_text(name + 6) + ",\"arguments\":[" + values +
+            "],\"on_device\":" + truth(own.on_device) + ",\"frames\":" + frames_json(site()) + "}",
+        factors.data(), factors.size());
     int status;
     std::memcpy(&status, answer.data(), sizeof status);
     if (answer.size() > sizeof status)
@@ -130,11 +129,11 @@ int cublasGetVersion_v2(void*, int* version) {
   return SUCCESS;
 }
 
-#define PROPERTY(set, get, type, member)                                                      \
-  int set(void* handle, type value) {                                                         \
-    return with(handle, #set, [&](Handle& own) { return own.member = value, SUCCESS; });      \
-  }                                                                                           \
-  int get(void* handle, type* value) {                                                        \
+#define PROPERTY(set, get, type, member)                                                        \
+  int set(void* handle, type value) {                                                           \
+    return with(handle, #set, [&](Handle& own) { return own.member = value, SUCCESS; });        \
+  }                                                                                             \
+  int get(void* handle, type* value) {                                                          \
     return with(handle, #get, [&](const Handle& own) { return *value = own.member, SUCCESS; }); \
   }
 PROPERTY(cublasSetStream_v2, cublasGetStream_v2, cudaStream_t, stream)
@@ -146,22 +145,23 @@ int cublasSetWorkspace_v2(void* handle, void*, size_t) {
   return with(handle, "cublasSetWorkspace", [](const Handle&) { return SUCCESS; });
 }
 
-#define COPIES(direction, kind)                                                                 \
+#define COPIES(direction, kind)                                                                   \
   int cublas##direction##Matrix(int rows, int columns, int size, const void* a, int lda, void* b, \
-                                int ldb) {                                                      \
-    const size_t item = size_t(size);                                                           \
-    return of_copy(cudaMemcpy2D(b, ldb * item, a, lda * item, rows * item, size_t(columns), kind)); \
-  }                                                                                             \
-  int cublas##direction##Vector(int n, int size, const void* x, int incx, void* y, int incy) {  \
-    return cublas##direction##Matrix(1, n, size, x, incx, y, incy);                             \
-  }                                                                                             \
-  int cublas##direction##MatrixAsync(int rows, int columns, int size, const void* a, int lda,   \
-                                     void* b, int ldb, cudaStream_t) {                          \
-    return cublas##direction##Matrix(rows, columns, size, a, lda, b, ldb);                      \
-  }                                                                                             \
+                                int ldb) {                                                        \
+    const size_t item = size_t(size);                                                             \
+    return of_copy(                                                                               \
+        cudaMemcpy2D(b, ldb * item, a, lda * item, rows * item, size_t(columns), kind));          \
+  }                                                                                               \
+  int cublas##direction##Vector(int n, int size, const void* x, int incx, void* y, int incy) {    \
+    return cublas##direction##Matrix(1, n, size, x, incx, y, incy);                               \
+  }                                                                                               \
+  int cublas##direction##MatrixAsync(int rows, int columns, int size, const void* a, int lda,     \
+                                     void* b, int ldb, cudaStream_t) {                            \
+    return cublas##direction##Matrix(rows, columns, size, a, lda, b, ldb);                        \
+  }                                                                                               \
   int cublas##direction##VectorAsync(int n, int size, const void* x, int incx, void* y, int incy, \
-                                     cudaStream_t) {                                            \
-    return cublas##direction##Matrix(1, n, size, x, incx, y, incy);                             \
+                                     cudaStream_t) {                                              \
+    return cublas##direction##Matrix(1, n, size, x, incx, y, incy);                               \
   }
 COPIES(Set, cudaMemcpyHostToDevice)
 COPIES(Get, cudaMemcpyDeviceToHost)

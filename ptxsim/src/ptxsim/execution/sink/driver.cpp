@@ -1,5 +1,6 @@
 // CUDA's driver, for programs that call it: each call is the runtime's, by another name. Modules
-// are loaded from PTX; a CUfunction is the address of a kernel, which the runtime's calls take, too.
+// are loaded from PTX; a CUfunction is the address of a kernel, which the runtime's calls take,
+// too.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -223,46 +224,52 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
   return *text = known(error).text, CUDA_SUCCESS;
 }
 
-#define ANY(name, parameters, ...) \
-  CUresult name parameters { return call(Needs::nothing, #name, [&] { return __VA_ARGS__; }); }
-#define CALL(name, parameters, ...) \
-  CUresult name parameters { return call(Needs::driver, #name, [&] { return __VA_ARGS__; }); }
-#define WORK(name, parameters, ...) \
-  CUresult name parameters { return call(Needs::context, #name, [&] { return __VA_ARGS__; }); }
+#define ANY(name, parameters, ...)                                   \
+  CUresult name parameters {                                         \
+    return call(Needs::nothing, #name, [&] { return __VA_ARGS__; }); \
+  }
+#define CALL(name, parameters, ...)                                 \
+  CUresult name parameters {                                        \
+    return call(Needs::driver, #name, [&] { return __VA_ARGS__; }); \
+  }
+#define WORK(name, parameters, ...)                                  \
+  CUresult name parameters {                                         \
+    return call(Needs::context, #name, [&] { return __VA_ARGS__; }); \
+  }
 
 ANY(cuInit, (unsigned), (initialised = true, CUDA_SUCCESS))
 ANY(cuDriverGetVersion, (int* version), put(version, CUDA_VERSION))
 
 CALL(cuDeviceGetCount, (int* count), put(count, 1))
-CALL(cuDeviceGet, (CUdevice* device, int number),
+CALL(cuDeviceGet, (CUdevice * device, int number),
      number == 0 ? put(device, DEVICE) : cudaErrorInvalidDevice)
 CALL(cuDeviceGetName, (char* text, int bytes, CUdevice),
      (std::snprintf(text, size_t(bytes), "%s", gpu.target.name.c_str()), CUDA_SUCCESS))
-CALL(cuDeviceGetUuid, (CUuuid* uuid, CUdevice), put(uuid, CUuuid{}))
+CALL(cuDeviceGetUuid, (CUuuid * uuid, CUdevice), put(uuid, CUuuid{}))
 CALL(cuDeviceTotalMem, (size_t* bytes, CUdevice), put(bytes, gpu.target.memory_bytes))
 CALL(cuDeviceGetAttribute, (int* value, CUdevice_attribute attribute, CUdevice device),
      cudaDeviceGetAttribute(value, cudaDeviceAttr(attribute), device))
 CALL(cuDeviceComputeCapability, (int* major, int* minor, CUdevice),
      (*major = gpu.target.major, put(minor, gpu.target.minor)))
 
-CALL(cuDevicePrimaryCtxRetain, (CUcontext* made, CUdevice), put(made, context()))
+CALL(cuDevicePrimaryCtxRetain, (CUcontext * made, CUdevice), put(made, context()))
 CALL(cuDevicePrimaryCtxRelease, (CUdevice), CUDA_SUCCESS)
 CALL(cuDevicePrimaryCtxReset, (CUdevice), cudaDeviceReset())
 CALL(cuDevicePrimaryCtxSetFlags, (CUdevice, unsigned), CUDA_SUCCESS)
 CALL(cuDevicePrimaryCtxGetState, (CUdevice, unsigned* flags, int* active),
      (*flags = 0, put(active, 1)))
 #if CUDA_VERSION >= 13000
-CALL(cuCtxCreate, (CUcontext* made, CUctxCreateParams*, unsigned, CUdevice),
+CALL(cuCtxCreate, (CUcontext * made, CUctxCreateParams*, unsigned, CUdevice),
      put(made, current = context()))
 #else
-CALL(cuCtxCreate, (CUcontext* made, unsigned, CUdevice), put(made, current = context()))
+CALL(cuCtxCreate, (CUcontext * made, unsigned, CUdevice), put(made, current = context()))
 #endif
 CALL(cuCtxDestroy, (CUcontext), (current = nullptr, CUDA_SUCCESS))
 CALL(cuCtxSetCurrent, (CUcontext now), (current = now, CUDA_SUCCESS))
 CALL(cuCtxPushCurrent, (CUcontext now), (current = now, CUDA_SUCCESS))
-CALL(cuCtxPopCurrent, (CUcontext* was), (was ? void(*was = current) : void(), CUDA_SUCCESS))
-CALL(cuCtxGetCurrent, (CUcontext* now), put(now, runtime_used ? context() : current))
-WORK(cuCtxGetDevice, (CUdevice* device), put(device, DEVICE))
+CALL(cuCtxPopCurrent, (CUcontext * was), (was ? void(*was = current) : void(), CUDA_SUCCESS))
+CALL(cuCtxGetCurrent, (CUcontext * now), put(now, runtime_used ? context() : current))
+WORK(cuCtxGetDevice, (CUdevice * device), put(device, DEVICE))
 WORK(cuCtxSynchronize, (), cudaDeviceSynchronize())
 WORK(cuCtxSetLimit, (CUlimit limit, size_t value), cudaDeviceSetLimit(cudaLimit(limit), value))
 WORK(cuCtxGetLimit, (size_t* value, CUlimit limit), cudaDeviceGetLimit(value, cudaLimit(limit)))
@@ -270,17 +277,17 @@ WORK(cuCtxSetCacheConfig, (CUfunc_cache), CUDA_SUCCESS)
 WORK(cuCtxGetStreamPriorityRange, (int* least, int* greatest),
      cudaDeviceGetStreamPriorityRange(least, greatest))
 
-WORK(cuModuleLoad, (CUmodule* made, const char* path), load_file(made, path))
-WORK(cuModuleLoadData, (CUmodule* made, const void* image), load(made, image, "cuModuleLoadData"))
-WORK(cuModuleLoadDataEx, (CUmodule* made, const void* image, unsigned, CUjit_option*, void**),
+WORK(cuModuleLoad, (CUmodule * made, const char* path), load_file(made, path))
+WORK(cuModuleLoadData, (CUmodule * made, const void* image), load(made, image, "cuModuleLoadData"))
+WORK(cuModuleLoadDataEx, (CUmodule * made, const void* image, unsigned, CUjit_option*, void**),
      load(made, image, "cuModuleLoadDataEx"))
-WORK(cuModuleLoadFatBinary, (CUmodule* made, const void* image),
+WORK(cuModuleLoadFatBinary, (CUmodule * made, const void* image),
      load(made, image, "cuModuleLoadFatBinary"))
 WORK(cuModuleUnload, (CUmodule module),
      (module_of(module, "cuModuleUnload"), modules().erase(module), CUDA_SUCCESS))
-WORK(cuModuleGetFunction, (CUfunction* function, CUmodule module, const char* name),
+WORK(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char* name),
      find_kernel(function, module, name))
-WORK(cuModuleGetGlobal, (CUdeviceptr* at, size_t* bytes, CUmodule module, const char* name),
+WORK(cuModuleGetGlobal, (CUdeviceptr * at, size_t* bytes, CUmodule module, const char* name),
      find_variable(at, bytes, module, name))
 
 WORK(cuLaunchKernel,
@@ -304,13 +311,12 @@ WORK(cuOccupancyMaxActiveBlocksPerMultiprocessor,
      cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared))
 
 #define POINTER reinterpret_cast<void**>(at)
-WORK(cuMemAlloc, (CUdeviceptr* at, size_t bytes), cudaMalloc(POINTER, bytes))
-WORK(cuMemAllocManaged, (CUdeviceptr* at, size_t bytes, unsigned flags),
+WORK(cuMemAlloc, (CUdeviceptr * at, size_t bytes), cudaMalloc(POINTER, bytes))
+WORK(cuMemAllocManaged, (CUdeviceptr * at, size_t bytes, unsigned flags),
      cudaMallocManaged(POINTER, bytes, flags))
-WORK(cuMemAllocPitch,
-     (CUdeviceptr* at, size_t* pitch, size_t width, size_t height, unsigned),
+WORK(cuMemAllocPitch, (CUdeviceptr * at, size_t* pitch, size_t width, size_t height, unsigned),
      cudaMallocPitch(POINTER, pitch, width, height))
-WORK(cuMemHostGetDevicePointer, (CUdeviceptr* at, void* host, unsigned flags),
+WORK(cuMemHostGetDevicePointer, (CUdeviceptr * at, void* host, unsigned flags),
      cudaHostGetDevicePointer(POINTER, host, flags))
 #undef POINTER
 WORK(cuMemFree, (CUdeviceptr at), cudaFree(pointer(at)))
@@ -323,11 +329,12 @@ WORK(cuMemHostUnregister, (void* at), cudaHostUnregister(at))
 WORK(cuMemGetInfo, (size_t* rest, size_t* total), cudaMemGetInfo(rest, total))
 
 // Copies, and the same in a stream.
-#define COPY(name, to, from, kind)                                                       \
-  WORK(name, (to target, from source, size_t bytes),                                     \
-       cudaMemcpy(pointer(CUdeviceptr(target)), pointer(CUdeviceptr(source)), bytes, kind)) \
-  WORK(name##Async, (to target, from source, size_t bytes, CUstream stream),             \
-       cudaMemcpyAsync(pointer(CUdeviceptr(target)), pointer(CUdeviceptr(source)), bytes, kind, stream))
+#define COPY(name, to, from, kind)                                                              \
+  WORK(name, (to target, from source, size_t bytes),                                            \
+       cudaMemcpy(pointer(CUdeviceptr(target)), pointer(CUdeviceptr(source)), bytes, kind))     \
+  WORK(name##Async, (to target, from source, size_t bytes, CUstream stream),                    \
+       cudaMemcpyAsync(pointer(CUdeviceptr(target)), pointer(CUdeviceptr(source)), bytes, kind, \
+                       stream))
 COPY(cuMemcpy, CUdeviceptr, CUdeviceptr, cudaMemcpyDefault)
 COPY(cuMemcpyHtoD, CUdeviceptr, const void*, cudaMemcpyHostToDevice)
 COPY(cuMemcpyDtoH, void*, CUdeviceptr, cudaMemcpyDeviceToHost)
@@ -337,16 +344,16 @@ WORK(cuMemcpy2D, (const CUDA_MEMCPY2D* copy), copy_rows(*copy))
 WORK(cuMemcpy2DUnaligned, (const CUDA_MEMCPY2D* copy), copy_rows(*copy))
 WORK(cuMemcpy2DAsync, (const CUDA_MEMCPY2D* copy, CUstream), copy_rows(*copy))
 
-#define FILL(name, type, ...)                                                    \
-  WORK(name, (CUdeviceptr at, type value, size_t count), __VA_ARGS__)            \
+#define FILL(name, type, ...)                                         \
+  WORK(name, (CUdeviceptr at, type value, size_t count), __VA_ARGS__) \
   WORK(name##Async, (CUdeviceptr at, type value, size_t count, CUstream), __VA_ARGS__)
 FILL(cuMemsetD8, unsigned char, cudaMemset(pointer(at), value, count))
 FILL(cuMemsetD16, unsigned short, fill(at, value, count))
 FILL(cuMemsetD32, unsigned, fill(at, value, count))
 #undef FILL
 
-WORK(cuStreamCreate, (CUstream* stream, unsigned flags), cudaStreamCreateWithFlags(stream, flags))
-WORK(cuStreamCreateWithPriority, (CUstream* stream, unsigned flags, int priority),
+WORK(cuStreamCreate, (CUstream * stream, unsigned flags), cudaStreamCreateWithFlags(stream, flags))
+WORK(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority),
      cudaStreamCreateWithPriority(stream, flags, priority))
 WORK(cuStreamDestroy, (CUstream stream), cudaStreamDestroy(stream))
 WORK(cuStreamSynchronize, (CUstream stream), cudaStreamSynchronize(stream))
@@ -355,7 +362,7 @@ WORK(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags),
      cudaStreamWaitEvent(stream, event, flags))
 WORK(cuStreamAddCallback, (CUstream stream, CUstreamCallback work, void* data, unsigned),
      (work(stream, CUDA_SUCCESS, data), CUDA_SUCCESS))
-WORK(cuEventCreate, (CUevent* event, unsigned flags), cudaEventCreateWithFlags(event, flags))
+WORK(cuEventCreate, (CUevent * event, unsigned flags), cudaEventCreateWithFlags(event, flags))
 WORK(cuEventRecord, (CUevent event, CUstream stream), cudaEventRecord(event, stream))
 WORK(cuEventSynchronize, (CUevent event), cudaEventSynchronize(event))
 WORK(cuEventQuery, (CUevent event), cudaEventQuery(event))

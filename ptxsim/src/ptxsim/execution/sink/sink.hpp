@@ -27,8 +27,8 @@ std::string ask(const std::string& json, const void* blob = nullptr, size_t byte
 // The PTX, ended by a zero, of text or a fat binary; none in machine code.
 std::string ptx_in(const void* image);
 size_t register_ptx(const std::string& ptx);  // the number of the module
-void open_device();          // learns what device ptxsim stands for
-extern bool modules_loaded;  // all that are registered so far
+void open_device();                           // learns what device ptxsim stands for
+extern bool modules_loaded;                   // all that are registered so far
 
 // --- memory.cpp
 void load_modules();  // before anything is written there: variables get their first values
