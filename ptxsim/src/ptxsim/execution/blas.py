@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ptxsim.execution.cublas import COMPUTATIONS, FUNCTIONS
 from ptxsim.execution.memory import DeviceMemory
-from ptxsim.execution.messages import BrokenChannel, CallLibrary
+from ptxsim.execution.messages import BrokenChannel, CallLibrary, DefineBytes
 from ptxsim.text import Message, phrase
 
 Values = npt.NDArray[Any]
@@ -45,15 +45,18 @@ class _Operand:
     def __init__(self, address: int, cells: Values, used: Callable[[int], range] | None) -> None:
         self.cells, self._address, self._used = cells, address, used
 
-    def pieces(self) -> Iterator[tuple[int, int]]:
-        """Addresses and sizes of what lies without gaps."""
-        (rows, columns), (item, step) = self.cells.shape, self.cells.strides
-        if not self._used and step == rows * item:
-            yield self._address, columns * step
+    def rows(self) -> Iterator[DefineBytes]:
+        """Where its numbers lie: the columns, rows to memory."""
+        (count, columns), (item, step) = self.cells.shape, self.cells.strides
+        if step == count * item and not self._used:
+            count, columns = count * columns, 1
+        if not self._used:
+            yield DefineBytes(address=self._address, size=count * item, rows=columns, pitch=step)
             return
         for column in range(columns):
-            part = self._used(column) if self._used else range(rows)
-            yield self._address + column * step + part.start * item, len(part) * item
+            if part := self._used(column):
+                first = self._address + column * step + part.start * item
+                yield DefineBytes(address=first, size=len(part) * item, rows=1, pitch=0)
 
     def values(self) -> Values:
         """Its numbers, as they are computed with."""
@@ -70,8 +73,8 @@ class _Operand:
             self.cells["bfloat16"] = bits >> np.uint32(16)
         else:
             self.cells[...] = values.astype("i8") if self.cells.dtype.kind == "i" else values
-        for address, size in self.pieces():
-            memory.define(address, size)
+        for rows in self.rows():
+            memory.define(rows)
 
 
 class _Call:
@@ -208,11 +211,12 @@ class _Call:
         strides = (kind.itemsize, ld * kind.itemsize)
         cells: Values = np.ndarray(shape, kind, self._memory.cells(address, size).data, 0, strides)
         operand = _Operand(address, cells, used)
-        if reads and self._memory.undefined(address, size):
-            pieces = (self._memory.undefined(*each) for each in operand.pieces() if each[1])
-            if seen := next(filter(None, pieces), None):
-                words = _UNWRITTEN.given(name=seen[0], first=seen[1])
-                self.unwritten.append(words.given(function=self.function.spoken))
+        whole = DefineBytes(address=address, size=size, rows=1, pitch=0)
+        gaps = reads and self._memory.undefined(whole)  # perhaps between what is read
+        seen = (self._memory.undefined(rows) for rows in operand.rows()) if gaps else ()
+        if found_at := next(filter(None, seen), None):
+            words = _UNWRITTEN.given(name=found_at[0], first=found_at[1])
+            self.unwritten.append(words.given(function=self.function.spoken))
         return operand
 
 

@@ -66,6 +66,12 @@ def add_options(commands: Any) -> None:
     parser.add_argument(
         "--seconds", type=float, default=600.0, help="of CPU for one launch (%(default)s)"
     )
+    parser.add_argument(
+        "--no-skip",
+        action="store_false",
+        dest="skips",
+        help="run launches again that find and leave what equal ones did",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to FILE, too")
 
 
@@ -83,7 +89,8 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             sources = map(str, files)
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
-        ended = execute(program, given.of_program, default_engine(), given.seconds)
+        engine, arguments = default_engine(), given.of_program
+        ended = execute(program, arguments, engine, given.seconds, skips=given.skips)
     if given.json:
         given.json.write_text(_document(ended))
     sys.stderr.write(_words(ended))
@@ -100,6 +107,7 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
 def _words(ended: Execution) -> str:
     origin = Origin(Path.cwd(), "the PTX", {})
     paragraphs = list(in_words(ended.remarks, origin.source))
+    paragraphs += (f"note: {each}" for each in ended.notes)
     return "".join(f"\n{each}\n" for each in paragraphs)
 
 
@@ -110,6 +118,8 @@ def _document(ended: Execution) -> str:
     document = {
         "status": ended.status,
         "launches": ended.launches,
+        "skipped": ended.skipped,
+        "notes": [*map(str, ended.notes)],
         "findings": found,
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"

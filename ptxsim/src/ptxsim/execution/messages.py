@@ -13,6 +13,7 @@ from typing import IO, Annotated
 
 import msgspec
 
+from ptxsim.engine_header import TEXTURE_MAGIC, fields
 from ptxsim.plan.limits import LIMITS
 from ptxsim.plan.records import MOST_ROWS, Dim3, Refused
 from ptxsim.record import Record
@@ -73,17 +74,24 @@ class FreeAllocation(Record, tag="free"):
 
 
 class DefineBytes(Record, tag="define"):
-    """The host has written here."""
+    """The host has written rows here."""
 
     address: Count
-    size: Count
+    size: Count  # bytes of a row
+    rows: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
+    pitch: Count  # bytes from the start of one to the next
 
 
-class ReadBytes(Record, tag="read"):
+class CopyBytes(DefineBytes, tag="copy"):
+    """Rows here are now what those at ``source`` are."""
+
+    source: Count
+    source_pitch: Count
+
+
+class ReadBytes(DefineBytes, tag="read"):
     """The host copies this to its own memory."""
 
-    address: Count
-    size: Count
     frames: Frames
 
 
@@ -99,6 +107,10 @@ class FailedCall(Record, tag="refused"):
 
     refused: Refused
     frames: Frames
+
+
+class AskElapsed(Record, tag="elapsed"):
+    """Asks how long something took, which the program itself answers."""
 
 
 class LaunchKernel(Record, tag="launch"):
@@ -136,9 +148,11 @@ Request = (
     | NewVariable
     | FreeAllocation
     | DefineBytes
+    | CopyBytes
     | ReadBytes
     | HostFault
     | FailedCall
+    | AskElapsed
     | LaunchKernel
 )
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
@@ -183,6 +197,8 @@ def macros() -> tuple[str, ...]:
         "MAX_MESSAGE_BYTES": _MOST_TEXT,
         "MAX_BLOB_BYTES": _MOST_BYTES,
         "MAX_ROWS": MOST_ROWS,
+        "TEXTURE_MAGIC": TEXTURE_MAGIC,
         **LIMITS,
     }
-    return tuple(f"-D{name}={value}ull" for name, value in figures.items())
+    given = (f"-D{name}={value}ull" for name, value in figures.items())
+    return (*given, f"-DTEXTURE_FIELDS={fields('Texture')}")

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,14 +18,16 @@ from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.missing import check_calls
+from ptxsim.execution.progress import Progress
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark
 from ptxsim.nvcc import CompileError
 from ptxsim.outcome import RefusedProgram
-from ptxsim.text import phrase
+from ptxsim.text import Message, phrase
 
 _SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 _ANOTHER = "not linked with CUDA's shared runtime: build it by ptxsim nvcc, with nvcc's options"
+_TICK = 0.1  # seconds
 _BROKEN = phrase("host code wrote into the channel to its device")
 
 
@@ -35,10 +38,14 @@ class Execution:
     status: int  # its own; -N: by signal N
     remarks: tuple[Remark[str], ...]
     launches: int
+    skipped: int  # of these, since they would have changed nothing
+    notes: tuple[Message, ...]  # though nothing is wrong
     refused: RefusedProgram | None  # why it could not go on
 
 
-def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: float) -> Execution:
+def execute(
+    program: Path, arguments: Sequence[str], engine: Engine, seconds: float, *, skips: bool = True
+) -> Execution:
     """Run ``program`` to its end, with this process's own standard streams. Raises CompileError,
     EngineError, OSError."""
     if LIBRARY.encode() not in program.read_bytes():
@@ -49,7 +56,7 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
     os.ftruncate(memory, messages.ARENA_BYTES)
     fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
     ours, theirs = socket.socketpair()
-    device = Device(engine, memory, HostCode(program), seconds)
+    device = Device(engine, memory, HostCode(program), seconds, skips)
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     environment = {
         **os.environ,
@@ -63,28 +70,45 @@ def execute(program: Path, arguments: Sequence[str], engine: Engine, seconds: fl
                 env=environment,
                 pass_fds=(theirs.fileno(), memory),
             )
-        refused, broken = None, False
-        try:
-            for request, more in messages.requests(ours):
-                if (answer := device.answer(request, more)) is not None:
-                    messages.reply(ours, answer)
-        except RefusedProgram as why:
-            refused = why
-            running.kill()
-        except messages.BrokenChannel:
-            broken = True
-            running.kill()
-        except KeyboardInterrupt:
-            running.send_signal(signal.SIGINT)
-        except ConnectionError:  # it ended while its kernel ran
-            pass
-    try:
-        status = running.wait()
-    except KeyboardInterrupt:
-        running.kill()
-        status = running.wait()
+        refused, broken, interrupted = None, False, False
+        progress = Progress()
+        with ThreadPoolExecutor(1) as beside:  # so that this thread may be interrupted
+            served = beside.submit(_serve, ours, device, progress)
+            try:
+                while not wait([served], _TICK).done:
+                    progress.update()
+                served.result()
+                running.wait()
+            except RefusedProgram as why:
+                refused = why
+                running.kill()
+            except messages.BrokenChannel:
+                broken = True
+                running.kill()
+            except KeyboardInterrupt:
+                interrupted = True
+                signal.signal(signal.SIGINT, lambda *_: running.kill())  # if it is impatient
+                running.send_signal(signal.SIGINT)
+                engine.library.sim_interrupt()
+                ours.shutdown(socket.SHUT_RDWR)
+            except ConnectionError:  # it ended while its kernel ran
+                pass
+    status = running.wait()
     os.close(memory)
     remarks = tuple(device.remarks)
     if broken:
         remarks += (Remark(kind="host-access", severity=Severity.ERROR, message=_BROKEN),)
-    return Execution(status, remarks, device.launches.total(), refused)
+    launches = device.launches.total()
+    status = -signal.SIGINT if interrupted else status
+    return Execution(status, remarks, launches, device.skipped, tuple(device.notes), refused)
+
+
+def _serve(channel: socket.socket, device: Device, progress: Progress) -> None:
+    for request, more in messages.requests(channel):
+        progress.begin(request)
+        try:
+            answer = device.answer(request, more)
+        finally:
+            progress.end()
+        if answer is not None:
+            messages.reply(channel, answer)

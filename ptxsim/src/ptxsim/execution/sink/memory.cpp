@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "sink.hpp"
 
@@ -60,17 +61,15 @@ void* address_of(Place place) {
   return reinterpret_cast<void*>(allocations[place.allocation].address + place.delta);
 }
 
-void define(Place place, size_t bytes) {
-  tell("{\"type\":\"define\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
-       ",\"size\":" + number(bytes) + "}");
+// Tells ptxsim's process of rows, which begin `pitch` bytes from each other.
+void tell_of(const char* type, Place place, const Rows& rows, size_t pitch,
+             const std::string& more = "") {
+  tell(std::string("{\"type\":\"") + type + "\",\"address\":" +
+       number(reinterpret_cast<uint64_t>(address_of(place))) + ",\"size\":" + number(rows.bytes) +
+       ",\"rows\":" + number(rows.count) + ",\"pitch\":" + number(pitch) + more + "}");
 }
 
-// What leaves the device has to hold something.
-void take(const char* type, Place place, size_t bytes) {
-  tell(std::string("{\"type\":\"") + type +
-       "\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
-       ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
-}
+void define(Place place, size_t bytes) { tell_of("define", place, {bytes}, 0); }
 
 }  // namespace
 
@@ -137,36 +136,40 @@ void sink_share(void* address, size_t bytes) {
   if (modules_loaded && sink_find(address, bytes, place)) define(place, bytes);
 }
 
-void sink_memset(Place place, int value, size_t bytes, cudaStream_t) {
+void sink_memset(Place place, int value, const Rows& rows, cudaStream_t) {
   load_modules();
-  std::memset(shared_view(address_of(place)), value, bytes);
-  define(place, bytes);
+  for (size_t row = 0; row < rows.count; ++row)
+    std::memset(shared_view(address_of(place)) + row * rows.target_pitch, value, rows.bytes);
+  tell_of("define", place, rows, rows.target_pitch);
 }
 
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
   load_modules();
-  for (size_t row = 0; row < rows.count; ++row) {
-    const Place from{source.allocation, source.delta + row * rows.source_pitch};
-    const Place to{target.allocation, target.delta + row * rows.target_pitch};
-    std::memmove(shared_view(address_of(to)), shared_view(address_of(from)), rows.bytes);
-    define(to, rows.bytes);
-  }
+  copy_in_rows(shared_view(address_of(target)), shared_view(address_of(source)), rows);
+  const auto from = reinterpret_cast<uint64_t>(address_of(source));
+  tell_of("copy", target, rows, rows.target_pitch,
+          ",\"source\":" + number(from) + ",\"source_pitch\":" + number(rows.source_pitch));
 }
 
-void sink_write(Place target, const void* source, size_t bytes, bool, cudaStream_t) {
+void sink_write(Place target, const void* source, const Rows& rows, bool, cudaStream_t) {
   load_modules();
-  std::memcpy(shared_view(address_of(target)), source, bytes);
-  define(target, bytes);
+  copy_in_rows(shared_view(address_of(target)), source, rows);
+  tell_of("define", target, rows, rows.target_pitch);
 }
 
-void sink_read(void* target, Place source, size_t bytes, cudaStream_t) {
-  load_modules();
-  take("read", source, bytes);
-  std::memcpy(target, shared_view(address_of(source)), bytes);
+void sink_read(void* target, Place source, const Rows& rows, cudaStream_t) {
+  load_modules();  // what leaves the device has to hold something
+  tell_of("read", source, rows, rows.source_pitch, ",\"frames\":" + frames_json(site()));
+  copy_in_rows(target, shared_view(address_of(source)), rows);
 }
 
 void sink_synchronise(const std::string&) {}  // all is done
 size_t sink_place() { return 0; }
+
+void sink_elapsed() {
+  static bool told = false;
+  if (!std::exchange(told, true)) tell("{\"type\":\"elapsed\"}");
+}
 
 double sink_clock() {
   using namespace std::chrono;

@@ -1,4 +1,5 @@
 // One translation unit, so that headers are read once, and what is global is made in this order.
+#include "arrays.cpp"
 #include "calls.cpp"
 #include "channel.cpp"
 #include "cublas.cpp"
@@ -6,6 +7,7 @@
 #include "host.cpp"
 #include "memory.cpp"
 #include "modules.cpp"
+#include "textures.cpp"
 
 // Before any constructor of the program's own, since this library is loaded before it.
 static bool open() noexcept {

@@ -4,6 +4,8 @@
 // - channel.cpp: messages to ptxsim's process, and its answers
 // - modules.cpp: the PTX that a program registers, its kernels and variables
 // - memory.cpp: device memory, which both processes share: allocations, copies
+// - arrays.cpp: CUDA arrays, copies in three dimensions
+// - textures.cpp: texture and surface objects
 // - calls.cpp: calls that a recorder cannot answer
 // - cublas.cpp: cuBLAS, which ptxsim's process computes
 // - driver.cpp: CUDA's driver
@@ -33,6 +35,20 @@ extern bool modules_loaded;                   // all that are registered so far
 // --- memory.cpp
 void load_modules();  // before anything is written there: variables get their first values
 unsigned char* shared_view(const void* address);  // through which host code's copies go
+
+// --- arrays.cpp
+struct Array {
+  cudaChannelFormatDesc desc;
+  cudaExtent extent;  // as it was asked for
+  unsigned flags;
+  size_t extents[3];  // in elements, none of them 0
+  char* memory;       // of the device
+
+  size_t texel_bytes() const;
+};
+const Array& array_of(cudaArray_const_t handle, const char* caller);
+size_t channels_of(const cudaChannelFormatDesc& desc,
+                   const char* caller);  // that a texture can have
 
 // --- host.cpp
 void catch_faults();
