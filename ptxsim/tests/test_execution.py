@@ -18,6 +18,7 @@ import pytest
 
 from ptxsim.execution import messages
 from ptxsim.execution.building import LIBRARY, stand_in
+from ptxsim.execution.cublas import FUNCTIONS
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.messages import BrokenChannel
@@ -209,6 +210,54 @@ def test_no_message_breaks_the_device(tmp_path: Path) -> None:
     assert min(ended[BrokenChannel], ended[RefusedProgram]) > 5, ended
 
 
+def test_no_call_of_a_library_breaks_the_device(tmp_path: Path) -> None:
+    drawn = random.Random(1)
+    at = messages.FIRST_ADDRESS
+    file = os.memfd_create("memory")
+    os.ftruncate(file, messages.ARENA_BYTES)
+    device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0)
+    device.answer(messages.NewAllocation(address=at, size=1 << 16, frames=()), b"")
+    numbers = (
+        0,
+        1,
+        2,
+        2,
+        3,
+        3,
+        8,
+        68,
+        at,
+        at,
+        at + 4,
+        at + 64,
+        at + (1 << 16),
+        -1,
+        1 << 31,
+        1 << 62,
+    )
+    statuses = set()
+    for function in list(FUNCTIONS.values()) * 20:
+        factors = sum(each in ("alpha", "beta") for each in function.arguments)
+        on_device = drawn.random() < 0.3
+        asked = messages.CallLibrary(
+            function=function.name,
+            arguments=tuple(
+                at if each in "ABCxy" and drawn.random() < 0.9 else drawn.choice(numbers)
+                for each in function.arguments
+            ),
+            on_device=on_device,
+            frames=(),
+        )
+        given = b"" if on_device else drawn.randbytes(16 * factors)
+        answer = device.answer(asked, given)
+        assert answer is not None
+        statuses.add(int.from_bytes(answer[:4], "little"))
+        with pytest.raises(BrokenChannel):
+            device.answer(asked, given + b"x")
+    os.close(file)
+    assert statuses == {0, 7, 13, 15}
+
+
 def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
     extents = (1, 1, 1, 2, 32, 1025, 0, -1, 1 << 31)
     kernel = drawn.choice(("_Z5twicePf", "nothing"))
@@ -224,7 +273,8 @@ def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
         "cooperative": drawn.random() < 0.1,
         "stack_bytes": 1024,
         "refused": refused,
-        "function": drawn.choice(("Sgemm_v2", "SgemmBatched", "GemmEx", "Isamax_v2", "nothing")),
-        "arguments": [drawn.choice((*numbers, -1, 1, 2, 68)) for _ in range(drawn.choice((4, 13)))],
-        "on_device": drawn.random() < 0.5,
+        "rows": drawn.choice((1, 2, 1000)),
+        "function": "Sgemm_v2",
+        "arguments": [0, 1],
+        "on_device": True,
     }.get(name, drawn.choice(numbers))

@@ -22,6 +22,7 @@ _TYPES: dict[int, np.dtype[Any]] = {  # by the numbers of cudaDataType
     **{3: np.dtype("i1"), 10: np.dtype("i4"), 4: np.dtype("c8"), 5: np.dtype("c16")},
 }
 _OF_LETTER = {"S": _TYPES[0], "D": _TYPES[1], "H": _TYPES[2], "C": _TYPES[4], "Z": _TYPES[5]}
+_MOST_REPEATED = 1 << 24  # elements of a vector that is one number
 _CHOICES = {"trans": 3, "transa": 3, "transb": 3, "uplo": 2, "side": 2, "diag": 2}
 _TOO_SMALL = phrase("{function}: {argument} is {value}, and must be at least {least}")
 _NO_CHOICE = phrase("{function}: {argument} is {value}, which has no meaning")
@@ -98,7 +99,7 @@ class _Call:
         for name in ("m", "n", "k", "batchCount"):
             self._at_least(name, 0)
         for name in ("incx", "incy"):
-            if "lda" in given and given.get(name) == 0:
+            if given.get(name) == 0 and ("lda" in given or given["n"] > _MOST_REPEATED):
                 raise self.misuse(_NO_CHOICE.given(argument=name, value=0))
         m, n = given.get("m", 1), given["n"]
         given["order"] = n if given.get("side") == 1 else m
