@@ -184,6 +184,8 @@ def _program(
     ]
     if sizes and "N" not in sizes:  # PolyBench's, once N is defined, which CUDA's headers use
         added += ["-DN=N", *(f"-D{each}={4 if each[0] == 'T' else 256}" for each in sizes)]
+    if any(each.startswith("helper_") for each in names):  # of NVIDIA's samples
+        added.append(f"-I{os.path.relpath(suite.parent / 'cuda-samples' / 'Common', folder)}")
     added += ["-lcuda"] * bool(_DRIVER.search(whole))
     added += ["-Xcompiler=-fopenmp"] * ("omp.h" in names)
     added += ["-O2"] * (not any(each.startswith("-O") for each in flags))

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -18,10 +19,11 @@ import pytest
 
 from ptxsim.execution import messages
 from ptxsim.execution.building import LIBRARY, stand_in
-from ptxsim.execution.cublas import FUNCTIONS
+from ptxsim.execution.cublas import FUNCTIONS, INTS
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.messages import BrokenChannel
+from ptxsim.findings.writes import Element
 from ptxsim.launching import default_engine
 from ptxsim.nvcc import compiled, cuda_program, wheel_folders
 from ptxsim.outcome import RefusedProgram
@@ -67,10 +69,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def test_the_readmes_first_program_says_what_it_shows(tmp_path: Path) -> None:
     readme = (Path(__file__).parents[1] / "README.md").read_text()
     (source,) = re.findall(r"```cuda\n(.*?)```", readme, re.DOTALL)
-    ((line, shown),) = re.findall(r"^\$ ptxsim (.*)\n((?:.*\n)*?)```", readme, re.MULTILINE)
+    found = re.findall(r"^\$ ptxsim (.*)\n((?:.*\n)*?)```", readme, re.MULTILINE)
     (tmp_path / "scale.cu").write_text(source)
+    (line, shown), (watching, writes) = found
     done = ptxsim(*line.split(), folder=tmp_path)
     assert (done.stdout + done.stderr, done.returncode) == (shown, 1)
+    watched = ptxsim(*shlex.split(watching), folder=tmp_path)
+    assert (watched.stdout + watched.stderr, watched.returncode) == (writes + done.stderr, 1)
 
 
 def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None:
@@ -113,6 +118,43 @@ def test_a_mistake_is_named(
         assert not done.stderr
 
 
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("watched")
+    shutil.copy(PROGRAMS / "watched.cu", folder)
+    assert ptxsim("nvcc", "watched.cu", "-o", "watched", folder=folder).returncode == 0
+    return folder
+
+
+def test_every_write_to_an_element_is_listed(watched: Path) -> None:
+    """By kernels, calls, and host code alone; of two variables with one name; to the abort."""
+    ints = ("d_c[5]", "d_n[0]", "counter[0]", "total[1]", "d_b[3]:f32", "d_again:64[5]:i8")
+    options = [word for each in (*ints, "d_again[1]") for word in ("--watch", each)]
+    done = ptxsim("exec", "watched", *options, "--json", "found.json", folder=watched)
+    assert (done.stdout, done.returncode) == ("done\n", 134)
+    shown = (PROGRAMS / "watched.txt").read_text()
+    assert done.stderr.startswith(f"\n{shown}\nerror: race")
+    writes = json.loads((watched / "found.json").read_text())["writes"]
+    lines = [line for line in shown.splitlines() if line[0] != " "]
+    assert [each["element"] for each in writes] == [line.split()[0] for line in lines]
+    sums = [each for each in writes if each["by"].startswith("add")]
+    assert [(each["launch"], each["old"], each["new"]) for each in sums] == [(1, None, 10.0)]
+
+
+@pytest.mark.parametrize(
+    ("element", "says"),
+    [
+        ("d_x[5]", "no memory has this name; there are counter, d_a:40, d_b:40, d_c:41, d_n:51,"),
+        ("d_n[2]", "d_n has 8 bytes, 2 elements of 4"),
+        ("d_c[1,2]", "give NAME[5] or NAME[5]:f64"),
+    ],
+)
+def test_an_element_that_is_not_there_is_named(watched: Path, element: str, says: str) -> None:
+    done = ptxsim("exec", "watched", "--watch", element, folder=watched)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("ptxsim: --watch d_") and says in done.stderr
+
+
 @pytest.mark.parametrize(("options", "value"), [((), 107), (("-rdc=true",), 1007)])
 def test_files_share_names_only_if_they_are_linked(
     tmp_path: Path, options: Sequence[str], value: int
@@ -150,9 +192,25 @@ def test_calls_that_are_not_there_are_named_with_their_lines(tmp_path: Path) -> 
 
 
 def test_a_program_built_in_another_way_is_refused(tmp_path: Path) -> None:
-    done = ptxsim("exec", "/bin/true", folder=tmp_path)
-    assert done.returncode == 3
-    assert "ptxsim nvcc" in done.stderr
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    (tmp_path / "two.cu").write_text("__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n")
+    shared, only = ("-cudart", "shared"), ("-arch=sm_80",)
+    for name, options in (("static", ()), ("machine_code", (*shared, *only))):
+        done = subprocess.run(["nvcc", *options, "two.cu", "-o", name], cwd=tmp_path, check=True)
+    other = bytearray((tmp_path / "static").read_bytes())
+    other[18:20] = struct.pack("<H", 243)  # RISC-V
+    (tmp_path / "other").write_bytes(other)
+    for program, why in (
+        ("script", "not a program of this system"),
+        ("/bin/true", "not a CUDA program"),
+        ("static", "linked with CUDA's static runtime"),
+        ("machine_code", "machine code only"),
+        ("other", "a program for another machine (RISC-V)"),
+    ):
+        done = ptxsim("exec", program, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert why in done.stderr and len(done.stderr.splitlines()) == 1
+        assert "ptxsim nvcc" in done.stderr or program == "/bin/true"
 
 
 def test_outside_of_ptxsim_such_a_program_says_how_to_run_it(
@@ -189,7 +247,8 @@ def test_no_message_breaks_the_device(tmp_path: Path) -> None:
     for _ in range(120):
         file = os.memfd_create("memory")
         os.ftruncate(file, messages.ARENA_BYTES)
-        device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0)
+        watch = [Element(name="an allocation", index=drawn.choice(numbers))][: drawn.randrange(2)]
+        device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0, watch)
         end = None
         try:
             device.answer(messages.NewModule(), ptx.encode())
@@ -217,24 +276,8 @@ def test_no_call_of_a_library_breaks_the_device(tmp_path: Path) -> None:
     os.ftruncate(file, messages.ARENA_BYTES)
     device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0)
     device.answer(messages.NewAllocation(address=at, size=1 << 16, frames=()), b"")
-    numbers = (
-        0,
-        1,
-        2,
-        2,
-        3,
-        3,
-        8,
-        68,
-        at,
-        at,
-        at + 4,
-        at + 64,
-        at + (1 << 16),
-        -1,
-        1 << 31,
-        1 << 62,
-    )
+    numbers = (0, 1, 2, 2, 3, 3, 8, 68, -1, (1 << 31) - 1)
+    pointers = (*numbers, *[at] * 9, at + 4, at + 64, at + (1 << 16), 1 << 62)
     statuses = set()
     for function in list(FUNCTIONS.values()) * 20:
         factors = sum(each in ("alpha", "beta") for each in function.arguments)
@@ -242,8 +285,7 @@ def test_no_call_of_a_library_breaks_the_device(tmp_path: Path) -> None:
         asked = messages.CallLibrary(
             function=function.name,
             arguments=tuple(
-                at if each in "ABCxy" and drawn.random() < 0.9 else drawn.choice(numbers)
-                for each in function.arguments
+                drawn.choice(numbers if each in INTS else pointers) for each in function.arguments
             ),
             on_device=on_device,
             frames=(),
@@ -273,7 +315,8 @@ def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
         "cooperative": drawn.random() < 0.1,
         "stack_bytes": 1024,
         "refused": refused,
-        "rows": drawn.choice((1, 2, 1000)),
+        "waits": drawn.random() < 0.5,
+        "rows": drawn.choice((1, 1, 2, 1 << 20)),
         "function": "Sgemm_v2",
         "arguments": [0, 1],
         "on_device": True,

@@ -41,8 +41,7 @@ class LivingKernels(Kernels):
         run = self._running = self._running or Running(machine)
 
         def look(limits: SimLimits) -> SimOutcome:
-            run.findings.clear()
-            run.blocks.clear()
+            run.begin_look()
             printed = len(self._engine.library.sim_printed(machine.handle))
             stopped = self._launch(run, launch, limits.steps or MOST_STEPS, limits.seconds)
             text = self._engine.library.sim_printed(machine.handle)[printed:]
@@ -59,6 +58,8 @@ class LivingKernels(Kernels):
                 stopped=stopped,
                 seconds=0.0,
                 printed=text.decode(errors="replace"),
+                writes=tuple(run.writes),
+                writes_left_out=run.left_out,
             )
 
         try:

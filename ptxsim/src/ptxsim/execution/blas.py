@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxsim.execution.cublas import COMPUTATIONS, FUNCTIONS
+from ptxsim.execution.cublas import COMPUTATIONS, FUNCTIONS, INTS
 from ptxsim.execution.memory import DeviceMemory
 from ptxsim.execution.messages import BrokenChannel, CallLibrary, DefineBytes
 from ptxsim.text import Message, phrase
@@ -66,7 +66,7 @@ class _Operand:
         kind = self.cells.dtype
         return self.cells.astype("f8" if kind.kind == "i" else "f4" if kind.itemsize == 2 else kind)
 
-    def store(self, values: Values, memory: DeviceMemory) -> None:
+    def store(self, values: Values, write: Callable[[DefineBytes], object]) -> None:
         if self.cells.dtype == _BFLOAT:  # the nearest, and of two the even one
             bits = np.ascontiguousarray(values, "f4").view("u4")
             rounded = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
@@ -75,13 +75,19 @@ class _Operand:
         else:
             self.cells[...] = values.astype("i8") if self.cells.dtype.kind == "i" else values
         for rows in self.rows():
-            memory.define(rows)
+            write(rows)
 
 
 class _Call:
     """One call: ``given`` has its arguments, and what they say together."""
 
-    def __init__(self, memory: DeviceMemory, asked: CallLibrary, scalars: bytes) -> None:
+    def __init__(
+        self,
+        memory: DeviceMemory,
+        asked: CallLibrary,
+        scalars: bytes,
+        write: Callable[[DefineBytes], object],
+    ) -> None:
         if asked.function not in FUNCTIONS:
             raise BrokenChannel
         self.function = FUNCTIONS[asked.function]
@@ -89,9 +95,11 @@ class _Call:
         on_host = [] if asked.on_device else [each for each in names if each in ("alpha", "beta")]
         if (len(asked.arguments), len(scalars)) != (len(names), SCALAR_BYTES * len(on_host)):
             raise BrokenChannel
-        self._memory, self._on_device = memory, asked.on_device
+        self._memory, self._on_device, self._write = memory, asked.on_device, write
         self._scalars = {name: scalars[at * SCALAR_BYTES :] for at, name in enumerate(on_host)}
         given = self.given = dict(zip(names, asked.arguments, strict=True))
+        if not all(-(1 << 31) <= given[each] < 1 << 31 for each in INTS & given.keys()):
+            raise BrokenChannel
         self.unwritten: list[Message] = []
         for name, count in _CHOICES.items():
             if not 0 <= given.get(name, 0) < count:
@@ -99,7 +107,7 @@ class _Call:
         for name in ("m", "n", "k", "batchCount"):
             self._at_least(name, 0)
         for name in ("incx", "incy"):
-            if given.get(name) == 0 and ("lda" in given or given["n"] > _MOST_REPEATED):
+            if "lda" in given and given.get(name) == 0:
                 raise self.misuse(_NO_CHOICE.given(argument=name, value=0))
         m, n = given.get("m", 1), given["n"]
         given["order"] = n if given.get("side") == 1 else m
@@ -176,7 +184,7 @@ class _Call:
         if self.given.get(f"inc{asked[0]}", 0) < 0:
             values = values[::-1]
         target = self.operand(asked, index, reads=False)
-        target.store(np.broadcast_to(values, target.cells.shape), self._memory)
+        target.store(np.broadcast_to(values, target.cells.shape), self._write)
 
     def give(self, value: float) -> bytes:
         """The result for the host, unless it is stored on the device."""
@@ -185,7 +193,7 @@ class _Call:
         if not self._on_device:
             return result.tobytes()
         place = self._cells("result", self.given["result"], (1, 1), 1, kind, reads=False)
-        place.store(result, self._memory)
+        place.store(result, self._write)
         return b""
 
     def _cells(
@@ -200,6 +208,8 @@ class _Call:
         reads: bool = True,
     ) -> _Operand:
         size = ((shape[1] - 1) * ld + shape[0]) * kind.itemsize
+        if ld == 0 and shape[1] > _MOST_REPEATED:
+            raise self.misuse(_NO_CHOICE.given(argument=f"inc{name}", value=0))
         found = self._memory.allocation(address)
         if found is None or found.freed:
             words = _FREED.given(name=found.name()) if found else _NOT_DEVICE
@@ -222,12 +232,15 @@ class _Call:
 
 
 def call(
-    memory: DeviceMemory, asked: CallLibrary, scalars: bytes
+    memory: DeviceMemory,
+    asked: CallLibrary,
+    scalars: bytes,
+    write: Callable[[DefineBytes], object],
 ) -> tuple[int, bytes, list[tuple[str, Message]]]:
     """Do what a call asks for; return its status, its result for the host, and what is wrong, each
-    with its kind. Raises BrokenChannel."""
+    with its kind. ``write`` is told what it wrote. Raises BrokenChannel."""
     try:
-        of = _Call(memory, asked, scalars)
+        of = _Call(memory, asked, scalars, write)
         with np.errstate(all="ignore"):
             result = _carry_out(of)
     except Misuse as why:

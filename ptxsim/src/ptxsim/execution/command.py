@@ -13,6 +13,7 @@ import msgspec
 from ptxsim.execution.building import compile_program
 from ptxsim.execution.running import Execution, execute
 from ptxsim.findings.remarks import clean, in_words, source_line
+from ptxsim.findings.writes import Element, in_lines, listed
 from ptxsim.launching import default_engine
 from ptxsim.report import Origin
 
@@ -72,12 +73,23 @@ def add_options(commands: Any) -> None:
         dest="skips",
         help="run launches again that find and leave what equal ones did",
     )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="blocks of a launch at the same time (%(default)s)"
+    )
+    parser.add_argument(
+        "--watch",
+        action="append",
+        default=[],
+        metavar="NAME[5]",
+        help="list every write to this element of a variable, d_c[5], or of d_c:21[5] by its line",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to FILE, too")
 
 
 def _run(given: argparse.Namespace) -> tuple[str, int]:
     """Run the program; words on findings go to stderr, for stdout is the program's."""
     files: list[Path] = given.program
+    watch = [Element.named(each) for each in given.watch]
     for each in files:
         each.stat()
     compiled = files[0].suffix in _SOURCES
@@ -90,7 +102,8 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
         engine, arguments = default_engine(), given.of_program
-        ended = execute(program, arguments, engine, given.seconds, skips=given.skips)
+        engine.library.sim_jobs(given.jobs)
+        ended = execute(program, arguments, engine, given.seconds, watch, skips=given.skips)
     if given.json:
         given.json.write_text(_document(ended))
     sys.stderr.write(_words(ended))
@@ -99,6 +112,8 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
         where = source_line(place.file, place.line) if place else files[0]
         sys.stderr.write(f"ptxsim: {clean(f'{where}: {ended.refused.message}')}\n")
         return "", _REFUSED
+    if ended.mistakes:
+        raise ValueError(ended.mistakes[0])
     if ended.status:
         return "", ended.status if ended.status > 0 else 128 - ended.status
     return "", _FOUND if ended.remarks else 0
@@ -106,7 +121,8 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
 
 def _words(ended: Execution) -> str:
     origin = Origin(Path.cwd(), "the PTX", {})
-    paragraphs = list(in_words(ended.remarks, origin.source))
+    writes = "\n".join(in_lines(ended.writes, ended.writes_left_out, origin.source))
+    paragraphs = [*filter(None, [writes]), *in_words(ended.remarks, origin.source)]
     paragraphs += (f"note: {each}" for each in ended.notes)
     return "".join(f"\n{each}\n" for each in paragraphs)
 
@@ -121,5 +137,6 @@ def _document(ended: Execution) -> str:
         "skipped": ended.skipped,
         "notes": [*map(str, ended.notes)],
         "findings": found,
+        **listed(ended.writes, ended.writes_left_out),
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"

@@ -41,6 +41,7 @@ FUNCTIONS = {
 }
 COMPUTATIONS: dict[str, tuple[int, list[list[int]]]] = _TABLE["computations"]
 _TYPES = {name: kind for kind, names in _TABLE["arguments"].items() for name in names.split()}
+INTS = {name for name, kind in _TYPES.items() if "*" not in kind and kind != "long long"}
 _NUMBERS = {"S": "float", "D": "double", "C": "cuComplex", "Z": "cuDoubleComplex", "H": "__half"}
 _PASSED = {"const T*": "const void*", "const T* const*": "const void*", "T*": "Result*"}
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
+
+import msgspec
 
 from ptxsim.engine import Engine
 from ptxsim.execution import blas, messages
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.modules import Modules
 from ptxsim.execution.refusals import sentence_of
+from ptxsim.execution.watcher import Watcher
 from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.remarks import Remark, remark
 from ptxsim.findings.reports import merge
 from ptxsim.findings.sentences import sentence
+from ptxsim.findings.writes import Element
 from ptxsim.kernels import trapped
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Place
@@ -33,17 +38,29 @@ _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it
 
 class Device:
     """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
-    launch; skips: launches that would change nothing any more."""
+    launch; watch: elements of which every write is listed; skips: launches that would change
+    nothing any more, where none is watched; most: launches that are carried out, the others do
+    nothing."""
 
     def __init__(
-        self, engine: Engine, file: int, host: HostCode, seconds: float, skips: bool = True
+        self,
+        engine: Engine,
+        file: int,
+        host: HostCode,
+        seconds: float,
+        watch: Sequence[Element] = (),
+        *,
+        skips: bool = True,
+        most: int = sys.maxsize,
     ) -> None:
-        self._modules = Modules(engine, file)
+        self._most = most
+        self.watcher = Watcher(watch)
+        self._modules = Modules(engine, file, self.watcher)
         self._host = host
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
         self._found: list[Finding] = []
         self._calls: dict[tuple[str, Place | None, str], Remark[str]] = {}
-        self._skips = skips
+        self._skips = skips and not watch
         self.launches: Counter[str] = Counter()
         self.skipped = 0  # of these
         self.notes: list[Message] = []
@@ -62,7 +79,7 @@ class Device:
         """Raises RefusedProgram for what cannot be simulated."""
         match request:
             case messages.AskDevice():
-                return _DEVICE.format(memory=_MEMORY).encode()
+                return f"{_DEVICE.format(memory=_MEMORY)} {len(self.watcher.elements)}".encode()
             case messages.NewModule():
                 self._modules.add(more)
             case messages.NewVariable():
@@ -76,10 +93,8 @@ class Device:
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
                     self._call("uninitialized-read", frames, words)
-            case messages.CopyBytes():
-                self._modules.memory.copy(request)
             case messages.DefineBytes():
-                self._modules.memory.define(request)
+                return self._write(request)
             case messages.HostFault(address=address, frames=frames):
                 words = _HOST_TOUCHES.given(name=self._modules.memory.name_at(address))
                 self._call("host-access", frames, words)
@@ -96,7 +111,12 @@ class Device:
             case messages.LaunchKernel():
                 return self._launch(request, more)
             case messages.CallLibrary(frames=frames):
-                status, result, wrong = blas.call(self._modules.memory, request, more)
+
+                def write(rows: messages.DefineBytes) -> None:
+                    watched = bool(self._modules.memory.watched)
+                    self._write(msgspec.structs.replace(rows, frames=frames, waits=watched))
+
+                status, result, wrong = blas.call(self._modules.memory, request, more, write)
                 for kind, words in wrong:
                     self._call(kind, frames, words)
                 return status.to_bytes(4, "little") + result
@@ -113,6 +133,17 @@ class Device:
                 return None
         return found
 
+    def _write(self, request: messages.DefineBytes) -> bytes | None:
+        memory = self._modules.memory
+        if request.waits:
+            place = self._host.place(request.frames)
+            self.watcher.host_wrote(request, self._host.call(place), place, memory.unwritten)
+        if isinstance(request, messages.CopyBytes):
+            memory.copy(request)
+        else:
+            memory.define(request)
+        return b"" if request.waits else None
+
     def _allocate(self, request: messages.NewAllocation) -> None:
         name = self._host.namer(request.frames)
         self._modules.memory.add(request.address, request.size, name, None)
@@ -122,6 +153,10 @@ class Device:
         memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel, asked.module)
         if loaded is None:
             raise messages.BrokenChannel
+        memory.launched = self.launches.total()
+        self.launches[asked.kernel] += 1
+        if self.launches.total() > self._most:
+            return b"0\n"
         memory.addresses = loaded.addresses
         launch = Launch(
             kernel=asked.kernel,
@@ -134,11 +169,12 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
-        self.launches[asked.kernel] += 1
+        self.watcher.look()
         if self._skips and loaded.kernels.recall(memory, launch):
             self.skipped += 1
             return b"0\n"
         outcome = loaded.kernels.carry_out(memory, launch, self._limits)
+        self.watcher.launched(outcome)
         if outcome.findings:
             self._found = list(merge([*self._found, *outcome.findings]))
         if outcome.stopped and not outcome.findings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import mmap
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from ptxsim.execution.messages import (
     CopyBytes,
     DefineBytes,
 )
+from ptxsim.execution.watcher import Watcher
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 
@@ -32,7 +32,7 @@ class Allocation(NamedTuple):
 class DeviceMemory(Machine):
     """The regions of one program. ``file`` is what the program maps at FIRST_ADDRESS."""
 
-    def __init__(self, engine: Engine, file: int, cell: int) -> None:
+    def __init__(self, engine: Engine, file: int, cell: int, watcher: Watcher) -> None:
         nothing = Plan(size=Size.of(), allocations=(), operations=())
         super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
         self.single_launches = True
@@ -41,6 +41,8 @@ class DeviceMemory(Machine):
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
         self._freed: set[int] = set()  # addresses
+        self._watcher = watcher
+        self.watched = watcher.watched
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
 
     @property
@@ -69,6 +71,7 @@ class DeviceMemory(Machine):
         place, _ = self._find(address, 0)
         self._library.sim_resize(self.handle, place, 0)
         self._freed.add(address)
+        self._watcher.leave(address)
 
     def define(self, rows: DefineBytes) -> None:
         for place, start in self._rows(rows.address, rows.pitch, rows):
@@ -98,7 +101,7 @@ class DeviceMemory(Machine):
 
     def allocation(self, address: int) -> Allocation | None:
         """The one that begins last at or below an address of the file."""
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        place = self.region_at(address)
         region = self._regions[place]
         if not FIRST_ADDRESS <= region.address <= address < FIRST_ADDRESS + ARENA_BYTES:
             return None
@@ -109,10 +112,15 @@ class DeviceMemory(Machine):
         """Bytes of the file."""
         return self._bytes[address - FIRST_ADDRESS :][:size]
 
+    def unwritten(self, address: int, size: int) -> bool:
+        """Whether nobody has written some of these bytes."""
+        place, start = self._find(address, size)
+        size_held: int = self._library.sim_defined(self.handle, place, start, size, self.cell)
+        return size_held < size
+
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
-        return self._naming[max(place, 0)]()
+        return self._naming[self.region_at(address)]()
 
     def _rows(self, address: int, pitch: int, rows: DefineBytes) -> Iterator[tuple[int, int]]:
         """The region of all rows and where in it each begins. Raises BrokenChannel."""
@@ -122,18 +130,16 @@ class DeviceMemory(Machine):
     def _find(self, address: int, size: int) -> tuple[int, int]:
         """The region that holds these bytes of the file, and where in it they begin. Raises
         BrokenChannel."""
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        place = self.region_at(address)
         start = address - self._regions[place].address
         if address < FIRST_ADDRESS or start + size > self._regions[place].size:
             raise BrokenChannel
         return place, start
 
     def _insert(self, region: Region, name: Callable[[], str]) -> None:
-        place = bisect.bisect_right(self._regions, region.address, key=_address)
+        place = self.region_at(region.address) + 1 if self._regions else 0
         self._add(region)
         self._regions.insert(place, region)
         self._naming.insert(place, name)
-
-
-def _address(region: Region) -> int:
-    return region.address
+        if self._watcher.elements and region.address != WORKSPACE_AT:
+            self._watcher.meet(region, name())

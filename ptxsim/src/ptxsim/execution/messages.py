@@ -73,13 +73,15 @@ class FreeAllocation(Record, tag="free"):
     address: Count
 
 
-class DefineBytes(Record, tag="define"):
+class DefineBytes(Record, tag="define", kw_only=True):
     """The host has written rows here."""
 
     address: Count
     size: Count  # bytes of a row
     rows: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
     pitch: Count  # bytes from the start of one to the next
+    frames: Frames = ()  # where elements are watched; the call then waits for an answer
+    waits: bool = False
 
 
 class CopyBytes(DefineBytes, tag="copy"):

@@ -12,6 +12,7 @@ import numpy as np
 from ptxsim.engine import Engine
 from ptxsim.execution import messages
 from ptxsim.execution.memory import DeviceMemory
+from ptxsim.execution.watcher import Watcher
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import Entry
 from ptxsim.frontend.module import ptx_text
@@ -43,9 +44,10 @@ class _Module:
 class Modules:
     """What a program registers. It is loaded when the memory is first used. file: the memory."""
 
-    def __init__(self, engine: Engine, file: int) -> None:
+    def __init__(self, engine: Engine, file: int, watcher: Watcher) -> None:
         self._engine = engine
         self._file = file
+        self._watcher = watcher
         self._all: list[_Module] = []
         self._new: list[_Module] = []  # those that are not loaded yet
         self._made: DeviceMemory | None = None
@@ -67,7 +69,7 @@ class Modules:
         kernels = [self._kernels(each) for each in loading]
         cell = min((each.global_cell for each in kernels), default=4)
         if self._made is None:
-            self._made = DeviceMemory(self._engine, self._file, cell)
+            self._made = DeviceMemory(self._engine, self._file, cell, self._watcher)
         elif cell < self._made.cell:
             self._made.refine(cell)
         for module, own in zip(loading, kernels, strict=True):

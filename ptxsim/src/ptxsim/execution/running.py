@@ -18,15 +18,15 @@ from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.missing import check_calls
+from ptxsim.execution.program_file import check_program
 from ptxsim.execution.progress import Progress
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark
-from ptxsim.nvcc import CompileError
+from ptxsim.findings.writes import Element, Write
 from ptxsim.outcome import RefusedProgram
 from ptxsim.text import Message, phrase
 
 _SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-_ANOTHER = "not linked with CUDA's shared runtime: build it by ptxsim nvcc, with nvcc's options"
 _TICK = 0.1  # seconds
 _BROKEN = phrase("host code wrote into the channel to its device")
 
@@ -41,22 +41,28 @@ class Execution:
     skipped: int  # of these, since they would have changed nothing
     notes: tuple[Message, ...]  # though nothing is wrong
     refused: RefusedProgram | None  # why it could not go on
+    writes: tuple[Write, ...]  # to watched elements, in order
+    writes_left_out: int  # further ones
+    mistakes: tuple[str, ...]  # in what is watched
 
 
 def execute(
-    program: Path, arguments: Sequence[str], engine: Engine, seconds: float, *, skips: bool = True
+    program: Path,
+    arguments: Sequence[str],
+    engine: Engine,
+    seconds: float,
+    watch: Sequence[Element] = (),
+    *,
+    skips: bool = True,
 ) -> Execution:
     """Run ``program`` to its end, with this process's own standard streams. Raises CompileError,
     EngineError, OSError."""
-    if LIBRARY.encode() not in program.read_bytes():
-        raise CompileError(f"{program}: {_ANOTHER}")
+    check_program(program)
     folder = stand_in()
     check_calls(program, folder / LIBRARY)
-    memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.ftruncate(memory, messages.ARENA_BYTES)
-    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    memory = device_memory()
     ours, theirs = socket.socketpair()
-    device = Device(engine, memory, HostCode(program), seconds, skips)
+    device = Device(engine, memory, HostCode(program), seconds, watch, skips=skips)
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     environment = {
         **os.environ,
@@ -100,7 +106,26 @@ def execute(
         remarks += (Remark(kind="host-access", severity=Severity.ERROR, message=_BROKEN),)
     launches = device.launches.total()
     status = -signal.SIGINT if interrupted else status
-    return Execution(status, remarks, launches, device.skipped, tuple(device.notes), refused)
+    seen = device.watcher
+    return Execution(
+        status,
+        remarks,
+        launches,
+        device.skipped,
+        tuple(device.notes),
+        refused,
+        seen.writes,
+        seen.left_out,
+        tuple(seen.mistakes),
+    )
+
+
+def device_memory() -> int:
+    """A file for the memory of a device, which nobody can resize; both processes map it."""
+    memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.ftruncate(memory, messages.ARENA_BYTES)
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    return memory
 
 
 def _serve(channel: socket.socket, device: Device, progress: Progress) -> None:

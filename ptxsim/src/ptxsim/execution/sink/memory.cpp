@@ -61,15 +61,25 @@ void* address_of(Place place) {
   return reinterpret_cast<void*>(allocations[place.allocation].address + place.delta);
 }
 
-// Tells ptxsim's process of rows, which begin `pitch` bytes from each other.
-void tell_of(const char* type, Place place, const Rows& rows, size_t pitch,
-             const std::string& more = "") {
-  tell(std::string("{\"type\":\"") + type + "\",\"address\":" +
-       number(reinterpret_cast<uint64_t>(address_of(place))) + ",\"size\":" + number(rows.bytes) +
-       ",\"rows\":" + number(rows.count) + ",\"pitch\":" + number(pitch) + more + "}");
+// A message about rows, which begin `pitch` bytes from each other.
+std::string about(const char* type, Place place, const Rows& rows, size_t pitch,
+                  const std::string& more = "") {
+  return std::string("{\"type\":\"") + type +
+         "\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
+         ",\"size\":" + number(rows.bytes) + ",\"rows\":" + number(rows.count) +
+         ",\"pitch\":" + number(pitch) + more + "}";
 }
 
-void define(Place place, size_t bytes) { tell_of("define", place, {bytes}, 0); }
+// Tells ptxsim's process what a call wrote, and lets it look at that if it watches elements.
+void tell_written(const char* type, Place place, const Rows& rows, const std::string& more = "") {
+  const std::string waits = ",\"waits\":true,\"frames\":" + (watched ? frames_json(site()) : "");
+  const std::string said =
+      about(type, place, rows, rows.target_pitch, watched ? more + waits : more);
+  if (watched) ask(said);
+  else tell(said);
+}
+
+void define(Place place, size_t bytes) { tell(about("define", place, {bytes}, 0)); }
 
 }  // namespace
 
@@ -140,26 +150,26 @@ void sink_memset(Place place, int value, const Rows& rows, cudaStream_t) {
   load_modules();
   for (size_t row = 0; row < rows.count; ++row)
     std::memset(shared_view(address_of(place)) + row * rows.target_pitch, value, rows.bytes);
-  tell_of("define", place, rows, rows.target_pitch);
+  tell_written("define", place, rows);
 }
 
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
   load_modules();
   copy_in_rows(shared_view(address_of(target)), shared_view(address_of(source)), rows);
   const auto from = reinterpret_cast<uint64_t>(address_of(source));
-  tell_of("copy", target, rows, rows.target_pitch,
-          ",\"source\":" + number(from) + ",\"source_pitch\":" + number(rows.source_pitch));
+  tell_written("copy", target, rows,
+               ",\"source\":" + number(from) + ",\"source_pitch\":" + number(rows.source_pitch));
 }
 
 void sink_write(Place target, const void* source, const Rows& rows, bool, cudaStream_t) {
   load_modules();
   copy_in_rows(shared_view(address_of(target)), source, rows);
-  tell_of("define", target, rows, rows.target_pitch);
+  tell_written("define", target, rows);
 }
 
 void sink_read(void* target, Place source, const Rows& rows, cudaStream_t) {
   load_modules();  // what leaves the device has to hold something
-  tell_of("read", source, rows, rows.source_pitch, ",\"frames\":" + frames_json(site()));
+  tell(about("read", source, rows, rows.source_pitch, ",\"frames\":" + frames_json(site())));
   copy_in_rows(target, shared_view(address_of(source)), rows);
 }
 

@@ -57,10 +57,11 @@ std::string ptx_of(const unsigned char* data) {
 
 Gpu gpu;
 cudaError_t sink_broken = cudaSuccess;
+size_t watched = 0;
 
 void open_device() {
   std::istringstream in(ask("{\"type\":\"device\"}"));
-  in >> gpu.target;
+  in >> gpu.target >> watched;
 }
 
 size_t sink_register(const void* fat_binary, const void*) {
@@ -69,7 +70,10 @@ size_t sink_register(const void* fat_binary, const void*) {
   if (wrapper->version != TO_BE_LINKED) ptx = ptx_of(wrapper->data);
   else  // CUDA's own libraries bring no PTX for this device; who calls them has an undefined name
     for (auto each = wrapper->linked; *each; ++each) ptx += ptx_of(*each);
-  if (ptx.empty()) give_up("a part of this program has no PTX: build it with ptxsim nvcc");
+  if (ptx.empty())
+    give_up(
+        "a part of this program has machine code only, or compressed PTX: build it by "
+        "ptxsim nvcc, with nvcc's options");
   return register_ptx(ptx);
 }
 

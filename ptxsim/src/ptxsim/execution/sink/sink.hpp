@@ -31,6 +31,7 @@ std::string ptx_in(const void* image);
 size_t register_ptx(const std::string& ptx);  // the number of the module
 void open_device();                           // learns what device ptxsim stands for
 extern bool modules_loaded;                   // all that are registered so far
+extern size_t watched;                        // elements of device memory
 
 // --- memory.cpp
 void load_modules();  // before anything is written there: variables get their first values
