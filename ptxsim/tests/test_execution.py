@@ -102,6 +102,13 @@ def test_libraries_compute_what_plain_loops_do(built: Callable[[str], Path]) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, "right\n", "")
 
 
+@pytest.mark.nightly
+def test_nothing_is_found_in_thrust_and_cub(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "algorithms.cu", tmp_path)
+    done = ptxsim("exec", "algorithms.cu", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "right\n", "")
+
+
 @pytest.mark.parametrize(("program", "mistake", "status", "prints", "says"), ROWS)
 def test_a_mistake_is_named(
     built: Callable[[str], Path], program: str, mistake: str, status: str, prints: str, says: str
