@@ -104,6 +104,8 @@ class Device:
                 self.notes = [_TIMES]
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
+            case messages.MeasureKernel(name=name, module=module):
+                return self._modules.measure(name, module).encode()
             case messages.FindKernel(name=name, module=module):
                 return self._modules.figures(name, module).encode()
             case messages.ListVariables(module=module):

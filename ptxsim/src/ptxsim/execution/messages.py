@@ -50,6 +50,10 @@ class FindKernel(Record, tag="kernel"):
     module: Count
 
 
+class MeasureKernel(FindKernel, tag="measure"):
+    """Asks for the figures of a kernel that ptxas has to tell."""
+
+
 class ListVariables(Record, tag="variables"):
     """Asks for the names and sizes of a module's variables."""
 
@@ -145,6 +149,7 @@ Request = (
     | NewModule
     | LoadModules
     | FindKernel
+    | MeasureKernel
     | ListVariables
     | NewAllocation
     | NewVariable

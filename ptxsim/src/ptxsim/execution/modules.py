@@ -18,8 +18,10 @@ from ptxsim.frontend.interface import Entry
 from ptxsim.frontend.module import ptx_text
 from ptxsim.living import LivingKernels
 from ptxsim.lowering.memory_layout import initial_bytes
+from ptxsim.plan.limits import MAX_THREADS
+from ptxsim.ptxas import Measured, measured
 
-_REGISTERS = 32  # of a thread: PTX does not say
+_FEW_INSTRUCTIONS = 100  # of a kernel, which a thread of any block has registers for
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class _Module:
     known: dict[str, messages.NewVariable] = field(default_factory=dict)  # by host code, mangled
     kernels: LivingKernels | None = None
     loaded: Loaded | None = None
+    measured: dict[str, Measured] | None = None  # by kernel; None: not yet
 
 
 class Modules:
@@ -126,8 +129,17 @@ class Modules:
         cluster = entry.cluster or (0, 0, 0)
         params = list(itertools.chain.from_iterable((p.offset, p.size) for p in entry.params))
         shared = loaded.kernels.shared_bytes(name, loaded.addresses)
-        figures = [_REGISTERS, shared, entry.max_threads, *cluster, len(entry.params), *params]
+        large = loaded.kernels.instructions(name) > _FEW_INSTRUCTIONS
+        measured = Measured().registers, int(large and entry.max_threads == MAX_THREADS)
+        figures = [*measured, shared, entry.max_threads, *cluster, len(entry.params), *params]
         return " ".join(map(str, figures))
+
+    def measure(self, name: str, number: int) -> str:
+        """What sink_measure reads of a kernel. Raises BrokenChannel."""
+        module = self._module(number)
+        if module.measured is None:
+            module.measured = measured(module.texts)
+        return " ".join(map(str, module.measured.get(name, Measured())))
 
     def _module(self, number: int) -> _Module:
         if number >= len(self._all):

@@ -102,14 +102,22 @@ Kernel* sink_kernel(const std::string& name, size_t module) {
   kernel.name = name;
   kernel.module = module;
   size_t params = 0;
-  in >> kernel.registers >> kernel.shared_static >> kernel.max_threads >> kernel.cluster.x >>
-      kernel.cluster.y >> kernel.cluster.z >> params;
+  in >> kernel.registers >> kernel.demanding >> kernel.shared_static >> kernel.max_threads >>
+      kernel.cluster.x >> kernel.cluster.y >> kernel.cluster.z >> params;
   for (std::pair<size_t, size_t> each; params > 0 && in >> each.first >> each.second; --params)
     kernel.params.push_back(each);
   if (!in) return nullptr;
   if (kernel.shared_static < DEFAULT_SHARED)
     kernel.shared_dynamic = DEFAULT_SHARED - kernel.shared_static;
   return &(kernels[{module, name}] = kernel);
+}
+
+void sink_measure(Kernel& kernel) {
+  if (kernel.measured) return;
+  kernel.measured = true;
+  std::istringstream in(ask("{\"type\":\"measure\",\"name\":" + json_text(kernel.name) +
+                            ",\"module\":" + number(kernel.module) + "}"));
+  in >> kernel.registers >> kernel.local_bytes >> kernel.constant_bytes;
 }
 
 // Variables have their addresses from the start.

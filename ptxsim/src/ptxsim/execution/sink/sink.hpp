@@ -6,6 +6,7 @@
 // - memory.cpp: device memory, which both processes share: allocations, copies
 // - arrays.cpp: CUDA arrays, copies in three dimensions
 // - textures.cpp: texture and surface objects
+// - pools.cpp: memory pools, registered memory of the host
 // - calls.cpp: calls that a recorder cannot answer
 // - cublas.cpp: cuBLAS, which ptxsim's process computes
 // - driver.cpp: CUDA's driver
@@ -36,6 +37,10 @@ extern size_t watched;                        // elements of device memory
 // --- memory.cpp
 void load_modules();  // before anything is written there: variables get their first values
 unsigned char* shared_view(const void* address);  // through which host code's copies go
+void free_all();                                  // but variables
+
+// --- pools.cpp
+void* device_side(const void* host);  // of memory that both see; null: there is none
 
 // --- arrays.cpp
 struct Array {
