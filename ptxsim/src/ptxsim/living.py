@@ -10,6 +10,7 @@ from ptxsim.engine import Engine
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.linking import read_linked
 from ptxsim.kernels import MOST_STEPS, Kernels, Running
+from ptxsim.lowering.called_functions import reachable_functions
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import Machine, judge_races
 from ptxsim.outcome import SimLimits, SimOutcome
@@ -74,6 +75,10 @@ class LivingKernels(Kernels):
         asked = msgspec.msgpack.encode((id(self), launch))  # another module may have its name
         status: int = self._engine.library.sim_recall(machine.handle, asked, len(asked))
         return status == header.RAN
+
+    def instructions(self, kernel: str) -> int:
+        """How many the kernel has, with the functions that it calls by name."""
+        return sum(len(each.body) for each in reachable_functions(self._module, kernel))
 
     def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
         """Bytes of shared memory that a block of the kernel has in any case."""
