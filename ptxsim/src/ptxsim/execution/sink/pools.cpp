@@ -62,6 +62,11 @@ cudaError_t sink_unpin(void* host, const char* caller) {
   return cudaFree(device);
 }
 
+void unpin_all() {
+  for (const auto& [given, pages] : registered) map_over(pages.host, pages.bytes, -1, 0);
+  registered.clear();
+}
+
 void* device_side(const void* host) {
   if (is_managed(host)) return const_cast<void*>(host);
   const auto at = static_cast<const char*>(host);
