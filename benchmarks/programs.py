@@ -236,7 +236,8 @@ def _row(outcome: Outcome, verdict: dict[str, Any]) -> list[str]:
         what = f"{kinds}{', passed' * outcome.passed}: {what}"
     true = {True: "true", False: "false"}.get(verdict.get("true", "?"), "?")
     said = ": ".join(filter(None, [true, verdict.get("why")])) if outcome.kinds else ""
-    cells = [outcome.program, str(outcome.lines), outcome.result, what.replace("|", "\\|")]
+    what = what.replace("|", "\\|").replace("<", "&lt;")
+    cells = [outcome.program, str(outcome.lines), outcome.result, what]
     return [*cells, f"{outcome.seconds:.1f}", said]
 
 

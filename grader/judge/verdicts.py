@@ -16,10 +16,11 @@ from ptxsim.text import NOTHING, Message, phrase
 ILLEGAL = frozenset(
     {Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP, Kind.HOST_ACCESS}
 )
+STUCK = frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK, Kind.STOPPED})
 _WEIGHTIEST = (
     frozenset({Kind.IMPOSSIBLE_TIME}),
     ILLEGAL,
-    frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK}),
+    STUCK,
 )
 _WHY_IT_COUNTS = {
     Kind.RACE: phrase("on a GPU they depend on timing"),

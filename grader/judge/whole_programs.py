@@ -30,6 +30,7 @@ from grader.judge.program import GradingContext
 from grader.judge.rulings import Ruling
 from grader.judge.verdicts import (
     ILLEGAL,
+    STUCK,
     located,
     merge_findings,
     overall,
@@ -68,14 +69,14 @@ class _Bench:
             on_gpu=gpu_arch is not None,
         )
 
-    def solution(self) -> WholeBuild:
+    def solution(self, gpu_arch: str | None = None) -> WholeBuild:
         """The lab's own, which is kept: everybody's output is compared with it."""
         lab, version = self.context.lab, self.context.toolchain.cuda_version
-        about = f"{lab.sha256} {lab.architectures[0]} {version} {runtime_folder()}"
+        about = f"{lab.sha256} {gpu_arch} {lab.architectures[0]} {version} {runtime_folder()}"
         name = f"solution-{hashlib.sha256(about.encode()).hexdigest()[:24]}"
         folder = base.cache_folder() / "builds" / name
         if cache.find(folder, (PROGRAM,)) is None:
-            made = self.build(self.task.solution, "solution").program.read_bytes()
+            made = self.build(self.task.solution, name, gpu_arch).program.read_bytes()
             cache.keep(folder, b"null", {PROGRAM: made})
             (folder / PROGRAM).chmod(0o700)
         info = base.BuildInfo(ok=True, command="", log="", seconds=0.0, kernels=())
@@ -146,10 +147,12 @@ def _outcome(
     if verdict is base.Verdict.AC and (broken := _idle(bench, job, expected, launches)):
         verdict, message = base.Verdict.RF, broken
     if verdict is base.Verdict.AC and on_gpu:
-        job = bench.job(on_gpu, case, seed)
-        ran = run_on_gpu(job, bench.context.sandbox, bench.context.lab.limits)
-        verdict, message = _verdict(ran, (), expected, bench.task)
-        message = phrase("on the GPU: {what}", what=message) if message else NOTHING
+        ran, verdict, message = _on_gpu(bench, bench.job(on_gpu, case, seed), expected)
+        if message and solution:
+            own = bench.job(bench.solution(bench.context.gpu_arch), case, seed)
+            if _on_gpu(bench, own, expected)[1] is not base.Verdict.AC:
+                words = phrase("the lab's own solution does not come out right, either: {what}")
+                raise base.MachineError(words.given(what=message))
     return CaseOutcome(
         id=case.name,
         size={"case": case.name},
@@ -160,6 +163,14 @@ def _outcome(
         verdict=verdict,
         message=message,
     )
+
+
+def _on_gpu(
+    bench: _Bench, job: ProgramJob, expected: _Texts
+) -> tuple[ProgramRun, base.Verdict, Message]:
+    ran = run_on_gpu(job, bench.context.sandbox, bench.context.lab.limits)
+    verdict, message = _verdict(ran, (), expected, bench.task)
+    return ran, verdict, phrase("on the GPU: {what}", what=message) if message else NOTHING
 
 
 def _findings(ran: ProgramRun) -> tuple[base.Finding, ...]:
@@ -181,11 +192,12 @@ def _verdict(
         raise base.MachineError.saying("the machine was too busy to run the program")
     if seen and seen.refused:
         return base.Verdict.FE, seen.refused
-    if done.swollen:
+    if done.swollen or (seen and seen.full):
         most = phrase("the device's memory takes more than {most} MiB, the lab's limit")
         return base.Verdict.RE, most.given(most=limits.memory_mb)
-    if done.timed_out or base.Kind.STOPPED in {each.kind for each in errors}:
-        return base.Verdict.TLE, phrase("did not end in time")
+    stuck = next((each for each in errors if each.kind in STUCK), None)
+    if stuck or done.timed_out:
+        return base.Verdict.TLE, located(stuck) if stuck else phrase("did not end in time")
     if seen and seen.broken:
         return base.Verdict.RE, phrase("host code wrote into the channel to its device")
     if done.signal is not None:

@@ -7,8 +7,9 @@ computes what must come out where the file does not say it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -18,7 +19,7 @@ from grader.base import LabError
 from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.scoring_rules import Positive
 from grader.labs.shape import Architecture, Identifier, Limits
-from grader.labs.submission import REFERENCE, provided, read
+from grader.labs.submission import REFERENCE, SUFFIXES, provided, read
 from grader.labs.yaml_file import at, wrong
 from ptxsim.plan import Record
 from ptxsim.text import Message, phrase
@@ -27,7 +28,6 @@ STARTERS = "starters"
 SEED = "{seed}"
 COMPILED = (".cu", ".cpp", ".cc", ".cxx", ".c")
 _Path = Annotated[str, Meta(pattern=r"^(?!\.)[\w.+-]+(/(?!\.)[\w.+-]+)*$", max_length=200)]
-_Name = Annotated[str, Meta(pattern=r"^(?!\.)[\w.+-]+$", max_length=200)]  # of no folder below
 
 
 class ProgramFiles(Record):
@@ -58,7 +58,7 @@ class ProgramCase(Record):
     stdin: str = ""
     given: tuple[_Path, ...] = ()  # files of the starter that the program can read
     stdout: str | None = None
-    files: Mapping[_Name, str | None] = msgspec.field(default_factory=dict)  # that it writes
+    files: Mapping[str, str | None] = msgspec.field(default_factory=dict)  # that it writes
     hidden: bool = False
     weight: Positive = 1
 
@@ -139,12 +139,14 @@ def _contradictions(file: ProgramFile) -> Iterator[Message]:
         drawn = any(SEED in word for word in (*case.arguments, case.stdin))
         if drawn and any(text is not None for text in texts):
             yield wrong(f"cases[{i}]", "program.seed", seed=SEED)
+        if odd := [name for name in case.files if not re.fullmatch(r"\w[\w.+-]*", name)]:
+            yield wrong(f"cases[{i}].files", "program.name", name=odd[0])
     if all(case.hidden for case in file.cases):
         yield wrong("cases", "program.all-hidden")
     if both := {*file.files.student} & {*file.files.course}:
         yield wrong("files.course", "program.both", name=min(both))
-    if not any(PurePosixPath(name).suffix in COMPILED for name in file.files.student):
-        yield wrong("files.student", "program.no-source")
+    if odd := [name for name in file.files.student if not name.endswith(SUFFIXES)]:
+        yield wrong("files.student", "program.no-source", name=odd[0])
 
 
 def _folder(beside: Path, kind: str, name: str, field: str) -> Path:
