@@ -115,7 +115,8 @@ bool may_part(const Machine& m) {
   const Program& p = *m.program;
   const bool whole = !m.sampling && m.last_block == ~u64{0} && m.order == FORWARDS;
   if (jobs < 2 || !whole || m.tracing || m.follows || m.looks_again || m.workspace || p.shares ||
-      m.cluster_size() > 1 || p.has_strong_loads || !p.extern_ends.empty() || !p.patterns.empty())
+      m.cluster_size() > 1 || p.has_strong_loads || !p.extern_ends.empty() || !p.patterns.empty() ||
+      !m.watching.elements.empty())
     return false;
   const auto in_heap = [](const auto& r) { return r->in_heap || r->made_up; };
   return std::none_of(m.regions.begin(), m.regions.end(), in_heap) &&
