@@ -308,6 +308,7 @@ def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
         "name": kernel,
         "kernel": "_Z5twicePf",
         "module": drawn.choice((0, 0, 0, 1)),
+        "rows": drawn.choice((1, 1, 2, 33)),
         "grid": [drawn.choice(extents) for _ in range(3)],
         "block": [drawn.choice(extents) for _ in range(3)],
         "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],
