@@ -28,7 +28,7 @@ Value read(const unsigned char* at) {
 }
 
 std::map<std::pair<size_t, std::string>, Kernel> kernels;  // by module and name
-size_t registered = 0;
+size_t module_count = 0;
 
 // The PTX in a fat binary, which a zero byte ends: the newest that the device can run, or else the
 // first.
@@ -80,7 +80,7 @@ size_t sink_register(const void* fat_binary, const void*) {
 size_t register_ptx(const std::string& ptx) {
   modules_loaded = false;
   tell("{\"type\":\"module\"}", ptx.data(), ptx.size());
-  return registered++;
+  return module_count++;
 }
 
 std::string ptx_in(const void* image) {
