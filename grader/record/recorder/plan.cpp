@@ -113,7 +113,9 @@ void* sink_variable(const std::string&, size_t) { return nullptr; }
 void sink_share(void*, size_t) {}
 double sink_clock() { return 0; }  // a recording takes no time
 
-void sink_read(void*, Place, size_t, cudaStream_t) {
+void sink_asked() {}
+
+void sink_read(void*, Place, size_t, bool, cudaStream_t) {
   refuse({DEVICE_TO_HOST, {{"function", "cudaMemcpy"}}});
 }
 

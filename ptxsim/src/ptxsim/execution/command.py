@@ -5,6 +5,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ import msgspec
 
 from ptxsim.execution.building import compile_program
 from ptxsim.execution.running import Execution, execute
-from ptxsim.findings.remarks import clean, in_words, source_line
-from ptxsim.launching import default_engine
-from ptxsim.report import Origin
+from ptxsim.findings.remarks import clean, source_line
+from ptxsim.findings.sarif import sarif, sarif_result
 
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c", ".o", ".a"}
 _FOUND, _REFUSED = 1, 3
@@ -66,7 +66,9 @@ def add_options(commands: Any) -> None:
     parser.add_argument(
         "--seconds", type=float, default=600.0, help="of CPU for one launch (%(default)s)"
     )
+    parser.add_argument("--stop", action="store_true", help="end the program at the first error")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to FILE, too")
+    parser.add_argument("--sarif", type=Path, metavar="FILE", help="the same, as SARIF 2.1.0")
 
 
 def _run(given: argparse.Namespace) -> tuple[str, int]:
@@ -77,39 +79,50 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
     compiled = files[0].suffix in _SOURCES
     if not compiled and len(files) > 1:
         raise ValueError(f"{files[1]}: its arguments follow --")
+    folders = [each.parent for each in files]
+    folders += [Path(each[2:]) for each in given.flags if each.startswith("-I")]
     with tempfile.TemporaryDirectory(prefix="ptxsim-") as folder:
         program = Path(folder) / files[0].stem if compiled else files[0]
         if compiled:
             sources = map(str, files)
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
-        ended = execute(program, given.of_program, default_engine(), given.seconds)
+        ended = execute(
+            program, given.of_program, seconds=given.seconds, stops=given.stop, folders=folders
+        )
     if given.json:
-        given.json.write_text(_document(ended))
-    sys.stderr.write(_words(ended))
+        given.json.write_text(document(ended))
+    if given.sarif:
+        given.sarif.write_text(sarif_document(ended, files[0]))
+    sys.stderr.write("".join(f"\n{each}\n" for each in ended.paragraphs()))
     if ended.refused:
         place = ended.refused.place
         where = source_line(place.file, place.line) if place else files[0]
         sys.stderr.write(f"ptxsim: {clean(f'{where}: {ended.refused.message}')}\n")
         return "", _REFUSED
-    if ended.status:
-        return "", ended.status if ended.status > 0 else 128 - ended.status
-    return "", _FOUND if ended.remarks else 0
+    if not ended.clean:
+        return "", _FOUND
+    return "", ended.status if ended.status >= 0 else 128 - ended.status
 
 
-def _words(ended: Execution) -> str:
-    origin = Origin(Path.cwd(), "the PTX", {})
-    paragraphs = list(in_words(ended.remarks, origin.source))
-    return "".join(f"\n{each}\n" for each in paragraphs)
-
-
-def _document(ended: Execution) -> str:
+def document(ended: Execution) -> str:
+    """What JSON has of it; README.md describes the fields."""
     found = [
         {**msgspec.structs.asdict(each), "message": str(each.message)} for each in ended.remarks
     ]
-    document = {
+    whole = {
         "status": ended.status,
         "launches": ended.launches,
+        "refused": str(ended.refused) if ended.refused else None,
         "findings": found,
     }
-    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+
+
+def sarif_document(ended: Execution, program: Path) -> str:
+    results = [
+        sarif_result(each, each.kind, str(each.message), each.file or str(program))
+        for each in ended.remarks
+    ]
+    failure = str(ended.refused) if ended.refused else None
+    return sarif("ptxsim", version("ptxsim"), program.stem, results, failure)

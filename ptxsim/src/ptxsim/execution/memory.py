@@ -5,14 +5,17 @@ from __future__ import annotations
 import bisect
 import mmap
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from ptxsim.engine import Engine
-from ptxsim.execution.messages import ARENA_BYTES, FIRST_ADDRESS, BrokenChannel
+from ptxsim.execution.messages import ARENA_BYTES, FIRST_ADDRESS, BrokenChannel, Part
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
+from ptxsim.streams import Use, rows_use
 
+_MOST_ROWS_BYTES = 1 << 28  # from the first to the last, of a copy that is compared with others
 _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
 
 
@@ -50,9 +53,11 @@ class DeviceMemory(Machine):
         self._insert(Region("", address, data, True, len(data)), lambda: name)
         return address
 
-    def free(self, address: int) -> None:
+    def free(self, address: int, name: Callable[[], str]) -> None:
+        """name: what it is called from now on."""
         place, _ = self._find(address, 0)
         self._library.sim_resize(self.handle, place, 0)
+        self._naming[place] = name
 
     def define(self, address: int, size: int) -> None:
         place, start = self._find(address, size)
@@ -66,8 +71,40 @@ class DeviceMemory(Machine):
 
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""
+        return self.naming_at(address)()
+
+    def naming_at(self, address: int) -> Callable[[], str]:
         place = bisect.bisect_right(self._regions, address, key=_address) - 1
-        return self._naming[max(place, 0)]()
+        return self._naming[max(place, 0)]
+
+    def described(self, address: int) -> tuple[str, str]:
+        """The name of what lies at an address, and the place of the address in it."""
+        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        region = self._regions[max(place, 0)]
+        offset = address - region.address
+        if not 0 <= offset <= region.size:
+            return "no allocation", f"{address:#x}, outside of all"
+        name = self._naming[place]()
+        return name, f"byte {offset} of {name}, which has {region.size}"
+
+    def part_use(self, part: Part) -> Use | None:
+        """How a copy or a memset uses memory; None for rows so far apart that nobody compares them.
+        Raises BrokenChannel."""
+        span = (part.rows - 1) * part.pitch + part.size
+        place, start = self._find(part.address, span)
+        if part.rows > 1 and not part.size <= part.pitch <= span <= _MOST_ROWS_BYTES:
+            return None
+        use = Use(self._regions[place].address, start, start + part.size, part.writes)
+        return rows_use(use, part.rows, part.pitch, self.cell)
+
+    def launch_uses(self) -> list[Use]:
+        """How the last launch, which was traced, used memory that lives on."""
+        here = [each for each in self._launch_uses() if each.region < len(self._regions)]
+        named = ((self._regions[each.region].address, each) for each in here)
+        return [replace(each, region=at) for at, each in named if at != WORKSPACE_AT]
+
+    def trace(self, on: bool) -> None:
+        self._library.sim_trace(self.handle, on)
 
     def _find(self, address: int, size: int) -> tuple[int, int]:
         """The region that holds these bytes of the file, and where in it they begin. Raises

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
-from typing import IO, Annotated
+from typing import IO, Annotated, Literal
 
 import msgspec
 
@@ -58,6 +58,18 @@ class NewVariable(NewAllocation, tag="variable"):
 
 class FreeAllocation(Record, tag="free"):
     address: Count
+    frames: Frames
+
+
+class ResetDevice(Record, tag="reset"):
+    """Frees what is left, by cudaDeviceReset, as far as anybody asks."""
+
+
+class ShareMemory(Record, tag="share"):
+    """Host code may read and write here without a call."""
+
+    address: Count
+    size: Count
 
 
 class DefineBytes(Record, tag="define"):
@@ -87,6 +99,32 @@ class FailedCall(Record, tag="refused"):
 
     refused: Refused
     frames: Frames
+    address: Count  # of the device memory that it is about; 0: none
+    told: bool  # host code has the error, as the call's value
+
+
+class AskForError(Record, tag="asked"):
+    """Host code has asked for the error of launches that failed."""
+
+
+class Part(Record):
+    """Memory that a copy or a memset uses: rows of ``size`` bytes."""
+
+    address: Count
+    size: Count
+    rows: Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+    pitch: Count  # bytes from the start of one row to the next
+    writes: bool
+
+
+class IssueOperation(Record, tag="issue"):
+    """Comes before each operation of a program whose streams may run side by side."""
+
+    what: Literal["launch", "copy", "memset", "free", "wait"]
+    after: tuple[Count, ...] | None  # as Issued has it
+    waits: bool  # host code does, for its end
+    parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=2)]  # () of a launch
+    frames: Frames
 
 
 class LaunchKernel(Record, tag="launch"):
@@ -110,10 +148,14 @@ Request = (
     | NewAllocation
     | NewVariable
     | FreeAllocation
+    | ResetDevice
+    | ShareMemory
     | DefineBytes
     | ReadBytes
     | HostFault
     | FailedCall
+    | AskForError
+    | IssueOperation
     | LaunchKernel
 )
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

@@ -15,7 +15,8 @@ extern "C" {
 cudaError_t cudaDeviceReset() {
   const std::lock_guard<std::recursive_mutex> alone(one_call);
   sink_broken = cudaSuccess;
-  cudaGetLastError();
+  forget_error();
+  tell("{\"type\":\"reset\"}");
   return cudaSuccess;
 }
 cudaError_t cudaInitDevice(int, unsigned, unsigned) { return cudaSuccess; }
@@ -79,8 +80,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, size_t, unsigned) { return cudaSuccess; }
 
 // --- streams: all that came before is done
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t work, void* data) {
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t work, void* data) {
   return answer(__func__, [&](const char*) {
+    order_host_sees(stream);
     work(data);
     return cudaSuccess;
   });
@@ -88,6 +90,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t work, void* data) {
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t work, void* data,
                                   unsigned) {
   return answer(__func__, [&](const char*) {
+    order_host_sees(stream);
     work(stream, cudaSuccess, data);
     return cudaSuccess;
   });

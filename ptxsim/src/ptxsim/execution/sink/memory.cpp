@@ -77,6 +77,37 @@ void take(const char* type, Place place, size_t bytes) {
        ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
 }
 
+// What a copy or a memset does with memory, if it is of the device or shared with it.
+struct Part {
+  const void* address;
+  size_t bytes, rows, pitch;
+  bool writes;
+};
+
+size_t operations = 0;  // so far
+
+// Says what the operation that comes now is ordered after, if streams may run side by side. waits:
+// the host does, for its end. order: as order_on gives it.
+void issue(const char* what, const std::string& order, bool waits,
+           const std::vector<Part>& parts = {}) {
+  ++operations;
+  if (!order_may_differ()) return;
+  std::string used;
+  for (const Part& each : parts)
+    if (in_device_range(each.address))
+      used += (used.empty() ? "{\"address\":" : ",{\"address\":") +
+              number(reinterpret_cast<uint64_t>(each.address)) + ",\"size\":" + number(each.bytes) +
+              ",\"rows\":" + number(each.rows) + ",\"pitch\":" + number(each.pitch) +
+              ",\"writes\":" + truth(each.writes) + "}";
+  tell(std::string("{\"type\":\"issue\",\"what\":\"") + what + "\"" +
+       (order.empty() ? ",\"after\":null" : order) + ",\"waits\":" + truth(waits) + ",\"parts\":[" +
+       used + "],\"frames\":" + frames_json(site()) + "}");
+}
+
+void issue_on(cudaStream_t stream, const char* what, bool waits, const std::vector<Part>& parts) {
+  issue(what, order_may_differ() ? order_on(stream, waits) : "", waits, parts);
+}
+
 }  // namespace
 
 const bool sink_executes = true;
@@ -103,8 +134,11 @@ void* sink_allocate_workspace(size_t bytes, bool, cudaStream_t) {
 
 size_t sink_workspace_bytes() { return allocated; }
 
-void sink_free(size_t allocation, bool, cudaStream_t, const char*) {
+void sink_free(size_t allocation, bool ordered, cudaStream_t stream, const char*) {
   Allocation& freed = allocations[allocation];
+  const auto all = reinterpret_cast<const void*>(freed.address);
+  if (ordered) issue_on(stream, "free", false, {{all, freed.bytes, 1, 0, true}});
+  else order_wait_for_device(), issue("wait", "", true);
   const size_t page = size_t(sysconf(_SC_PAGESIZE));
   const size_t pages = (freed.bytes + page - 1) / page * page;
   void* const there = reinterpret_cast<void*>(freed.address);
@@ -112,7 +146,8 @@ void sink_free(size_t allocation, bool, cudaStream_t, const char*) {
   mprotect(there, pages, PROT_NONE);
   freed.live = false;
   allocated -= freed.bytes;
-  tell("{\"type\":\"free\",\"address\":" + number(freed.address) + "}");
+  tell("{\"type\":\"free\",\"address\":" + number(freed.address) +
+       ",\"frames\":" + frames_json(site()) + "}");
 }
 
 bool sink_find(const void* address, size_t bytes, Place& place) {
@@ -132,18 +167,23 @@ bool sink_freed(const void* address) {
 
 void sink_share(void* address, size_t bytes) {
   mprotect(address, std::max<size_t>(bytes, 1), PROT_READ | PROT_WRITE);
-  Place place;  // host code writes there without a call; a variable holds something anyway
-  if (modules_loaded && sink_find(address, bytes, place)) define(place, bytes);
+  if (modules_loaded)  // a variable holds something anyway
+    tell("{\"type\":\"share\",\"address\":" + number(reinterpret_cast<uint64_t>(address)) +
+         ",\"size\":" + number(bytes) + "}");
 }
 
-void sink_memset(Place place, int value, size_t bytes, cudaStream_t) {
+void sink_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
   load_modules();
+  issue_on(stream, "memset", false, {{address_of(place), bytes, 1, 0, true}});
   std::memset(shared_view(address_of(place)), value, bytes);
   define(place, bytes);
 }
 
-void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
+void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream) {
   load_modules();
+  issue_on(stream, "copy", false,
+           {{address_of(source), rows.bytes, rows.count, rows.source_pitch, false},
+            {address_of(target), rows.bytes, rows.count, rows.target_pitch, true}});
   for (size_t row = 0; row < rows.count; ++row) {
     const Place from{source.allocation, source.delta + row * rows.source_pitch};
     const Place to{target.allocation, target.delta + row * rows.target_pitch};
@@ -152,20 +192,27 @@ void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
   }
 }
 
-void sink_write(Place target, const void* source, size_t bytes, bool, cudaStream_t) {
+void sink_write(Place target, const void* source, size_t bytes, bool blocking,
+                cudaStream_t stream) {
   load_modules();
+  issue_on(stream, "copy", blocking,
+           {{source, bytes, 1, 0, false}, {address_of(target), bytes, 1, 0, true}});
   std::memcpy(shared_view(address_of(target)), source, bytes);
   define(target, bytes);
 }
 
-void sink_read(void* target, Place source, size_t bytes, cudaStream_t) {
+// Into memory that is not pinned every copy is done when the call returns.
+void sink_read(void* target, Place source, size_t bytes, bool blocking, cudaStream_t stream) {
   load_modules();
+  issue_on(stream, "copy", blocking || !in_device_range(target),
+           {{address_of(source), bytes, 1, 0, false}, {target, bytes, 1, 0, true}});
   take("read", source, bytes);
   std::memcpy(target, shared_view(address_of(source)), bytes);
 }
 
-void sink_synchronise(const std::string&) {}  // all is done
-size_t sink_place() { return 0; }
+void sink_synchronise(const std::string& order) { issue("wait", order, true); }
+void issue_launch(const std::string& order) { issue("launch", order, false); }
+size_t sink_place() { return operations; }
 
 double sink_clock() {
   using namespace std::chrono;

@@ -27,6 +27,7 @@ extern bool modules_loaded;  // all that are registered so far
 
 // --- memory.cpp
 unsigned char* shared_view(const void* address);  // through which host code's copies go
+void issue_launch(const std::string& order);      // which comes now; order: as order_on gives it
 
 // --- host.cpp
 void catch_faults();
