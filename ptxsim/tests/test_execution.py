@@ -83,6 +83,22 @@ def test_a_mistake_is_named(wrong: Path, mistake: str, status: str, prints: str,
         assert not done.stderr
 
 
+@pytest.mark.parametrize(("options", "value"), [((), 107), (("-rdc=true",), 1007)])
+def test_files_share_names_only_if_they_are_linked(
+    tmp_path: Path, options: Sequence[str], value: int
+) -> None:
+    """A later module also has narrower accesses than what was there when memory was first used."""
+    for name in ("parts", "other_part"):
+        shutil.copy(PROGRAMS / f"{name}.cu", tmp_path)
+        done = ptxsim("nvcc", *options, "-c", f"{name}.cu", "-o", f"{name}.o", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+    linked = ("parts.o", "other_part.o", "-o", "program")
+    assert ptxsim("nvcc", *options, *linked, folder=tmp_path).returncode == 0
+    done = ptxsim("exec", "program", folder=tmp_path)
+    said = f"here 5\nthere 6\nhere 5\n{value} 5 3 cudaSuccess\n"
+    assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
+
+
 def test_a_call_that_is_not_there_is_named_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "graph.cu").write_text(
         "int main() { cudaGraph_t g; return cudaGraphCreate(&g, 0); }"
@@ -158,6 +174,7 @@ def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
     return {
         "name": kernel,
         "kernel": "_Z5twicePf",
+        "module": drawn.choice((0, 0, 0, 1)),
         "grid": [drawn.choice(extents) for _ in range(3)],
         "block": [drawn.choice(extents) for _ in range(3)],
         "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],

@@ -104,12 +104,12 @@ std::string pointers_in(const unsigned char* data, size_t bytes) {
 const bool sink_executes = false;
 cudaError_t sink_broken = cudaSuccess;  // no kernel runs
 
-Kernel* sink_kernel(const std::string& name) {
+Kernel* sink_kernel(const std::string& name, size_t) {
   const auto found = gpu.kernels.find(name);
   return found == gpu.kernels.end() ? nullptr : &found->second;
 }
 
-void* sink_variable(const std::string&, size_t) { return nullptr; }
+void* sink_variable(const std::string&, size_t, size_t) { return nullptr; }
 void sink_share(void*, size_t) {}
 double sink_clock() { return 0; }  // a recording takes no time
 

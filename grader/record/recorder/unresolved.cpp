@@ -55,7 +55,10 @@ void refuse_call(const std::string& function) {
   refuse({why_not(function), {{"function", function}}});
 }
 
-void sink_register(const void*, const void* within) { stub_unresolved(within); }
+size_t sink_register(const void*, const void* within) {
+  stub_unresolved(within);
+  return 0;
+}
 
 // Fills the slots through which the library around this address would call what it lacks. It is
 // linked for lazy binding, so the slots are still unresolved, and writable.

@@ -28,6 +28,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_define": "ipqqqu",
     "sim_defined": "qpqqqu",
     "sim_undefine": "ipq",
+    "sim_refine": "ipuu",
     "sim_resize": "ipqq",
     "sim_cluster": "-pU",
     "sim_tensor_map": "spuuqQQUUU",

@@ -14,6 +14,7 @@ from ptxsim.findings.finding import Finding, FindingKind
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge
 from ptxsim.frontend.interface import Declarations, interface, laid_out
 from ptxsim.frontend.module import read_module
+from ptxsim.frontend.records import PtxModule
 from ptxsim.lowering.called_functions import resolve_pointers
 from ptxsim.lowering.memory_layout import cells, too_large
 from ptxsim.lowering.notes import origins, tensor_core_notes, unset_constants
@@ -55,9 +56,9 @@ class Kernels:
     RefusedProgram for PTX that cannot be read.
     """
 
-    def __init__(self, ptx: str, source_root: Path, engine: Engine) -> None:
+    def __init__(self, ptx: str | PtxModule, source_root: Path, engine: Engine) -> None:
         self._engine = engine
-        self._module = _module(ptx, source_root)
+        self._module = _module(ptx, source_root) if isinstance(ptx, str) else ptx
         self._shared_cell, self.global_cell = cells(self._module)
         self._resolved, self.functions = resolve_pointers(self._module)
         self.variables = [v for v in self._module.variables if v.space in ("global", "const")]

@@ -1,10 +1,11 @@
 """Single launches on memory that lives on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ptxsim.engine import Engine
 from ptxsim.findings.reports import merge
+from ptxsim.frontend.linking import read_linked
 from ptxsim.kernels import MOST_STEPS, Kernels, Running
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import Machine, judge_races
@@ -17,9 +18,19 @@ from ptxsim.soundness import check_plan
 class LivingKernels(Kernels):
     """Kernels whose launches work on one memory, which others write to in between."""
 
-    def __init__(self, ptx: str, source_root: Path, engine: Engine) -> None:
+    def __init__(self, texts: Sequence[str], source_root: Path, engine: Engine) -> None:
+        """texts: PTX, which is linked if there are several."""
+        ptx = texts[0] if len(texts) == 1 else read_linked(texts, source_root)
         super().__init__(ptx, source_root, engine)
         self._running: Running | None = None
+
+    def use_cells(self, cell: int) -> None:
+        """Work on memory of which one of ``cell`` bytes is a cell."""
+        if cell != self.global_cell:
+            self.global_cell = cell
+            self._programs.clear()
+            if self._running:
+                self._free_programs(self._running)
 
     def carry_out(self, machine: Machine, launch: Launch, limits: SimLimits) -> SimOutcome:
         """Execute one launch on memory that lives on, and count nothing. Raises what ``run``

@@ -89,8 +89,8 @@ class Device:
                 self._issue(request)
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
-            case messages.FindKernel(name=name):
-                return self._modules.figures(name).encode()
+            case messages.FindKernel(name=name, module=module):
+                return self._modules.figures(name, module).encode()
             case messages.LaunchKernel():
                 return self._launch(request, more)
         return None
@@ -133,7 +133,7 @@ class Device:
 
     def _launch(self, asked: messages.LaunchKernel, params: bytes) -> bytes:
         """The error that it ends with, in a line of its own, and what the kernel printed."""
-        memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel)
+        memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel, asked.module)
         if loaded is None:
             raise messages.BrokenChannel
         memory.addresses = loaded.addresses

@@ -63,6 +63,11 @@ class DeviceMemory(Machine):
         place, start = self._find(address, size)
         self._library.sim_define(self.handle, place, start, size, self.cell)
 
+    def refine(self, cell: int) -> None:
+        """Tell narrower cells apart from now on."""
+        self._library.sim_refine(self.handle, self.cell, cell)
+        self.cell = cell
+
     def undefined(self, address: int, size: int) -> tuple[str, int] | None:
         """The name of the allocation and the offset of the first byte there that nobody wrote."""
         place, start = self._find(address, size)

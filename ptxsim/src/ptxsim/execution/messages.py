@@ -32,7 +32,8 @@ class AskDevice(Record, tag="device"):
 
 
 class NewModule(Record, tag="module"):
-    """Brings PTX, as the message's bytes."""
+    """Brings PTX, as the message's bytes: one text or several to be linked, each ended by a zero.
+    Modules count from 0 in the order of these messages."""
 
 
 class LoadModules(Record, tag="load"):
@@ -43,17 +44,20 @@ class FindKernel(Record, tag="kernel"):
     """Asks for the figures of a kernel."""
 
     name: str  # mangled
+    module: Count
 
 
 class NewAllocation(Record, tag="allocate"):
-    name: str
     address: Count
     size: Count
     frames: Frames
 
 
 class NewVariable(NewAllocation, tag="variable"):
-    """A __device__ or __constant__ variable that host code knows by ``name``, mangled."""
+    """A __device__ or __constant__ variable that host code knows."""
+
+    name: str  # mangled
+    module: Count
 
 
 class FreeAllocation(Record, tag="free"):
@@ -131,6 +135,7 @@ class LaunchKernel(Record, tag="launch"):
     """Asks for a launch; the message's bytes are its parameters."""
 
     kernel: str
+    module: Count
     grid: Dim3
     block: Dim3
     shared_bytes: Count

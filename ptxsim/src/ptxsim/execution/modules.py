@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from ptxsim.engine import Engine
 from ptxsim.execution import messages
 from ptxsim.execution.memory import DeviceMemory
 from ptxsim.findings.names import plain_name
+from ptxsim.frontend.interface import Entry
 from ptxsim.frontend.module import ptx_text
 from ptxsim.living import LivingKernels
 from ptxsim.lowering.memory_layout import initial_bytes
@@ -25,7 +26,17 @@ class Loaded:
     """A module whose variables lie in memory."""
 
     kernels: LivingKernels
+    entries: dict[str, Entry]
     addresses: dict[str, int]  # of its variables and functions
+
+
+@dataclass
+class _Module:
+    """A module that the program has registered."""
+
+    texts: list[str]  # PTX; several are linked
+    known: dict[str, messages.NewVariable] = field(default_factory=dict)  # by host code, mangled
+    loaded: Loaded | None = None
 
 
 class Modules:
@@ -34,39 +45,49 @@ class Modules:
     def __init__(self, engine: Engine, file: int) -> None:
         self._engine = engine
         self._file = file
-        self._texts: list[str] = []  # of modules that are not loaded yet
-        self._waiting: dict[str, messages.NewVariable] = {}  # until their modules are loaded
-        self._of_kernel: dict[str, Loaded] = {}
+        self._all: list[_Module] = []
+        self._new: list[_Module] = []  # those that are not loaded yet
         self._made: DeviceMemory | None = None
 
     def add(self, ptx: bytes) -> None:
-        self._texts.append(ptx_text(ptx))
+        module = _Module(ptx_text(ptx).rstrip("\0").split("\0"))
+        self._all.append(module)
+        self._new.append(module)
 
     def add_variable(self, variable: messages.NewVariable) -> None:
-        self._waiting[variable.name] = variable
+        self._module(variable.module).known[variable.name] = variable
 
     @property
     def memory(self) -> DeviceMemory:
         """Device memory with all modules' variables; its use loads the modules that are new."""
-        if self._made and not self._texts:
+        if self._made and not self._new:
             return self._made
         here = Path.cwd()
-        modules = [LivingKernels(text, here, self._engine) for text in self._texts]
-        self._texts.clear()
+        loading, self._new = self._new, []
+        kernels = [LivingKernels(each.texts, here, self._engine) for each in loading]
+        cell = min((each.global_cell for each in kernels), default=4)
         if self._made is None:
-            cell = min((each.global_cell for each in modules), default=4)
             self._made = DeviceMemory(self._engine, self._file, cell)
-        for each in modules:
-            each.global_cell = self._made.cell
-            self._load(each, self._made)
+        elif cell < self._made.cell:
+            self._made.refine(cell)
+        for module, own in zip(loading, kernels, strict=True):
+            module.loaded = self._load(own, module.known, self._made)
+        for module in self._all:
+            if module.loaded:
+                module.loaded.kernels.use_cells(self._made.cell)
         return self._made
 
-    def _load(self, kernels: LivingKernels, memory: DeviceMemory) -> None:
+    def _load(
+        self,
+        kernels: LivingKernels,
+        known: dict[str, messages.NewVariable],
+        memory: DeviceMemory,
+    ) -> Loaded:
         addresses: dict[str, int] = dict(kernels.functions)
         own = []
         for variable in kernels.variables:
-            if variable.name in self._waiting:
-                addresses[variable.name] = self._waiting[variable.name].address
+            if variable.name in known:
+                addresses[variable.name] = known[variable.name].address
             else:
                 data = np.zeros(max(variable.size, 1), np.uint8)
                 addresses[variable.name] = memory.add_own(plain_name(variable.name), data)
@@ -74,24 +95,29 @@ class Modules:
         for variable, data in own:
             data[:] = initial_bytes(variable, addresses)
         for variable in kernels.variables:
-            if asked := self._waiting.pop(variable.name, None):
+            if asked := known.get(variable.name):
                 name = partial(plain_name, variable.name)
                 memory.add(asked.address, asked.size, name, initial_bytes(variable, addresses))
-        entries = kernels.declared.entries
-        self._of_kernel |= dict.fromkeys(entries, Loaded(kernels, addresses))
+        return Loaded(kernels, kernels.declared.entries, addresses)
 
-    def of_kernel(self, kernel: str) -> Loaded | None:
-        """The module that has a kernel; None: there is none."""
-        return self._of_kernel.get(kernel) if self.memory else None
+    def of_kernel(self, kernel: str, number: int) -> Loaded | None:
+        """The module of this number if it has the kernel. Raises BrokenChannel."""
+        loaded = self._module(number).loaded if self.memory else None
+        return loaded if loaded and kernel in loaded.entries else None
 
-    def figures(self, name: str) -> str:
-        """What sink_kernel reads of a kernel; empty: there is none."""
-        loaded = self.of_kernel(name)
+    def figures(self, name: str, number: int) -> str:
+        """What sink_kernel reads of a kernel; empty: there is none. Raises BrokenChannel."""
+        loaded = self.of_kernel(name, number)
         if loaded is None:
             return ""
-        entry = loaded.kernels.declared.entries[name]
+        entry = loaded.entries[name]
         cluster = entry.cluster or (0, 0, 0)
         params = list(itertools.chain.from_iterable((p.offset, p.size) for p in entry.params))
         shared = loaded.kernels.shared_bytes(name, loaded.addresses)
         figures = [_REGISTERS, shared, entry.max_threads, *cluster, len(entry.params), *params]
         return " ".join(map(str, figures))
+
+    def _module(self, number: int) -> _Module:
+        if number >= len(self._all):
+            raise messages.BrokenChannel
+        return self._all[number]

@@ -45,6 +45,7 @@ class _Reader:
     header: set[str] = field(default_factory=set)  # .version and similar directives that were read
     target: int = 0
     sections: dict[str, DebugSection] = field(default_factory=dict)
+    private: set[str] = field(default_factory=set)
 
     def read(self) -> PtxModule:
         while self.tokens.kind != END:
@@ -57,6 +58,7 @@ class _Reader:
             locations,
             self.target,
             sections=self.sections,
+            private=self.private,
         )
 
     def _statement(self) -> None:
@@ -127,11 +129,13 @@ class _Reader:
         linkage = tokens.advance() if tokens.value in _LINKAGE else ""
         extern = linkage == ".extern"
         if tokens.value in (".entry", ".func"):
-            self._function(extern)
+            self._function(linkage)
         elif tokens.value in _SPACES:
             space = tokens.advance()[1:]
             for variable in variables(tokens, space, extern=extern):
                 self._variable(variable)
+                if not linkage:
+                    self.private.add(variable.name)
         else:
             raise tokens.unexpected(phrase("a declaration or a function"))
 
@@ -151,7 +155,7 @@ class _Reader:
 
     # --- functions
 
-    def _function(self, extern: bool) -> None:
+    def _function(self, linkage: str) -> None:
         tokens = self.tokens
         entry = tokens.advance() == ".entry"
         returns = parameters(tokens) if tokens.value == "(" and not entry else []
@@ -164,8 +168,10 @@ class _Reader:
         if tokens.accept(";"):
             self.externs.add(name)
             return
-        if extern:
+        if linkage == ".extern":
             raise tokens.saying("{name} is .extern and has a body", name=name)
+        if not linkage:
+            self.private.add(name)
         self.functions[name] = function
         self.externs.discard(name)
         body = Body(tokens, self.places, self.scopes, function, self._knows)

@@ -118,3 +118,4 @@ class PtxModule:
     # The parts into which the compiler splits an array have their indices in their names.
     split_by_index: bool = False
     sections: dict[str, DebugSection] = field(default_factory=dict)  # for debuggers
+    private: set[str] = field(default_factory=set)  # what other modules cannot name

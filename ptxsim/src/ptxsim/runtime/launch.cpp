@@ -1,4 +1,5 @@
 #include <cstring>
+#include <deque>
 
 #include "runtime.hpp"
 
@@ -17,7 +18,11 @@ std::vector<Configuration>& pending() {
   thread_local auto* const made = new std::vector<Configuration>;
   return *made;
 }
-std::map<const void*, std::string> kernels;  // by host function, their names
+struct Registered {
+  std::string name;
+  size_t module;
+};
+std::map<const void*, Registered> kernels;  // by host function
 
 bool is_empty(dim3 d) { return !d.x || !d.y || !d.z; }
 
@@ -194,9 +199,12 @@ Frames& launch_site() {
   return *made;
 }
 
+size_t module_of(void** handle) { return reinterpret_cast<size_t>(*handle); }
+
 Kernel& kernel_of(const void* function, const char* caller) {
   const auto found = kernels.find(function);
-  Kernel* const kernel = found == kernels.end() ? nullptr : sink_kernel(found->second);
+  Kernel* const kernel =
+      found == kernels.end() ? nullptr : sink_kernel(found->second.name, found->second.module);
   if (!kernel) refuse({NOT_A_KERNEL, {{"function", caller}}});
   return *kernel;
 }
@@ -205,17 +213,17 @@ extern "C" {
 
 // The first call of all, before constructors of the host code's own, which may call anything.
 void** __cudaRegisterFatBinary(void* fat_binary) {
-  sink_register(fat_binary, __builtin_return_address(0));
-  static void* handle;
-  return &handle;
+  static std::deque<void*> handles;  // what each points to, host code only hands back
+  const size_t module = sink_register(fat_binary, __builtin_return_address(0));
+  return &handles.emplace_back(reinterpret_cast<void*>(module));
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
 
-void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*,
-                            uint3*, dim3*, dim3*, int*) {
-  kernels[function] = name;
+void __cudaRegisterFunction(void** module, const char* function, char*, const char* name, int,
+                            uint3*, uint3*, dim3*, dim3*, int*) {
+  kernels[function] = {name, module_of(module)};
 }
 // Under CUDA 13 a kernel is launched by a handle; ours is the host function itself.
 cudaError_t __cudaGetKernel(cudaKernel_t* handle, const void* function) {

@@ -143,7 +143,7 @@ cudaError_t write_symbol(const void* variable, const void* source, size_t bytes,
   Symbol& symbol = symbol_of(variable, caller);
   check_symbol_range(symbol, offset, bytes, caller);
   if (bytes == 0) return cudaSuccess;
-  if (in_device_range(source)) {
+  if (sink_executes || in_device_range(source)) {
     void* target = static_cast<char*>(address_of(symbol)) + offset;
     return copy(target, source, bytes, kind, blocking, stream, caller);
   }
@@ -178,9 +178,10 @@ cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMe
 
 extern "C" {
 
-void __cudaRegisterVar(void**, char* variable, char*, const char* name, int, size_t bytes, int,
-                       int) {
-  symbols[variable] = {name, bytes, sink_variable(name, bytes)};
+void __cudaRegisterVar(void** module, char* variable, char*, const char* name, int, size_t bytes,
+                       int, int) {
+  if (symbols.count(variable)) return;  // by a module that names it .extern
+  symbols[variable] = {name, bytes, sink_variable(name, module_of(module), bytes)};
 }
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {

@@ -38,6 +38,7 @@ struct Target {
 
 struct Kernel {
   std::string name;  // mangled
+  size_t module;     // as sink_register numbers them
   int registers;
   size_t shared_static;
   int max_threads;
@@ -104,11 +105,12 @@ cudaError_t answer(const char* caller, Work work) {
 
 // --- the sink: what whoever links this provides
 extern const bool sink_executes;  // at once: host code may read what it gets from the device
-// Called first of all, when a library of host code registers its kernels; `within` lies in it.
-void sink_register(const void* fat_binary, const void* within);
-Kernel* sink_kernel(const std::string& name);  // mangled; null: there is none
+// Called first of all, when a library of host code registers its kernels; `within` lies in it. The
+// number of the module, in which names are looked up: another may have the same.
+size_t sink_register(const void* fat_binary, const void* within);
+Kernel* sink_kernel(const std::string& name, size_t module);  // mangled; null: there is none
 // The address of a variable that host code registers, or null where it is given when asked for.
-void* sink_variable(const std::string& name, size_t bytes);
+void* sink_variable(const std::string& name, size_t module, size_t bytes);
 void sink_share(void* address, size_t bytes);  // device memory, with host code
 double sink_clock();                           // milliseconds, by which events are apart
 // Ends the call, or host code's work, here or where `frames` say.
@@ -140,6 +142,7 @@ void sink_read(void* target, Place source, size_t bytes, bool blocking, cudaStre
 void sink_asked();  // host code has asked for the last error, and there is one
 // From host memory.
 void sink_write(Place target, const void* source, size_t bytes, bool blocking, cudaStream_t stream);
+// To a variable that has no address yet.
 void sink_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
                  bool blocking, cudaStream_t stream);
 // What CUDA refuses of a call that goes on. bytes: of memory that was asked for.
@@ -153,6 +156,7 @@ cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMe
 // --- launch.cpp
 // Where the <<<>>> stands that this thread is launching, else empty.
 Frames& launch_site();
+size_t module_of(void** handle);  // as __cudaRegisterFatBinary gave it
 Kernel& kernel_of(const void* function, const char* caller);
 
 // --- device.cpp

@@ -152,6 +152,20 @@ int sim_undefine(Machine* m, u64 index) {
   return RAN;
 }
 
+// Makes the cells of all regions narrower: what each knows holds for the new ones in its place.
+int sim_refine(Machine* m, u32 before, u32 cell) {
+  return guarded([&]() -> int {
+    if (!cell || before % cell) return REFUSED;
+    for (const auto& r : m->regions) {
+      if (r->all_defined) continue;
+      std::vector<u8> defined(r->defined.size() * (before / cell));
+      for (size_t at = 0; at < defined.size(); ++at) defined[at] = r->defined[at * cell / before];
+      r->defined = std::move(defined);
+    }
+    return RAN;
+  });
+}
+
 // Gives a region another size, at most the one that it was made with: 0 while it is freed.
 int sim_resize(Machine* m, u64 index, u64 size) {
   if (index >= m->regions.size()) return REFUSED;

@@ -49,15 +49,16 @@ const Allocation* around(const void* pointer) {
   return after == allocations.begin() ? nullptr : &*(after - 1);
 }
 
-void* allocate(const std::string& kind, const std::string& name, size_t bytes) {
+// What it is: JSON.
+void* allocate(const std::string& what, size_t bytes) {
   map_memory();
   const uint64_t room = FIRST_ADDRESS + ARENA_BYTES - next_address;
   if (bytes > room || room - bytes < 2 * STRIDE) refuse({MEMORY_OF_NO_GPU, {}});
   const uint64_t address = next_address;
   next_address += (bytes + STRIDE / 2 + STRIDE - 1) / STRIDE * STRIDE;
   allocations.push_back({address, bytes, true});
-  tell("{\"type\":\"" + kind + "\",\"name\":" + json_text(name) + ",\"address\":" +
-       number(address) + ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
+  tell("{\"type\":" + what + ",\"address\":" + number(address) + ",\"size\":" + number(bytes) +
+       ",\"frames\":" + frames_json(site()) + "}");
   return reinterpret_cast<void*>(address);
 }
 
@@ -122,14 +123,15 @@ bool in_device_range(const void* address) {
   return value >= FIRST_ADDRESS && value - FIRST_ADDRESS < ARENA_BYTES;
 }
 
-void* sink_allocate(const std::string& name, size_t bytes, const std::string&) {
-  return allocate("variable", name, bytes);
+void* sink_variable(const std::string& name, size_t module, size_t bytes) {
+  return allocate("\"variable\",\"name\":" + json_text(name) + ",\"module\":" + number(module),
+                  bytes);
 }
 
 void* sink_allocate_workspace(size_t bytes, bool, cudaStream_t) {
   load_modules();
   allocated += bytes;
-  return allocate("allocate", "", bytes);
+  return allocate("\"allocate\"", bytes);
 }
 
 size_t sink_workspace_bytes() { return allocated; }

@@ -6,14 +6,18 @@
 
 namespace {
 
-// As nvcc lays them out: a fat binary, of which one part is PTX.
+// As nvcc lays them out: a fat binary, of which one part is PTX. Those that are to be linked stand
+// in a list, up to a null.
 struct Wrapper {
   uint32_t magic, version;
   const unsigned char* data;
-  void* more;
+  const unsigned char* const* linked;
 };
-constexpr size_t HEADER = 16, SIZE_AT = 8, KIND_AT = 0, HEAD_AT = 4, LENGTH_AT = 8;
+constexpr uint32_t TO_BE_LINKED = 2;  // version
+constexpr size_t HEADER = 16, SIZE_AT = 8, KIND_AT = 0, HEAD_AT = 4, LENGTH_AT = 8, ARCH_AT = 28,
+                 FLAGS_AT = 40;
 constexpr uint16_t PTX = 1;
+constexpr uint64_t COMPRESSED = 0xa000;
 
 template <class Value>
 Value read(const unsigned char* at) {
@@ -22,7 +26,31 @@ Value read(const unsigned char* at) {
   return value;
 }
 
-std::map<std::string, void*> variables;
+std::map<std::pair<size_t, std::string>, Kernel> kernels;  // by module and name
+size_t modules = 0;
+
+// The PTX in a fat binary, which a zero byte ends: the newest that the device can run, or else the
+// first.
+std::string ptx_of(const unsigned char* data) {
+  const unsigned char* part = data + HEADER;
+  const unsigned char* const end = part + read<uint64_t>(data + SIZE_AT);
+  const uint32_t own = uint32_t(gpu.target.major * 10 + gpu.target.minor);
+  std::string found;
+  uint32_t best = 0;
+  while (part < end) {
+    const uint32_t head = read<uint32_t>(part + HEAD_AT), arch = read<uint32_t>(part + ARCH_AT);
+    const uint64_t length = read<uint64_t>(part + LENGTH_AT);
+    const bool readable = !(read<uint64_t>(part + FLAGS_AT) & COMPRESSED);
+    if (read<uint16_t>(part + KIND_AT) == PTX && readable &&
+        (found.empty() || (arch <= own && arch > best))) {
+      const auto ptx = reinterpret_cast<const char*>(part + head);
+      found = std::string(ptx, strnlen(ptx, length)) + '\0';
+      best = arch <= own ? arch : 0;
+    }
+    part += head + length;
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -34,31 +62,26 @@ void open_device() {
   in >> gpu.target;
 }
 
-void sink_register(const void* fat_binary, const void*) {
-  const unsigned char* const data = static_cast<const Wrapper*>(fat_binary)->data;
-  const unsigned char* part = data + HEADER;
-  const unsigned char* const end = part + read<uint64_t>(data + SIZE_AT);
-  bool found = false;
+size_t sink_register(const void* fat_binary, const void*) {
+  const auto wrapper = static_cast<const Wrapper*>(fat_binary);
+  std::string ptx;
+  if (wrapper->version != TO_BE_LINKED) ptx = ptx_of(wrapper->data);
+  else  // CUDA's own libraries bring no PTX for this device; who calls them has an undefined name
+    for (auto each = wrapper->linked; *each; ++each) ptx += ptx_of(*each);
+  if (ptx.empty()) give_up("a part of this program has no PTX: build it with ptxsim nvcc");
   modules_loaded = false;
-  while (part < end) {
-    const uint32_t head = read<uint32_t>(part + HEAD_AT);
-    const uint64_t length = read<uint64_t>(part + LENGTH_AT);
-    if (read<uint16_t>(part + KIND_AT) == PTX) {
-      const auto ptx = reinterpret_cast<const char*>(part + head);
-      tell("{\"type\":\"module\"}", ptx, strnlen(ptx, length));
-      found = true;
-    }
-    part += head + length;
-  }
-  if (!found) give_up("a part of this program has no PTX: build it with ptxsim nvcc");
+  tell("{\"type\":\"module\"}", ptx.data(), ptx.size());
+  return modules++;
 }
 
-Kernel* sink_kernel(const std::string& name) {
-  const auto known = gpu.kernels.find(name);
-  if (known != gpu.kernels.end()) return &known->second;
-  std::istringstream in(ask("{\"type\":\"kernel\",\"name\":" + json_text(name) + "}"));
+Kernel* sink_kernel(const std::string& name, size_t module) {
+  const auto known = kernels.find({module, name});
+  if (known != kernels.end()) return &known->second;
+  std::istringstream in(ask("{\"type\":\"kernel\",\"name\":" + json_text(name) +
+                            ",\"module\":" + number(module) + "}"));
   Kernel kernel{};
   kernel.name = name;
+  kernel.module = module;
   size_t params = 0;
   in >> kernel.registers >> kernel.shared_static >> kernel.max_threads >> kernel.cluster.x >>
       kernel.cluster.y >> kernel.cluster.z >> params;
@@ -67,34 +90,26 @@ Kernel* sink_kernel(const std::string& name) {
   if (!in) return nullptr;
   if (kernel.shared_static < DEFAULT_SHARED)
     kernel.shared_dynamic = DEFAULT_SHARED - kernel.shared_static;
-  return &(gpu.kernels[name] = kernel);
+  return &(kernels[{module, name}] = kernel);
 }
 
-void* sink_variable(const std::string& name, size_t bytes) {
-  return variables[name] = sink_allocate(name, bytes, name);
-}
-
-void sink_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
-                 bool blocking, cudaStream_t stream) {
-  Place place;
-  if (sink_find(variables[symbol], 0, place)) {
-    place.delta += delta;
-    sink_write(place, source, bytes, blocking, stream);
-  }
-}
+// Variables have their addresses from the start.
+void* sink_allocate(const std::string&, size_t, const std::string&) { return nullptr; }
+void sink_symbol(const std::string&, size_t, const void*, size_t, bool, cudaStream_t) {}
 
 void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
                  bool, dim3 cluster) {
   issue_launch(order_may_differ() ? order_on(stream) : "");
   std::fflush(stdout);  // what a kernel prints comes behind what host code did
-  const std::string answer = ask(
-      "{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
-          ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) +
-          ",\"stack_bytes\":" + number(device_stack_bytes()) +
-          ",\"cooperative\":" + truth(cooperative) + ",\"cluster\":" + triple(cluster) +
-          ",\"frames\":" + frames_json(site()) + "}",
-      params.data(), params.size());
+  const std::string answer =
+      ask("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) +
+              ",\"module\":" + number(kernel.module) + ",\"grid\":" + triple(grid) +
+              ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) +
+              ",\"stack_bytes\":" + number(device_stack_bytes()) +
+              ",\"cooperative\":" + truth(cooperative) + ",\"cluster\":" + triple(cluster) +
+              ",\"frames\":" + frames_json(site()) + "}",
+          params.data(), params.size());
   const size_t head = answer.find('\n') + 1;  // before it: the error that the launch ended with
   std::fwrite(answer.data() + head, 1, answer.size() - head, stdout);
   std::fflush(stdout);
