@@ -6,7 +6,6 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from program_runs import PROGRAMS, built, called, line_of, ptxsim, rows
 from ptxsim.execution import messages
 from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
@@ -23,18 +23,7 @@ from ptxsim.launching import default_engine
 from ptxsim.nvcc import compiled
 from ptxsim.outcome import RefusedProgram
 
-PROGRAMS = Path(__file__).parent / "programs"
-TABLE = Path(__file__).parent / "tables" / "programs.txt"
-ROWS = [
-    [cell.strip() for cell in line.split("|")]
-    for line in TABLE.read_text().splitlines()
-    if line and not line.startswith("#")
-]
-
-
-def ptxsim(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ptxsim", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+ROWS = rows("programs.txt")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,11 +34,7 @@ def engine_is_there() -> None:
 
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("programs")
-    shutil.copy(PROGRAMS / "wrong.cu", folder)
-    done = ptxsim("nvcc", "wrong.cu", "-o", "wrong", folder=folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return built("wrong", tmp_path_factory.mktemp("programs"))
 
 
 def test_the_readmes_first_program_says_what_it_shows(tmp_path: Path) -> None:
@@ -70,17 +55,26 @@ def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("mistake", "status", "prints", "says"), ROWS)
-def test_a_mistake_is_named(wrong: Path, mistake: str, status: str, prints: str, says: str) -> None:
-    done = ptxsim("exec", "wrong", "--", mistake, folder=wrong)
-    lines = (PROGRAMS / "wrong.cu").read_text().splitlines()
-    line = next((at for at, text in enumerate(lines, 1) if text.endswith(f"// {mistake}")), 0)
+def test_a_mistake_is_named(
+    wrong: Path,
+    mistake: str,
+    status: str,
+    prints: str,
+    says: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    done = called("exec", "wrong", "--", mistake, folder=wrong, capfd=capfd)
+    line = line_of("wrong", mistake)
     assert done.returncode == int(status), done.stderr
     assert prints in done.stdout
-    assert says.replace("$LINE", str(line)) in done.stderr
+    says = says.replace("$LINE", str(line)).replace("$MAIN", f"wrong.cu:{line_of('wrong', 'MAIN')}")
+    assert says in done.stderr
     if line:
         assert f"wrong.cu:{line}" in done.stderr
     if not says:
         assert not done.stderr
+    if mistake != "unasked":
+        assert "never asked" not in done.stderr
 
 
 @pytest.mark.parametrize(("options", "value"), [((), 107), (("-rdc=true",), 1007)])
@@ -152,34 +146,53 @@ def test_no_message_breaks_the_device(tmp_path: Path) -> None:
             device.answer(messages.NewModule(), ptx.encode())
             for _ in range(30):
                 kind = drawn.choice(kinds)
-                fields = {
-                    each.name: _drawn(each.name, drawn, numbers)
-                    for each in msgspec.structs.fields(kind)
-                }
-                text = msgspec.json.encode({"type": kind.__struct_config__.tag, **fields})
+                text = msgspec.json.encode(_drawn(msgspec.inspect.type_info(kind), drawn, numbers))
                 request = msgspec.json.decode(text, type=messages.Request)
                 device.answer(request, struct.pack("<Q", drawn.choice(numbers)))
         except (BrokenChannel, RefusedProgram) as error:
             end = type(error)
         finally:
             os.close(file)
+        assert all(str(each.message) for each in device.found.remarks())
         ended[end] += 1
     assert min(ended[BrokenChannel], ended[RefusedProgram]) > 5, ended
 
 
-def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
+def _drawn(
+    wanted: msgspec.inspect.Type, drawn: random.Random, numbers: Sequence[int], name: str = ""
+) -> object:
+    """A value of the type; of some fields one that the device knows, more often than not."""
     extents = (1, 1, 1, 2, 32, 1025, 0, -1, 1 << 31)
-    kernel = drawn.choice(("_Z5twicePf", "nothing"))
-    refused = {"number": drawn.choice((-1, 0, 5, 99)), "args": {"function": "cudaFree"}}
-    return {
-        "name": kernel,
+    known = {
+        "name": drawn.choice(("_Z5twicePf", "nothing")),
         "kernel": "_Z5twicePf",
         "module": drawn.choice((0, 0, 0, 1)),
         "grid": [drawn.choice(extents) for _ in range(3)],
         "block": [drawn.choice(extents) for _ in range(3)],
         "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],
-        "frames": [drawn.choice(numbers)],
         "cooperative": drawn.random() < 0.1,
         "stack_bytes": 1024,
-        "refused": refused,
-    }.get(name, drawn.choice(numbers))
+        "rows": drawn.choice((1, 1, 2, 1 << 31)),
+        "refused": {"number": drawn.choice((-1, 0, 5, 99)), "args": {"function": "cudaFree"}},
+    }
+    if name in known:
+        return known[name]
+    match wanted:
+        case msgspec.inspect.StructType(fields=fields, tag=tag):
+            values = {
+                each.encode_name: _drawn(each.type, drawn, numbers, each.name) for each in fields
+            }
+            return {"type": tag, **values} if tag else values
+        case msgspec.inspect.VarTupleType(item_type=item):
+            return [_drawn(item, drawn, numbers) for _ in range(drawn.randrange(3))]
+        case msgspec.inspect.UnionType(types=types):
+            return _drawn(drawn.choice(types), drawn, numbers)
+        case msgspec.inspect.LiteralType(values=values):
+            return drawn.choice(values)
+        case msgspec.inspect.BoolType():
+            return drawn.random() < 0.5
+        case msgspec.inspect.NoneType():
+            return None
+        case msgspec.inspect.StrType():
+            return "text"
+    return drawn.choice(numbers)

@@ -1,5 +1,8 @@
 from .engine import Engine as Engine
 from .engine import load_engine as load_engine
+from .execution.building import compile_program as compile_program
+from .execution.running import Execution as Execution
+from .execution.running import execute as execute
 from .frontend.interface import Declarations as Declarations
 from .frontend.interface import Entry as Entry
 from .frontend.interface import Symbol as Symbol

@@ -114,7 +114,7 @@ class Watch:
     """Compares the operations of one call as they are carried out, in the plan's order."""
 
     def __init__(self, operations: Sequence[Operation], cell: int) -> None:
-        self._cell = cell
+        self.cell = cell
         self._rivals: list[int] = []
         self._wanted: list[int] = []  # after each operation: those that later ones compare with
         self._uses: dict[int, Uses] = {}
@@ -180,8 +180,8 @@ class Watch:
         """Return the flags of the cells between two bytes; one value where all are equal."""
         if use.cells is None:
             return np.array([WRITTEN if use.writes else READ], np.uint8)
-        first = use.start // self._cell
-        return use.cells[start // self._cell - first : -(-end // self._cell) - first]
+        first = use.start // self.cell
+        return use.cells[start // self.cell - first : -(-end // self.cell) - first]
 
 
 class LiveWatch(Watch):

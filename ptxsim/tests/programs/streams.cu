@@ -32,7 +32,7 @@ int main(int, char** argv) {
   cudaMemset(y, 0, 2 * 4), cudaMemset(x, 0, n * 4), cudaMemset(counter, 0, 4);
   cudaDeviceSynchronize();
 
-  fill<<<1, n, 0, one>>>(x, 0, n);
+  fill<<<1, n, 0, one>>>(x, 0, n);  // FILL
   if (name == "kernels") sum<<<1, 1, 0, other>>>(x, y, n);  // kernels
   if (name == "event") {
     cudaEventRecord(done, one);

@@ -126,7 +126,8 @@ class Device:
     def _compare(self, operation: Operation, asked: messages.IssueOperation, uses: Uses) -> None:
         """Find the races with operations on other streams."""
         memory = self._modules.memory
-        self._watch = self._watch or LiveWatch(memory.cell)
+        if self._watch is None or self._watch.cell != memory.cell:
+            self._watch = LiveWatch(memory.cell)
         operation = msgspec.structs.replace(operation, after=asked.after, frames=asked.frames)
         for earlier, region in self._watch.issue(operation, asked.waits, uses):
             self.found.in_race(earlier, operation, memory.name_at(region))

@@ -27,6 +27,7 @@ class DeviceMemory(Machine):
         super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
         self._file = mmap.mmap(file, ARENA_BYTES, mmap.MAP_SHARED)
         self._bytes = np.frombuffer(self._file, np.uint8)
+        self._starts: list[int] = []  # addresses of the regions, in order
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
@@ -79,12 +80,12 @@ class DeviceMemory(Machine):
         return self.naming_at(address)()
 
     def naming_at(self, address: int) -> Callable[[], str]:
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        place = bisect.bisect_right(self._starts, address) - 1
         return self._naming[max(place, 0)]
 
     def described(self, address: int) -> tuple[str, str]:
         """The name of what lies at an address, and the place of the address in it."""
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        place = bisect.bisect_right(self._starts, address) - 1
         region = self._regions[max(place, 0)]
         offset = address - region.address
         if not 0 <= offset <= region.size:
@@ -114,18 +115,15 @@ class DeviceMemory(Machine):
     def _find(self, address: int, size: int) -> tuple[int, int]:
         """The region that holds these bytes of the file, and where in it they begin. Raises
         BrokenChannel."""
-        place = bisect.bisect_right(self._regions, address, key=_address) - 1
+        place = bisect.bisect_right(self._starts, address) - 1
         start = address - self._regions[place].address
         if address < FIRST_ADDRESS or start + size > self._regions[place].size:
             raise BrokenChannel
         return place, start
 
     def _insert(self, region: Region, name: Callable[[], str]) -> None:
-        place = bisect.bisect_right(self._regions, region.address, key=_address)
+        place = bisect.bisect_right(self._starts, region.address)
         self._add(region)
+        self._starts.insert(place, region.address)
         self._regions.insert(place, region)
         self._naming.insert(place, name)
-
-
-def _address(region: Region) -> int:
-    return region.address

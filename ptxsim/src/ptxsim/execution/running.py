@@ -125,11 +125,12 @@ def _serve(
     Thread(target=_close_behind, args=(running.pid, channel), daemon=True).start()
     try:
         for request, more in messages.requests(channel):
-            if (answer := device.answer(request, more)) is not None:
-                messages.reply(channel, answer)
+            answer = device.answer(request, more)
             if stops and device.found.errors:
                 running.kill()
                 break
+            if answer is not None:
+                messages.reply(channel, answer)
     except (RefusedProgram, messages.BrokenChannel) as why:
         running.kill()
         return why
