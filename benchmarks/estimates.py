@@ -210,8 +210,10 @@ def timed_run(session: GpuSession, nvml: Nvml, job: Job, index: int) -> Run:
     plan = job.plans[index]
     with session.arena.memory(plan) as memory:
         for operand, buffer in zip(job.operands[index], memory.given(plan), strict=False):
-            if operand.role == "in":
-                session.kernels.fill(buffer.array(operand), fresh_key(), operand.values)
+            if operand.given:
+                session.kernels.fill(
+                    buffer.array(operand), fresh_key(), operand.values, operand.element
+                )
         module = load_module(job.cubin)
         replay = Replay(module, plan, memory, session.kernels, session.stream, session.caller)
         replay.set_up()

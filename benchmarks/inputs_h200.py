@@ -122,7 +122,7 @@ def parts(bench: GpuSession, kernel: Kernel) -> None:
             operands: Sequence[Operand] = operands, both: Any = both, keys: Any = keys
         ) -> None:
             for operand, matrix, key in zip(operands, both, keys, strict=True):
-                bench.kernels.fill(matrix, key, operand.values)
+                bench.kernels.fill(matrix, key, operand.values, operand.element)
 
         def check(
             operands: Sequence[Operand] = operands, both: Any = both, keys: Any = keys

@@ -176,7 +176,7 @@ def choices(bench: GpuSession) -> None:
             operands = problem.operands(size)
             arrays = [cupy.empty(each.count, each.element.dtype) for each in operands]
             for array, operand in zip(arrays[:2], operands, strict=False):
-                bench.kernels.fill(array, fresh_key(), operand.values)
+                bench.kernels.fill(array, fresh_key(), operand.values, operand.element)
             launches = on_gpu.baselines(size, arrays[:2], arrays[2:])
             every: dict[str, list[float]] = {name: [] for name in launches}
             chosen: list[tuple[str, ...]] = []

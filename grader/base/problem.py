@@ -12,12 +12,12 @@ class Mismatch(Record):
     index: tuple[int, ...]  # of the element, from 0: (row, column) of a matrix
     element: str  # by name: "C[row 3, column 5]"
     got: float | None  # null stands for NaN or infinity, which JSON cannot hold; see got_text
-    want: float
+    want: float | int  # a whole number if the elements are
     got_text: str  # as printed: "nan", "inf", "1.25"
 
 
 class ErrorStats(Record):
-    max: float | None  # largest |got - want| / scale; null when not finite
+    max: float | None  # largest |got - want| / scale, of 1 where all must agree; null: not finite
     rms: float | None
     tolerance: float
     wrong: int  # elements outside the tolerance

@@ -22,7 +22,7 @@ class Verdict(str, Enum):
     IE = "IE"  # internal error; never a zero
 
 
-Dims = dict[str, int]  # a size: its dimensions by name, in their order
+Dims = dict[str, int | str]  # a size, as ``Size`` has it: its dimensions by name, in their order
 
 
 def size_text(dims: Dims) -> str:

@@ -28,7 +28,7 @@ def alone(interface: Interface, defines: Sequence[str] = ()) -> str:
 
 def entry_source(interface: Interface, defines: Sequence[str] = ()) -> str:
     """The student's file, and the function by which the recorder calls theirs: with the operands'
-    addresses and lengths, and the size's dimensions."""
+    addresses and lengths, the size's dimensions, and the scalars' addresses."""
     vectors = "".join(
         f"  ::thrust::device_vector<{element.name}> sgemm_grader_v{i}(sgemm_grader_view,\n"
         f"      static_cast<{element.name}*>(sgemm_grader_at[{i}]), sgemm_grader_counts[{i}]);\n"
@@ -37,6 +37,10 @@ def entry_source(interface: Interface, defines: Sequence[str] = ()) -> str:
     arguments = [
         *(f"sgemm_grader_v{i}" for i in range(len(interface.vectors))),
         *(f"sgemm_grader_dims[{i}]" for i in range(interface.dims)),
+        *(
+            f"*static_cast<const {element.name}*>(sgemm_grader_scalars[{i}])"
+            for i, element in enumerate(interface.scalars)
+        ),
     ]
     words = {"symbol": interface.symbol, "arguments": ", ".join(arguments)}
     return _ENTRY.substitute(student=alone(interface, defines), vectors=vectors, **words)
@@ -46,6 +50,7 @@ def trial(interface: Interface) -> str:
     """A submission that does nothing, and compiles."""
     parameters = [f"thrust::device_vector<{element.name}>&" for element in interface.vectors]
     parameters += ["const int"] * interface.dims
+    parameters += [f"const {element.name}" for element in interface.scalars]
     words = {"symbol": interface.symbol, "parameters": ", ".join(parameters)}
     return _TRIAL.substitute(header=interface.header, **words)
 

@@ -2,11 +2,11 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from grader.base import BuildInfo, Finding, GpuInfo, Kind, Rejected, Verdict, gpus
+from grader.base import BuildInfo, Dims, Finding, GpuInfo, Kind, Rejected, Verdict, gpus
 from grader.labs import Rules
 from grader.problems import Problem
 from grader.record import refusal_sentence
@@ -173,9 +173,12 @@ def _held_to_pace(outcomes: Sequence[CaseOutcome], problem: Problem) -> tuple[Ca
     )
 
 
-def _whole(size: Mapping[str, int], problem: Problem) -> int:
+def _whole(size: Dims, problem: Problem) -> int:
     """Count the work at this size in the problem's unit, rounded up to whole tiles."""
-    whole = {name: -(-extent // _TILE) * _TILE for name, extent in size.items()}
+    whole = {
+        name: -(-extent // _TILE) * _TILE if isinstance(extent, int) else extent
+        for name, extent in size.items()
+    }
     return problem.amount(Size(dims=whole))
 
 

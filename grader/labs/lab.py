@@ -144,7 +144,7 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
         file = convert(document, shape.record)
     except msgspec.ValidationError as error:
         raise LabError(explain(error, document, shape.record, shape.words)) from None
-    if problem := next(contradictions(file, shape.size_key, kind.dims), None):
+    if problem := next(contradictions(file, shape, kind.dims), None):
         raise LabError(problem)
     names = kind.Options.__struct_fields__
     own = {name: document[name] for name in names if name in document}
@@ -158,19 +158,18 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
             words = phrase("there is no advice {name}; {remedy}", name=repr(name))
             words = words.given(remedy=instead_of(name, tuple(ADVICE)))
             raise LabError(at(f"{kind.__name__}.advice", words))
-    sizes = tuple(getattr(entry, shape.size_key) for entry in file.performance)
-    timed = _plain_cases("performance", sizes, kind.dims)
+    timed = _plain_cases("performance", file.performance, shape, kind.dims)
     lab = Lab(
         **{name: getattr(file, name) for name in LabSettings.__struct_fields__},
         sha256=_digest(data, document, ref),
         problem=loaded,
         problem_ref=ref,
-        correctness=_plain_cases("correctness", file.correctness, kind.dims),
+        correctness=_plain_cases("correctness", file.correctness, shape, kind.dims),
         performance=tuple(
             Case(id=entry.id or each.id, size=each.size, weight=entry.weight)
             for entry, each in zip(file.performance, timed, strict=True)
         ),
-        cpu=_plain_cases("cpu", file.cpu, kind.dims),
+        cpu=_plain_cases("cpu", file.cpu, shape, kind.dims),
         architectures=tuple(f"sm_{each}" for each in file.architectures),
     )
     try:
@@ -260,14 +259,17 @@ def _source(path: Path, named: object) -> str:
     return str((path.parent / named).resolve()) if named.endswith(".py") else named
 
 
-def _plain_cases(kind: str, sizes: tuple[Any, ...], dims: tuple[Dim, ...]) -> tuple[Case, ...]:
+def _plain_cases(
+    kind: str, entries: tuple[Any, ...], shape: Shape, dims: tuple[Dim, ...]
+) -> tuple[Case, ...]:
     """The cases of these sizes; of one dimension a size is a number."""
-    names = [dim.name for dim in dims]
-    extents = ((size,) if isinstance(size, int) else size for size in sizes)
-    return tuple(
-        Case(id=f"{kind}-{i}", size=Size(dims=dict(zip(names, each, strict=True))))
-        for i, each in enumerate(extents)
-    )
+    names, found = [dim.name for dim in dims], []
+    for i, (given, inputs) in enumerate(map(shape.sized, entries)):
+        extents = (given,) if isinstance(given, int) else given
+        word = {"inputs": inputs} if inputs else {}
+        size = Size(dims={**dict(zip(names, extents, strict=True)), **word})
+        found.append(Case(id=f"{kind}-{i}", size=size))
+    return tuple(found)
 
 
 # --- hidden ------------------------------------------------------------------------------------

@@ -98,8 +98,11 @@ class Shape:
         self.size_key = "size" if plain else joined
         extents: Any = tuple(Annotated[int, Meta(ge=1, le=dim.most)] for dim in kind.dims)
         size: Any = tuple[extents] if len(extents) > 1 else extents[0]
+        entry: list[Any] = [(self.size_key, size)]
+        if kind.kinds:
+            entry.append(("inputs", Literal[kind.kinds] | None, None))
+            size = size | msgspec.defstruct("Sized", entry, **_CHECKED)
         sizes = Annotated[tuple[size, ...], Meta(min_length=1)]
-        entry = [(self.size_key, size)]
         timed = msgspec.defstruct("Performance", entry, bases=(Timed,), **_CHECKED)
         own = get_type_hints(kind.Options, include_extras=True)
         many = Annotated[tuple[timed, ...], Meta(min_length=1)]  # type: ignore[valid-type]
@@ -117,10 +120,16 @@ class Shape:
             bases=(LabFile,),
             **_CHECKED,
         )
-        self.words = _size_words(kind.dims, self.size_key)
+        self.words = _size_words(kind.dims, self.size_key, kind.kinds)
+
+    def sized(self, entry: Any) -> tuple[tuple[int, ...] | int, str]:
+        """The extents of a size, as the file has them, and the word for its inputs."""
+        if isinstance(entry, tuple | int):
+            return entry, ""
+        return getattr(entry, self.size_key), getattr(entry, "inputs", None) or ""
 
 
-def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
+def _size_words(dims: tuple[Dim, ...], key: str, kinds: Sequence[str]) -> dict[str, Message]:
     if len(dims) == 1:
         names, size = dims[0].name, phrase("an integer from 1 to {most}", most=dims[0].most)
     else:
@@ -133,6 +142,11 @@ def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
             most=enumerated(verbatim(str(each)) for each in mosts),
         )
     entry = f"{{{key}: {names}, weight: 1}}"
+    plain = size
+    if kinds:
+        other = phrase("{size}, or {example} with inputs of {kinds}", size=size)
+        example = f"{{{key}: {names}, inputs: {kinds[0]}}}"
+        size = other.given(example=example, kinds=enumerated(map(verbatim, kinds)))
     sizes = phrase("a list of sizes {names}, at least one", names=names)
     return {
         "LabFile.correctness": sizes,
@@ -141,7 +155,8 @@ def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
         "LabFile.cpu[]": size,
         "LabFile.performance": phrase("a list of {example}, at least one", example=entry),
         "LabFile.performance[]": verbatim(entry),
-        f"Performance.{key}": size,
+        f"Performance.{key}": plain,
+        f"Sized.{key}": plain,
         "LabFile.language": phrase("one of {names}", names=", ".join(known_languages())),
     }
 
@@ -149,12 +164,14 @@ def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
 # --- contradictions ----------------------------------------------------------------------------
 
 
-def contradictions(file: Any, size_key: str, dims: Sequence[Dim]) -> Iterator[Message]:
+def contradictions(file: Any, shape: Shape, dims: Sequence[Dim]) -> Iterator[Message]:
     """Mistakes that no single field shows; each as ``path: what is wrong; remedy``."""
-    sizes = [getattr(entry, size_key) for entry in file.performance]
-    yield from _wrong_sizes("correctness", file.correctness, "", file.multiple_of)
-    yield from _wrong_sizes("performance", sizes, f".{size_key}", file.multiple_of)
-    yield from _wrong_sizes("cpu", file.cpu, "", file.multiple_of)
+    sizes = [getattr(entry, shape.size_key) for entry in file.performance]
+    yield from _wrong_sizes("correctness", file.correctness, "", shape, file.multiple_of)
+    yield from _wrong_sizes(
+        "performance", file.performance, f".{shape.size_key}", shape, file.multiple_of
+    )
+    yield from _wrong_sizes("cpu", file.cpu, "", shape, file.multiple_of)
     seen: dict[str, int] = {}
     for i, entry in enumerate(file.performance):
         name, field = entry.id or f"performance-{i}", f"performance[{i}].id"
@@ -181,15 +198,15 @@ def contradictions(file: Any, size_key: str, dims: Sequence[Dim]) -> Iterator[Me
 
 
 def _wrong_sizes(
-    kind: str, sizes: Sequence[tuple[int, ...] | int], suffix: str, multiple_of: int
+    kind: str, entries: Sequence[Any], suffix: str, shape: Shape, multiple_of: int
 ) -> Iterator[Message]:
     """suffix: of a size's field within its entry."""
     seen: dict[Any, int] = {}
-    for i, size in enumerate(sizes):
-        where, shown = f"{kind}[{i}]{suffix}", show_size(size)
-        if size in seen:
-            yield wrong(where, "sizes.already", size=shown, other=f"{kind}[{seen[size]}]")
+    for i, (size, inputs) in enumerate(map(shape.sized, entries)):
+        where, shown = f"{kind}[{i}]{suffix}", ", ".join(filter(None, (show_size(size), inputs)))
+        if (size, inputs) in seen:
+            yield wrong(where, "sizes.already", size=shown, other=f"{kind}[{seen[size, inputs]}]")
         extents = size if isinstance(size, tuple) else (size,)
         if any(extent % multiple_of for extent in extents):
             yield at(where, wanted(say("sizes.multiples", step=multiple_of), shown))
-        seen[size] = i
+        seen[size, inputs] = i

@@ -82,7 +82,7 @@ def explain_speed(
     moving = tuple(accesses(function, rows, executions(function, rows)))
     about = (counts, most, loops[most], (function, moving), kernels, work, card, cards)
     advice = _advice(*about, rungs, stated.causes if stated else (), problem, engine)
-    output = next(each for each in problem.operands(size) if each.role == "out")
+    output = next(each for each in problem.operands(size) if each.written)
     tile, drawn = _tile(counts[most], output), tuple(most_moving(moving))
     return msgspec.structs.replace(found, tile=tile, advice=advice, accesses=drawn)
 
@@ -157,7 +157,7 @@ def _advice(
         conflict = worst(shared, loop.unroll if loop else 1, engine)
     facts = KernelFacts(
         words=Words(
-            inputs=tuple(each.name for each in problem.operands(work.size) if each.role == "in"),
+            inputs=tuple(each.name for each in problem.operands(work.size) if each.given),
             output=problem.output,
             depth=problem.depth,
         ),

@@ -41,7 +41,11 @@ class ArraysOnGpu:
         proof = self._problem.reference(np, size, host)
         excess = 0.0
         for ours, theirs in zip(self._expected, proof, strict=True):
-            apart = np.abs(cupy.asnumpy(ours.want) - theirs.want) / theirs.scale
+            want = cupy.asnumpy(ours.want)
+            if theirs.scale is None:
+                apart = np.where(want == theirs.want, 0.0, np.inf)
+            else:
+                apart = np.abs(want - theirs.want) / theirs.scale
             excess = max(excess, float(np.max(apart)), key=lambda value: (value != value, value))
         tolerance = self._problem.tolerance(size)
         return excess / tolerance if tolerance else float("inf") if excess else 0.0
@@ -49,7 +53,7 @@ class ArraysOnGpu:
     def compare(
         self, size: Size, inputs: Sequence[Any], got: Sequence[Any], want: Sequence[Any]
     ) -> ErrorStats:
-        targets = [each for each in self._problem.operands(size) if each.role == "out"]
+        targets = [each for each in self._problem.operands(size) if each.written]
         found = [
             compare(cupy, target, each, expected, self._problem.tolerance(size))
             for target, each, expected in zip(targets, got, self._expected, strict=True)

@@ -18,7 +18,7 @@ from grader.problems.operands import Operand
 from grader.problems.problem import Cause, Expected, Problem
 from ptxsim.findings import Severity
 from ptxsim.plan import POISONS, Record, Size
-from ptxsim.text import NOTHING, Message, phrase, verbatim
+from ptxsim.text import NOTHING, Message, counted, phrase, verbatim
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -49,7 +49,7 @@ def check(
 ) -> OutputCheck:
     """Compare the outputs with the reference, on the CPU."""
     expected = problem.reference(np, size, inputs)
-    targets = [each for each in problem.operands(size) if each.role == "out"]
+    targets = [each for each in problem.operands(size) if each.written]
     found = [
         compare(np, operand, got, want, problem.tolerance(size))
         for operand, got, want in zip(targets, outputs, expected, strict=True)
@@ -57,11 +57,16 @@ def check(
     place = worst(found)
     if not found[place].wrong:
         return OutputCheck(error=found[place], message=NOTHING)
-    amount, guess = _amount(found[place], targets[place], outputs[place])
+    seen = outputs[place][: expected[place].length]
+    amount, guess = _amount(found[place], targets[place], seen)
     cause = NOTHING
     if guess:
         causes = problem.causes(size, inputs)
         cause = _zeros(targets[place], outputs[place]) or _cause(causes, targets, outputs)
+        given = [each.name for each in problem.operands(size) if each.given]
+        if (name := targets[place].name) in given:
+            before = inputs[given.index(name)]
+            cause = _unchanged(found[place], before, outputs[place]) or cause
     if cause:
         amount = phrase("{amount}: {cause}", amount=amount, cause=cause)
     return OutputCheck(error=found[place], message=amount)
@@ -78,7 +83,7 @@ def compare(
     xp: Any, operand: Operand, got: Any, expected: Expected, tolerance: float
 ) -> ErrorStats:
     """One output; ``xp`` is NumPy or CuPy."""
-    logical = operand.wide(got)
+    logical = operand.logical(got)
     stats, wrong = _measured(xp, operand, logical, expected, tolerance)
     if not stats.wrong:
         return stats
@@ -86,7 +91,7 @@ def compare(
     index = tuple(int(each) for each in np.unravel_index(place, operand.shape))
     return msgspec.structs.replace(
         stats,
-        first_mismatch=_mismatch(operand, index, logical[index], expected.want[index]),
+        first_mismatch=_mismatch(operand, index, logical[index], expected, index),
         tile_map=tile_map(xp.asnumpy(wrong) if hasattr(xp, "asnumpy") else wrong),
     )
 
@@ -94,14 +99,27 @@ def compare(
 def _measured(
     xp: Any, operand: Operand, got: Any, expected: Expected, tolerance: float
 ) -> tuple[ErrorStats, Any]:
-    """The statistics without a picture, and which elements are wrong."""
+    """The statistics without a picture, and which elements are wrong. got: as stored."""
+    exact, wide = expected.scale is None, operand.element.wide
+    want = wide(expected.want) if exact else expected.want
     with np.errstate(invalid="ignore", over="ignore"):
-        error = xp.abs(got - expected.want) / expected.scale
-    wrong = ~(error <= tolerance)
+        error = xp.abs(wide(got) - want) / (1 if exact else expected.scale)
+    if expected.wrong is not None:
+        wrong = expected.wrong(got.reshape(-1)).reshape(got.shape)
+    elif exact:
+        wrong = got != expected.want.astype(got.dtype)
+    else:
+        wrong = ~(error <= tolerance)
+    if expected.length is not None:
+        for each in (error, wrong):
+            each[expected.length :] = 0
+    rms = float(xp.sqrt(xp.mean(error**2)))
+    if expected.together and rms <= tolerance:
+        wrong = xp.zeros_like(wrong)
     stats = ErrorStats(
         max=_finite(float(error.max())),
-        rms=_finite(float(xp.sqrt(xp.mean(error**2)))),
-        tolerance=tolerance,
+        rms=_finite(rms),
+        tolerance=0.0 if exact else tolerance,
         wrong=int(wrong.sum()),
         operand=operand.name,
         shape=operand.shape,
@@ -116,13 +134,19 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _mismatch(operand: Operand, index: tuple[int, ...], got: Any, want: Any) -> Mismatch:
+def _mismatch(
+    operand: Operand, index: tuple[int, ...], stored: Any, expected: Expected, at: Any
+) -> Mismatch:
+    """at: the element's place in ``expected.want``."""
+    want, element = expected.want[at], operand.element
+    got = float(element.wide(stored))
+    whole = element.whole and expected.scale is None
     return Mismatch(
         index=index,
         element=operand.named(index),
-        got=_finite(float(got)),
-        want=float(want),
-        got_text=f"{float(got):.7g}",
+        got=_finite(got),
+        want=int(want) if whole else float(element.wide(want) if expected.scale is None else want),
+        got_text=str(int(stored)) if element.whole else f"{got:.7g}",
     )
 
 
@@ -172,12 +196,16 @@ def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[Message, bo
     raw = got.view(f"u{got.itemsize}")
     blanks = (_poison(each, got.nbytes).view(raw.dtype)[:total] for each in POISONS)
     unwritten = sum(int(np.count_nonzero(raw == blank)) for blank in blanks)
+    if target.element.whole and raw.itemsize < 4:  # any bits are a likely result
+        unwritten = 0
     if unwritten:
-        some = phrase("{count} of them still NaN", count=unwritten)
-        left = phrase("still NaN") if unwritten == count else some
+        some, left = phrase("{count} of them still NaN"), phrase("still NaN")
+        if target.element.whole:
+            some, left = phrase("{count} of them untouched"), phrase("untouched")
+        left = left if unwritten == count else some.given(count=unwritten)
         words = phrase("{amount}, {blanks}: never written, or computed from memory nobody wrote")
         amount = words.given(amount=amount, blanks=left)
-    return amount, unwritten < total and not np.isnan(target.wide(got)).any()
+    return amount, unwritten < total and not np.isnan(target.element.wide(got)).any()
 
 
 def _zeros(target: Operand, got: Array) -> Message:
@@ -188,12 +216,32 @@ def _zeros(target: Operand, got: Array) -> Message:
     return words.given(name=target.name)
 
 
+def _unchanged(stats: ErrorStats, before: Array, got: Array) -> Message:
+    """Say that an output is as it was given, or that those at its end are, and all others right."""
+    changed = np.flatnonzero(before != got)
+    kept = got.size - (int(changed[-1]) + 1 if changed.size else 0)
+    if not changed.size:
+        return phrase("{name} is as it was given", name=stats.operand)
+    return (
+        counted(
+            "the last element of {name} is as it was given",
+            "the last {count} elements of {name} are as they were given",
+            kept,
+            name=stats.operand,
+        )
+        if kept == stats.wrong
+        else NOTHING
+    )
+
+
 def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) -> Message:
     """The first mistake that explains every element of every output, by the same criterion."""
     cause: Cause
     for cause in causes:
         if all(
-            bool((np.abs(target.wide(got) - each.want) <= cause.tolerance * each.scale).all())
+            not _measured(np, target, target.logical(got), each, cause.tolerance)[0].wrong
+            if each.scale is None
+            else bool((np.abs(target.wide(got) - each.want) <= cause.tolerance * each.scale).all())
             for target, got, each in zip(targets, outputs, cause.outputs, strict=True)
         ):
             return verbatim(cause.words)
@@ -268,14 +316,13 @@ def differing(
     found = problem.recomputed(size, inputs, [each.places for each in samples])
     if found is None:
         return None
-    targets = [each for each in problem.operands(size) if each.role == "out"]
+    targets = [each for each in problem.operands(size) if each.written]
     for target, sample, expected in zip(targets, samples, found.outputs, strict=True):
-        got = target.element.wide(sample.got)
-        stats, wrong = _measured(np, target, got, expected, found.tolerance)
+        stats, wrong = _measured(np, target, sample.got, expected, found.tolerance)
         if stats.wrong:
             at = int(wrong.argmax())
             index = target.index(int(sample.places[at]))
-            first = _mismatch(target, index, got[at], expected.want[at])
+            first = _mismatch(target, index, sample.got[at], expected, at)
             error = msgspec.structs.replace(stats, first_mismatch=first, tile_edge=1)
             return Differing(error=error, sampled=sample.got.size)
     return None

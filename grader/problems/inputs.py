@@ -14,12 +14,14 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.problems.operands import EXPOSING, Exposing, Operand, Steps, Values
+from grader.problems.operands import EXPOSING, Exposing, Operand, Steps, Values, Whole
 
 Floats = NDArray[np.float32]
+Numbers = Floats | NDArray[np.float64]  # FP64 of Whole, which FP32 need not hold
 Words = NDArray[np.uint32]
 Places = NDArray[np.int64]  # of elements in an operand's memory
 
@@ -34,7 +36,7 @@ _ZERO_NONCE = bytes(12)
 class Source(Protocol):
     """One input, element by element."""
 
-    def at(self, places: Places) -> Floats:
+    def at(self, places: Places) -> Numbers:
         """The elements at ``places``, in an array of the same shape."""
 
 
@@ -46,9 +48,9 @@ def fresh_key() -> bytes:
 def make_inputs(
     operands: Sequence[Operand], keys: Sequence[bytes] = ()
 ) -> tuple[NDArray[Any], ...]:
-    """The inputs among ``operands`` from their keys; from fresh keys unless a test wants the same
+    """What is given of ``operands``, from its keys; from fresh keys unless a test wants the same
     inputs again. Flat, in the order of the memory."""
-    inputs = [each for each in operands if each.role == "in"]
+    inputs = [each for each in operands if each.given]
     keys = keys or [fresh_key() for _ in inputs]
     return tuple(
         each.element.packed(values(key, each.count, each.values))
@@ -56,14 +58,28 @@ def make_inputs(
     )
 
 
-def values(key: bytes, count: int, kind: Values = EXPOSING) -> Floats:
+def values(key: bytes, count: int, kind: Values = EXPOSING) -> Any:
     """The first ``count`` elements for ``key``. ``checks.cu`` has the same formulas."""
-    return values_of(key_stream(key, count), kind)
+    places = np.arange(count) if isinstance(kind, Whole) else np.empty(0, np.int64)
+    return values_of(key_stream(key, count), settled(kind, key), places, count)
 
 
-def values_of(word: Words, kind: Values) -> Floats:
-    """The elements that these words of a key stream give."""
+def values_of(word: Words, kind: Values, places: Places, count: int) -> Numbers:
+    """The elements at ``places`` of ``count``, where a key stream has these words; ``kind`` is
+    ``settled``."""
+    if isinstance(kind, Whole):
+        return _whole(word, kind, places, count)
     return _exposing(word) if isinstance(kind, Exposing) else _steps(word, kind)
+
+
+def settled(kind: Values, key: bytes) -> Values:
+    """The kind, or the one number there is for this key if all are equal."""
+    if not isinstance(kind, Whole) or kind.course != "equal":
+        return kind
+    one = int(key_stream(key, 1)[0]) * kind.below >> 32
+    return msgspec.structs.replace(
+        kind, below=1, least=kind.least + one, often=0, first=0, few=1, course="random"
+    )
 
 
 def _exposing(word: Words) -> Floats:
@@ -87,6 +103,34 @@ def _steps(word: Words, kind: Steps) -> Floats:
     magnitude = step.astype(np.float32) * np.float32(2.0**kind.exponent)
     negative = (word >> 31).astype(bool) & kind.signed
     return np.where(negative, -magnitude, magnitude)
+
+
+def _whole(word: Words, kind: Whole, places: Places, count: int) -> NDArray[np.float64]:
+    """Whole numbers of 64 bits; only "power" rounds, as IEEE 754 has it on any machine."""
+    at, below = places.astype(np.uint64), np.uint64(kind.below)
+    last = np.uint64(max(count - 1, 1))
+    random = word.astype(np.uint64)
+    within = random * below >> np.uint64(32)
+    if kind.course == "random" and kind.often:
+        few, high = np.uint64(kind.few), random >> np.uint64(8)
+        usual = np.uint64(kind.first) + (high * few >> np.uint64(24))
+        among = high * below >> np.uint64(24)
+        number = np.where(random & np.uint64(255) < np.uint64(kind.often), usual, among)
+    elif kind.course in ("rising", "falling"):
+        at = at if kind.course == "rising" else np.uint64(count - 1) - at
+        number = (at * below + within) // np.uint64(count)
+    elif kind.course == "power":
+        share = np.sqrt(np.sqrt(at.astype(np.float64) / np.float64(last)))
+        number = (np.float64(kind.below) * share).astype(np.uint64)
+    elif kind.course in ("rows", "ragged", "gaps"):
+        if kind.course == "gaps":
+            at = np.where(at < last, at - at % np.uint64(4), at)
+        jitter = within if kind.course == "ragged" else np.zeros_like(within)
+        inner = (np.uint64(0) < at) & (at < last)
+        number = (at * below + np.where(inner, jitter, np.uint64(0))) // last
+    else:
+        number = within
+    return (number.astype(np.float64) + kind.least) * 2.0**kind.exponent
 
 
 def key_stream(key: bytes, count: int) -> Words:

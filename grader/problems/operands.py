@@ -33,13 +33,45 @@ class Element(Record):
         return stored.astype("float64")
 
     def packed(self, values: Any) -> Any:
-        """FP32 values that this type holds exactly, as they are stored."""
+        """Values that this type holds exactly, as they are stored."""
         if self.upper:
-            values = values.view("uint32") >> 16
+            values = values.astype("float32", copy=False).view("uint32") >> 16
         return values.astype(self.dtype, copy=False)
 
+    @property
+    def whole(self) -> bool:
+        """Whether it holds whole numbers only."""
+        return self.dtype.lstrip("u").startswith("int") and not self.upper
 
+
+HALF = Element(name="__half", dtype="float16", bytes=2, mangled="6__half")
+BF16 = Element(name="__nv_bfloat16", dtype="uint16", bytes=2, mangled="13__nv_bfloat16", upper=True)
 FLOAT = Element(name="float", dtype="float32", bytes=4, mangled="f")
+DOUBLE = Element(name="double", dtype="float64", bytes=8, mangled="d")
+INT8 = Element(name="signed char", dtype="int8", bytes=1, mangled="a")
+INT16 = Element(name="short", dtype="int16", bytes=2, mangled="s")
+INT32 = Element(name="int", dtype="int32", bytes=4, mangled="i")
+INT64 = Element(name="long long", dtype="int64", bytes=8, mangled="x")
+UINT8 = Element(name="unsigned char", dtype="uint8", bytes=1, mangled="h")
+UINT16 = Element(name="unsigned short", dtype="uint16", bytes=2, mangled="t")
+UINT32 = Element(name="unsigned", dtype="uint32", bytes=4, mangled="j")
+UINT64 = Element(name="unsigned long long", dtype="uint64", bytes=8, mangled="y")
+
+
+class Scalar(Record):
+    """One argument of the host function behind the dimensions. A recording holds its value, so one
+    size has one."""
+
+    name: str  # "alpha"
+    element: Element
+    value: float  # which the element's type holds exactly
+
+    @property
+    def word(self) -> int:
+        """Its bytes, in a whole number of 64 bits."""
+        import numpy as np  # a lab is read without it
+
+        return int.from_bytes(self.element.packed(np.array([self.value])).tobytes(), "little")
 
 
 class Exposing(Record, tag="exposing"):
@@ -61,7 +93,40 @@ class Steps(Record, tag="steps"):
             raise ValueError(f"least + 2^bits must be at most 2^24: {self}")
 
 
-Values = Exposing | Steps
+Course = Literal["random", "equal", "rising", "falling", "rows", "ragged", "gaps", "power"]
+
+
+class Whole(Record, tag="whole"):
+    """(least + r) · 2^exponent, with whole numbers r below ``below``: bytes, keys, bins, columns;
+    or, in steps of a power of two, values of any range. Exact in the element's type if that holds
+    all of these.
+
+    ``often`` of 256 elements lie among the ``few`` numbers from ``first`` on: a histogram's worst
+    case, or, the other way round, a range with tails.
+
+    Along the operand r is random, or the same number everywhere (equal), or it rises or falls. Or
+    the elements are where the rows of a sparse matrix begin, from 0 to ``below``: rows of one
+    length (rows), of any up to twice that (ragged), three of four empty (gaps), or the longest
+    first, the i-th about i^(-3/4) times as long (power).
+    """
+
+    below: int  # at most 2^32
+    least: int = 0
+    exponent: int = 0
+    often: int = 0
+    first: int = 0
+    few: int = 1
+    course: Course = "random"
+
+    def __post_init__(self) -> None:
+        """The GPU computes r in 64 bits, of which a word of the key stream gives 32."""
+        sound = 1 <= self.below <= 1 << 32 and -(1 << 31) <= self.least < 1 << 31
+        sound = sound and 0 <= self.often <= 256 and self.few >= 1
+        if not (sound and 0 <= self.first <= self.below - self.few):
+            raise ValueError(f"numbers below ``below``, at most 2^32, were expected: {self}")
+
+
+Values = Exposing | Steps | Whole
 EXPOSING = Exposing()
 
 
@@ -69,11 +134,21 @@ class Operand(Record):
     """One vector of the host function, at one size."""
 
     name: str  # in messages: "A"
-    role: Literal["in", "out"]
+    role: Literal["in", "inout", "out"]  # "inout": it is given, and changed in place
     shape: tuple[int, ...]  # (1,): a scalar, (n,): a vector, (rows, columns): a matrix
     order: Order = "row"  # which index of a matrix counts; consecutive columns for "row"
     element: Element = FLOAT
-    values: Values = EXPOSING  # of an input
+    values: Values = EXPOSING  # of what is given
+
+    @property
+    def given(self) -> bool:
+        """Whether a call finds values in it."""
+        return self.role != "out"
+
+    @property
+    def written(self) -> bool:
+        """Whether a call leaves a result in it."""
+        return self.role != "in"
 
     @property
     def count(self) -> int:
@@ -130,7 +205,7 @@ class Tools(Protocol):
     def library(self, source: Path) -> CDLL:
         """The same for host functions behind a C interface; they bring the CUDA runtime along."""
 
-    def fill(self, out: Any, key: bytes, values: Values) -> None:
+    def fill(self, out: Any, key: bytes, values: Values, element: Element = FLOAT) -> None:
         """The elements that ``inputs.values`` gives for this key."""
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
 from grader.base import ProblemInfo, convert
-from grader.problems.operands import FLOAT, Element, Launcher, OnGpu, Operand, Tools
+from grader.problems.operands import FLOAT, Element, Launcher, OnGpu, Operand, Scalar, Tools
 from ptxsim.plan import Record, Size
 from ptxsim.text import Message, phrase
 
@@ -43,13 +43,15 @@ class Dim(Record):
 
 class Interface(Record):
     """Function that the student implements. The host function takes the operands as
-    ``thrust::device_vector<T>&``, in their order, then one ``int`` for each dimension."""
+    ``thrust::device_vector<T>&``, in their order, then one ``int`` for each dimension, then the
+    scalars."""
 
     main: str  # the file to hand in: "sgemm.cu"
     header: str  # the file that it includes: "gemm.cuh"
     text: str  # the header's contents; declares the function
     vectors: tuple[Element, ...]  # the operands' types
     dims: int  # how many dimensions
+    scalars: tuple[Element, ...] = ()  # their types
     element: Element = FLOAT  # that the function is specialised for
     others: tuple[Element, ...] = ()  # of the same bits, that it may be specialised for instead
 
@@ -99,11 +101,58 @@ def vendor_library(name: str) -> str | None:
 
 
 class Expected(Record):
-    """Expected contents of one output, as float64 arrays of the operand's shape. An element is
-    right if ``|got - want| / scale <= tolerance``."""
+    """Expected contents of one output, in an array of the operand's shape. An element is right if
+    ``|got - want| / scale <= tolerance``: ``want`` is in float64, and a scale of ``ulp`` makes the
+    tolerance one in units of the last place. Without a scale an element is right if it equals
+    ``want``, which is as stored."""
 
     want: Any
-    scale: Any  # an array, or one number
+    scale: Any = None  # an array, or one number
+    # Only the root of the mean square of these errors must be within the tolerance. With the root
+    # of the mean square of ``want`` as scale that is the relative error in L2.
+    together: bool = False
+    length: int | None = None  # only so many elements count, from the first on
+    # The wrong ones of an output, flat and as stored, where one right answer of several is asked
+    # for: ``any_order`` and ``any_sorting`` make such.
+    wrong: Callable[[Any], Any] | None = None
+
+    def at(self, target: Operand, places: Any) -> Expected:
+        """What is expected at these places of the memory. Nothing where only all elements show what
+        is right; elsewhere so much that what is right as a whole passes."""
+        import numpy as np
+
+        want = target.flat(self.want)[places]
+        if self.wrong is not None:
+            return Expected(want=want, wrong=lambda got: np.zeros(got.shape, bool))
+        if self.scale is None:
+            counted = places < (target.count if self.length is None else self.length)
+            return Expected(want=want, wrong=lambda got: counted & (got != want))
+        scale = target.flat(np.broadcast_to(self.scale, target.shape))[places]
+        return Expected(want=want, scale=scale * (target.count**0.5 if self.together else 1))
+
+
+def ulp(xp: Any, want: Any, element: Element) -> Any:
+    """The unit in the last place of each value, in an element's type other than BF16."""
+    return xp.spacing(xp.abs(want).astype(element.dtype)).astype(xp.float64)
+
+
+def any_order(xp: Any, values: Any) -> Expected:
+    """The values, in any order."""
+    ordered = xp.sort(values)
+    return Expected(want=ordered, wrong=lambda got: xp.sort(got) != ordered)
+
+
+def any_sorting(xp: Any, keys: Any) -> Expected:
+    """The places of keys in ascending order, each once; those of equal keys in any order."""
+    want = xp.argsort(keys, kind="stable")
+
+    def wrong(got: Any) -> Any:
+        inside = (got >= 0) & (got < keys.size)
+        at = xp.where(inside, got, 0).astype(xp.int64)
+        times = xp.bincount(at[inside], minlength=keys.size)
+        return ~inside | (keys[at] != keys[want]) | (times[at] > 1)
+
+    return Expected(want=want, wrong=wrong)
 
 
 class Recomputed(Record):
@@ -160,6 +209,8 @@ class Problem(ABC):
 
     name: ClassVar[str]  # in a lab file: "gemm"
     dims: ClassVar[tuple[Dim, ...]]
+    # Words by which a lab file's size may ask for other inputs, as ``Size.inputs`` has them.
+    kinds: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[Unit]
     baseline: ClassVar[str]  # what a speed is compared with: "cuBLAS"
     output: ClassVar[str]  # the operand that a report is about: "C"
@@ -188,7 +239,12 @@ class Problem(ABC):
 
     @abstractmethod
     def operands(self, size: Size) -> tuple[Operand, ...]:
-        """The vectors of the host function, in its order: the inputs, then the outputs."""
+        """The vectors of the host function, in its order: the inputs, what is changed in place, the
+        outputs. Below, inputs are what is given, outputs what is written: such a one is both."""
+
+    def scalars(self, size: Size) -> tuple[Scalar, ...]:
+        """The arguments behind the dimensions, in the interface's order."""
+        return ()
 
     # --- right or wrong ---
 
@@ -211,7 +267,8 @@ class Problem(ABC):
         import numpy as np
 
         operands = self.operands(size)
-        given = [each for each in operands if each.role == "in"]
+        given = [each for each in operands if each.given]
+        targets = [each for each in operands if each.written]
         if sum(each.count for each in given) > _MOST_RECOMPUTED:
             return None
         arrays = [
@@ -220,15 +277,14 @@ class Problem(ABC):
         ]
         outputs = []
         expected = self.reference(np, size, arrays)
-        for target, whole, at in zip(operands[len(given) :], expected, places, strict=True):
-            scale = np.broadcast_to(whole.scale, target.shape)
-            outputs.append(Expected(want=target.flat(whole.want)[at], scale=target.flat(scale)[at]))
+        for target, whole, at in zip(targets, expected, places, strict=True):
+            outputs.append(whole.at(target, at))
         return Recomputed(outputs=tuple(outputs), tolerance=2 * self.tolerance(size))
 
     def objection(self, size: Size) -> Message | None:
         """Why a GPU's results of this size could not be judged, or not compared with anything."""
         own = type(self)
-        inputs = sum(each.count for each in self.operands(size) if each.role == "in")
+        inputs = sum(each.count for each in self.operands(size) if each.given)
         if own.recomputed is Problem.recomputed and inputs > _MOST_RECOMPUTED:
             return phrase(
                 "{size} has {count} inputs, and the host computes again from at most {most}: give "
@@ -255,13 +311,14 @@ class Problem(ABC):
         return 0
 
     def traffic(self, size: Size) -> int:
-        """The fewest bytes that must come from memory or go there: each operand once."""
-        return sum(each.bytes for each in self.operands(size))
+        """The fewest bytes that must come from memory or go there: each operand once, and twice
+        what is changed in place."""
+        return sum(each.bytes * (each.given + each.written) for each in self.operands(size))
 
     def least(self, size: Size) -> tuple[float, float]:
         """Operations, and bytes read from DRAM, that no algorithm can avoid: what times are
         possible follows from them."""
-        inputs = (each for each in self.operands(size) if each.role == "in")
+        inputs = (each for each in self.operands(size) if each.given)
         return self.work(size), sum(each.bytes for each in inputs)
 
     def amount(self, size: Size) -> int:
@@ -273,7 +330,7 @@ class Problem(ABC):
         return self.amount(size) / (milliseconds * 1e-3) / self.unit.scale
 
     def at(self, size: Size) -> Work:
-        outputs = (each for each in self.operands(size) if each.role == "out")
+        outputs = (each for each in self.operands(size) if each.written)
         return Work(
             size=size,
             operations=self.work(size),

@@ -103,7 +103,7 @@ def assembled(
         allocations=recorded.allocations[:end],
         operations=operations,
         setup=setup,
-        inputs=sum(each.role == "in" for each in operands),
+        inputs=sum(each.given for each in operands),
         outputs=sum(each.role == "out" for each in operands),
         refused=recorded.refused[:MAX_REFUSED],
         calls_differ=calls_differ,

@@ -82,9 +82,16 @@ def record_plans(
     target = target or base.gpus.standing_for(build.arch)
     known = Known(declared=declared, figures=figures, target=target)
     given = [(size, problem.operands(size)) for size in sizes]
-    request = _request(known, *given[0], limits.record_s)
+    request = _request(known, problem, *given[0], limits.record_s)
     # Of each size the lengths of the vectors, and the other arguments.
-    numbers = [(*(each.count for each in vectors), *size.extents) for size, vectors in given]
+    numbers = [
+        (
+            *(each.count for each in vectors),
+            *size.extents,
+            *(each.word for each in problem.scalars(size)),
+        )
+        for size, vectors in given
+    ]
     lines = [" ".join(map(str, each)) for each in numbers]
     recorder, library = recorder_program(toolchain).compiled(), build.host_library
     ended = _run_recorder(recorder, library, request, lines, sandbox, limits)
@@ -130,7 +137,9 @@ def _innermost(frames: Sequence[int], places: Mapping[int, Place]) -> Place | No
     return next((places[frame] for frame in frames if frame in places), None)
 
 
-def _request(known: Known, size: Size, operands: Sequence[Operand], record_s: float) -> str:
+def _request(
+    known: Known, problem: Problem, size: Size, operands: Sequence[Operand], record_s: float
+) -> str:
     """The recorder's input but for the sizes, of which this is one: one item a line, in the order
     that main.cpp reads them."""
     kernels = []
@@ -148,7 +157,7 @@ def _request(known: Known, size: Size, operands: Sequence[Operand], record_s: fl
         " ".join(map(str, known.target.host_figures())),
         str(len(kernels)),
         *kernels,
-        f"{len(operands)} {len(size.dims)}",
+        f"{len(operands)} {len(size.extents)} {len(problem.scalars(size))}",
         *(f"{each.name} {each.element.bytes}" for each in operands),
     ]
     return "\n".join(lines) + "\n"

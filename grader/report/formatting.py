@@ -152,7 +152,8 @@ def mismatch(case: CaseResult) -> Message:
     if first is None:
         return NOTHING
     element = base.element_words(first.element)
-    return _say("mismatch.first", element=element, got=first.got_text, want=first.want)
+    kind = "mismatch.whole" if isinstance(first.want, int) else "mismatch.first"
+    return _say(kind, element=element, got=first.got_text, want=first.want)
 
 
 def for_students(findings: Sequence[base.Finding]) -> tuple[base.Finding, ...]:

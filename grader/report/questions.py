@@ -31,7 +31,7 @@ class Evidence(Record):
     profile: ProfileDocument | None  # of the same source, where grade profile ran
     sources: Mapping[str, str]  # by file name; may be empty
 
-    def profiled(self, size: Mapping[str, int]) -> ProfiledSize | None:
+    def profiled(self, size: Mapping[str, int | str]) -> ProfiledSize | None:
         found = self.profile.sizes if self.profile else ()
         return next((each for each in found if each.size == size), None)
 

@@ -52,7 +52,7 @@ def make_document(
             sizes[str(plan.size)] = ProfiledSize(
                 size=plan.size.dims,
                 amount=context.lab.problem.amount(plan.size),
-                inputs=sum(each.bytes for each in operands if each.role == "in"),
+                inputs=sum(each.bytes for each in operands if each.given),
                 sides=(*(known.sides if known else ()), *sides),
             )
     own = next(each for each in watched if not each.first).ready.submission

@@ -1,5 +1,6 @@
 """Whole programs, built by nvcc, run beside their device in another process."""
 
+import json
 import os
 import random
 import re
@@ -49,9 +50,20 @@ def test_the_readmes_first_program_says_what_it_shows(tmp_path: Path) -> None:
 def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "right.cu", tmp_path)
     done = ptxsim("exec", "right.cu", "--json", "found.json", "--", "word", folder=tmp_path)
-    assert (done.stdout, done.stderr) == ("counted 1000\nright word\n", "")
+    assert done.stdout == "counted 1000\nright word\n"
+    assert done.stderr.strip().startswith("note: times between events are the simulator's own")
     assert done.returncode == 7
-    assert '"findings": []' in (tmp_path / "found.json").read_text()
+    document = json.loads((tmp_path / "found.json").read_text())
+    assert (document["findings"], document["launches"], document["skipped"]) == ([], 6, 0)
+    assert "the simulator's own" in document["notes"][0]
+
+
+def test_allocations_have_names_in_optimised_host_code(tmp_path: Path) -> None:
+    """There cudaMalloc's template is inlined into the user's line."""
+    shutil.copy(PROGRAMS / "wrong.cu", tmp_path)
+    done = ptxsim("nvcc", "-O2", "wrong.cu", "-o", "wrong", folder=tmp_path)
+    done = ptxsim("exec", "wrong", "--", "overrun", folder=tmp_path)
+    assert "past the end of the 64-byte allocation d_a (wrong.cu:21)" in done.stderr
 
 
 @pytest.mark.parametrize(("mistake", "status", "prints", "says"), ROWS)

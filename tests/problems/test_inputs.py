@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import harness
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16, Case, case, errors, promoted
@@ -26,14 +27,18 @@ from grader.problems.inputs import (
     make_inputs,
     values,
 )
-from grader.problems.operands import Operand, Steps
+from grader.problems.operands import Course, Operand, Steps, Whole
 from grader.run import gpu
+from grader.run.gpu.filling import source_of
+from grader.run.gpu.host_check import HostInput
 from ptxsim.plan import Size
+from tests.support.kinds import KINDS
 from tests.support.product import GEMM
 
 CHECKS = Path(gpu.__file__).parent / "checks.cu"
 KEY = bytes(range(KEY_BYTES))
 MANY = 1 << 18
+ENDS = ("rows", "ragged", "gaps", "power")  # where rows begin: the last element is the bound
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +123,15 @@ STEPS = [Steps(bits=4, least=3, exponent=-5), Steps(bits=0, least=1)]
 @pytest.mark.sampled
 @pytest.mark.parametrize("count", [1, 4096, 10_007])
 @pytest.mark.parametrize(
-    "operand", [*INPUTS, *(msgspec.structs.replace(INPUTS[0], values=kind) for kind in STEPS)]
+    "operand",
+    [
+        *INPUTS,
+        *(msgspec.structs.replace(INPUTS[0], values=kind) for kind in STEPS),
+        *(
+            pytest.param(msgspec.structs.replace(INPUTS[0], element=own, values=kind), id=name)
+            for name, (own, kind) in KINDS.items()
+        ),
+    ],
 )
 def test_the_gpu_makes_the_same_bits(count: int, operand: Operand) -> None:
     """The GPU's own kernel, simulated; tests/whole/gpu_checks.py does the same on a GPU."""
@@ -126,21 +139,51 @@ def test_the_gpu_makes_the_same_bits(count: int, operand: Operand) -> None:
     out = np.zeros(count + 8, operand.element.dtype)
     key = bytes(range(100, 100 + KEY_BYTES))
     (expected,) = make_inputs([operand], [key])
-    # fill's parameters: the array, its length and the key, in 64-bit words; kind and format.
-    words = np.frombuffer(key, np.int32).tolist()
-    kind = [0, 0, 0, 0, 0]  # exposing values
+    # fill's parameters: the array, its length, the key and a bound, in 64-bit words; the kind.
+    arguments = source_of(key, operand.values, operand.element)
+    scalars = np.frombuffer(b"".join(each.tobytes() for each in arguments), np.int32).tolist()
     if isinstance(steps := operand.values, Steps):
-        unit = int(np.float32(2.0**steps.exponent).view(np.int32))
-        kind = [1, (1 << steps.bits) - 1, steps.least, unit, 1]
         magnitudes = np.abs(operand.wide(expected)) / 2.0**steps.exponent
         assert magnitudes.min() >= steps.least
         assert magnitudes.max() < steps.least + (1 << steps.bits)
-    form = ["float32", "float16", "uint16"].index(operand.element.dtype)
-    scalars = [count, 0, *words, *kind, form]
-    seen = harness.run(CHECKS.read_text(), [out], scalars, (2, 1, 1), (256, 1, 1), kernel="fill")
+    seen = harness.run(
+        CHECKS.read_text(), [out], [count, 0, *scalars], (2, 1, 1), (256, 1, 1), kernel="fill"
+    )
     assert not seen.stopped and not seen.findings, seen.findings
     assert (out[:count] == expected).all() and expected.dtype == out.dtype
     assert not out[count:].any()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_host_makes_single_elements_alike(name: str) -> None:
+    element, kind = KINDS[name]
+    operand = Operand(name="in", role="in", shape=(5003,), element=element, values=kind)
+    (whole,) = make_inputs([operand], [KEY])
+    places = np.array([0, 17, 4096, 5002])
+    found = element.packed(HostInput(KEY, operand).at(places))
+    assert (found == whole[places]).all() and found.dtype == whole.dtype
+    wide = whole.astype(np.float64) if not element.upper else element.wide(whole)
+    numbers = wide * 2.0**-kind.exponent - kind.least
+    assert numbers.min() >= 0 and numbers.max() < kind.below + (kind.course in ENDS)
+    if kind.course in ENDS:
+        assert numbers[0] == 0 and numbers[-1] == kind.below
+    if kind.course not in ("random", "equal"):
+        steps = np.diff(numbers) * (-1 if kind.course == "falling" else 1)
+        assert (steps >= 0).all() and steps.any()
+    if kind.often:
+        few = (numbers >= kind.first) & (numbers < kind.first + kind.few)
+        assert abs(few.mean() - kind.often / 256) < 0.02
+
+
+def test_rows_have_the_lengths_that_are_asked_for() -> None:
+    def lengths(course: Course) -> NDArray[np.float64]:
+        return np.diff(values(KEY, 1025, Whole(below=8192, course=course)))
+
+    assert set(lengths("rows")) == {8}
+    assert lengths("ragged").min() < 4 and 12 < lengths("ragged").max() <= 17
+    assert (lengths("gaps") > 0).mean() == 1 / 4
+    power = lengths("power")
+    assert power[0] == power.max() > 100 * np.median(power)
 
 
 # --- formats of 16 bits

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import cupy
 import msgspec
+import numpy as np
 
 from benchmarks.measure import tools
 from benchmarks.verification import numbered_keys
@@ -22,9 +23,9 @@ from grader.labs.submission import load_submission
 from grader.problems import inputs
 from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Layout
-from grader.problems.operands import Order
+from grader.problems.operands import Operand, Order
 from grader.problems.problem import Problem
-from grader.run.gpu.host_check import HostCheck, measured, take
+from grader.run.gpu.host_check import HostCheck, HostInput, measured, take
 from grader.run.gpu.measure import time_case, verify_case
 from grader.run.gpu.memory import PlanMemory
 from grader.run.gpu.messages import GpuJob
@@ -33,6 +34,7 @@ from grader.run.gpu.session import GpuSession, LoadedAhead, MeasuredCase
 from grader.run.probe import first_gpu_arch
 from grader.run.protocol import CaseOutcome, PlannedCase
 from ptxsim.plan import Plan, Size
+from tests.support.kinds import KINDS
 from tests.support.places import ROOT
 from tests.support.product import GEMM, MAIN
 from tests.support.results import RIGHT
@@ -78,6 +80,8 @@ def main() -> None:
 
         for options in (*FORMATS, SUMS_IN_FP16):
             said[" ".join(options.values())] = in_format(bench, options)
+
+        said["kinds"] = [name for name in KINDS if not same_kind(bench, name)]
 
         said["forged"] = forged(bench, case)
 
@@ -135,7 +139,7 @@ def in_format(bench: GpuSession, options: dict[str, str]) -> dict[str, object]:
     operands = problem.operands(SIZE)
     a, b, c = arrays = [cupy.empty(each.count, each.element.dtype) for each in operands]
     for array, key, operand in zip(arrays, KEYS, operands, strict=False):
-        bench.kernels.fill(array, key, operand.values)
+        bench.kernels.fill(array, key, operand.values, operand.element)
     expected = inputs.make_inputs(operands, KEYS)
     said: dict[str, object] = {
         "same inputs": all(
@@ -165,6 +169,22 @@ def in_format(bench: GpuSession, options: dict[str, str]) -> dict[str, object]:
     said["another product"] = on_gpu.compare(SIZE, (a, b), (c,), (c,)).wrong
     said["freivalds, another product"] = on_gpu.prove(SIZE, (a, b), (c,))
     return said
+
+
+def same_kind(bench: GpuSession, name: str) -> bool:
+    """Whether the GPU makes these elements as the CPU does, and sees that one was changed."""
+    element, kind = KINDS[name]
+    operand = Operand(name="in", role="in", shape=(100_003,), element=element, values=kind)
+    (expected,) = inputs.make_inputs([operand], KEYS[:1])
+    made = cupy.empty(operand.count, element.dtype)
+    bench.kernels.fill(made, KEYS[0], kind, element)
+    same = bool((made.get() == expected).all())
+    host = HostInput(KEYS[0], operand).at(np.arange(99_000, 100_003))
+    same = same and bool((element.packed(host) == expected[99_000:]).all())
+    seen = bench.kernels.changed([operand], [made], KEYS[:1])
+    made[70_001] += 1
+    later = bench.kernels.changed([operand], [made], KEYS[:1])
+    return same and seen[0][0] == 0 and later == [(1, 70_001)]
 
 
 def host_finds(problem: Problem, c: Any) -> int:
@@ -212,7 +232,7 @@ def forged(bench: GpuSession, case: MeasuredCase) -> dict[str, list[str]]:
     on_gpu.refer = late
     found["written later"] = verdict()
     case.launch, on_gpu.compare, on_gpu.refer = submission, compare, refer
-    kernels.fill = lambda out, _key, values: fill(out, KEYS[0], values)
+    kernels.fill = lambda out, _key, *kind: fill(out, KEYS[0], *kind)
     kernels.changed = lambda _operands, arrays, _keys: [(0, 0) for _ in arrays]
     found["other inputs"] = verdict()
     kernels.fill, kernels.changed = fill, changed

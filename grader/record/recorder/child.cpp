@@ -18,7 +18,7 @@ size_t call = 1;  // of run_custom, the one that is recorded
 constexpr char LIBRARY[] = "/proc/self/fd/4";
 static_assert(LIBRARY_FD == 4);
 
-using Entry = void (*)(void* const*, const size_t*, const int*);
+using Entry = void (*)(void* const*, const size_t*, const int*, const void* const*);
 
 void reply(const std::string& text) { send_all(REPLY_FD, text.data(), text.size()); }
 
@@ -117,11 +117,13 @@ void run_child(const Size& size) {
   catch_signals();
   std::atexit(on_exit);
   const std::vector<void*> vectors = plan_begin(size);
+  std::vector<const void*> scalars;
+  for (const uint64_t& scalar : size.scalars) scalars.push_back(&scalar);
   try {
     const Entry entry = load();
     for (; call <= CALLS; ++call) {
       overwrite_stack();
-      entry(vectors.data(), size.counts.data(), size.dims.data());
+      entry(vectors.data(), size.counts.data(), size.dims.data(), scalars.data());
       plan_end_call();
     }
   } catch (const std::exception& error) {

@@ -57,7 +57,7 @@ bool read_request() {
     if (k.shared_static < DEFAULT_SHARED) k.shared_dynamic = DEFAULT_SHARED - k.shared_static;
     gpu.kernels[k.name] = k;
   }
-  in >> vectors >> request.dims;
+  in >> vectors >> request.dims >> request.scalars;
   request.vectors.resize(vectors);
   for (auto& [name, bytes] : request.vectors) in >> name >> bytes;
   const std::string filter = contents("filter");
@@ -92,10 +92,12 @@ bool read_line(int file, char (&line)[MAX_LINE_BYTES]) {
 }
 
 Size read_size(const char* line) {
-  Size size = {std::vector<size_t>(request.vectors.size()), std::vector<int>(request.dims)};
+  Size size = {std::vector<size_t>(request.vectors.size()), std::vector<int>(request.dims),
+               std::vector<uint64_t>(request.scalars)};
   std::istringstream in(line);
   for (size_t& count : size.counts) in >> count;
   for (int& dim : size.dims) in >> dim;
+  for (uint64_t& scalar : size.scalars) in >> scalar;
   return size;
 }
 

@@ -112,10 +112,11 @@ Kernel* sink_kernel(const std::string& name, size_t) {
 void* sink_variable(const std::string&, size_t, size_t) { return nullptr; }
 void sink_share(void*, size_t) {}
 double sink_clock() { return 0; }  // a recording takes no time
+void sink_elapsed() {}
 
 void sink_asked() {}
 
-void sink_read(void*, Place, size_t, bool, cudaStream_t) {
+void sink_read(void*, Place, const Rows&, bool, cudaStream_t) {
   refuse({DEVICE_TO_HOST, {{"function", "cudaMemcpy"}}});
 }
 
@@ -206,11 +207,11 @@ void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
       order_on(stream));
 }
 
-void sink_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
+void sink_memset(Place place, int value, const Rows& rows, cudaStream_t stream) {
   has_work = true;
   add_transfer("{\"type\":\"memset\",\"allocation\":" + number(place.allocation) +
                    ",\"delta\":" + number(place.delta) + ",\"value\":" + number(value & 255) +
-                   ",\"size\":" + number(bytes) + "}",
+                   ",\"size\":" + number(rows.bytes) + "}",
                order_on(stream));
 }
 
@@ -235,11 +236,11 @@ static void add_write(const std::string& target, const void* source, size_t byte
                order_on(stream, blocking), blocking ? Worker::host : Worker::device);
 }
 
-void sink_write(Place target, const void* source, size_t bytes, bool blocking,
+void sink_write(Place target, const void* source, const Rows& rows, bool blocking,
                 cudaStream_t stream) {
   add_write("\"type\":\"write\",\"allocation\":" + number(target.allocation) +
                 ",\"delta\":" + number(target.delta),
-            source, bytes, blocking, stream);
+            source, rows.bytes, blocking, stream);
 }
 
 void sink_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,

@@ -16,6 +16,7 @@
 #include <linux/filter.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 struct Size {
   std::vector<size_t> counts;  // elements of each vector
   std::vector<int> dims;
+  std::vector<uint64_t> scalars;  // the bytes of each, filled up with zeros
 };
 
 // What every child may know. The sizes are not in it: each child gets its own, in its memory alone.
@@ -35,7 +37,7 @@ struct Request {
   double seconds;                   // for one size; time in which others run instead is not counted
   double wall_seconds;
   std::vector<std::pair<std::string, size_t>> vectors;  // name, and bytes of an element
-  size_t dims;                                          // arguments of a size that are no vectors
+  size_t dims, scalars;                                 // arguments that are no vectors
 };
 
 extern Request request;

@@ -4,6 +4,7 @@
 typedef unsigned long long u64;
 typedef unsigned int u32;
 typedef unsigned short u16;
+typedef unsigned char u8;
 
 // --- inputs: problems/inputs.py has the same generator, and says why it is one -------------------
 
@@ -54,74 +55,128 @@ __device__ u32 value(u32 word) {
   return ((word & 0x80000000u) | bits) + (word & 0x7ff) + 0x1001;
 }
 
-enum Format : u32 { FP32, FP16, BF16 };  // as kernels.py's _FORMATS
+// As filling.py's _FORMATS and _COURSES. Whole numbers by their size, signed or not.
+enum Format : u32 { FP32, FP16, BF16, FP64, BYTE, SHORT, WORD, LONG };
+enum Course : u32 { RANDOM, RISING, FALLING, ROWS, RAGGED, GAPS, POWER };
+enum { EXPOSING, STEPS, WHOLE };
 
-// A kind of values, in the order of kernels.py's _kind(), and their format in memory.
+// A kind of values, in the order of filling.py's source_of(), and their format in memory.
 struct Kind {
-  u32 steps;  // 0: exposing values
+  u64 below;
+  u32 which;
   u32 mask;
-  u32 least;
+  int least;
   float unit;
   u32 is_signed;
   u32 format;
+  u32 course, often, first, few;
 };
 
 __device__ u32 value_of(const Kind& kind, u32 word) {
-  if (!kind.steps) return value(word);
+  if (kind.which == EXPOSING) return value(word);
   float magnitude = (float)((word & kind.mask) + kind.least) * kind.unit;
   return __float_as_uint(kind.is_signed && word >> 31 ? -magnitude : magnitude);
 }
 
-// The bits of a value as they lie in memory. Both formats of 16 bits hold it exactly.
-__device__ u32 stored(const Kind& kind, u32 word) {
-  u32 bits = value_of(kind, word);
-  if (kind.format == FP16) return __half_as_ushort(__float2half_rn(__uint_as_float(bits)));
-  return kind.format == BF16 ? bits >> 16 : bits;
+// Element i of `count`: a whole number below kind.below, or that where a row ends.
+__device__ u64 number_of(const Kind& kind, u32 word, u64 i, u64 count) {
+  const u64 below = kind.below, last = count > 1 ? count - 1 : 1, within = word * below >> 32;
+  switch (kind.course) {
+    case RISING: return (i * below + within) / count;
+    case FALLING: return ((count - 1 - i) * below + within) / count;
+    case GAPS: return (i < last ? i - i % 4 : i) * below / last;
+    case ROWS: return i * below / last;
+    case RAGGED: return (i * below + (0 < i && i < last ? within : 0)) / last;
+    case POWER: return (u64)((double)below * sqrt(sqrt((double)i / (double)last)));
+  }
+  if (!kind.often) return within;
+  if ((word & 255) < kind.often) return kind.first + ((word >> 8) * (u64)kind.few >> 24);
+  return (word >> 8) * below >> 24;
 }
 
-// A block's next TILE elements, from the one numbered `first` on. They pass through shared memory
-// so that neighbouring threads, not each thread by itself, touch neighbouring elements. The row
-// has a word more than it needs, against bank conflicts.
+// The bits of a value as they lie in memory, in a format that holds it exactly.
+__device__ u64 stored(const Kind& kind, u32 word, u64 i, u64 count) {
+  double wide;
+  if (kind.which == WHOLE) {
+    wide = (double)((long long)number_of(kind, word, i, count) + kind.least) * (double)kind.unit;
+  } else {
+    const u32 bits = value_of(kind, word);
+    if (kind.format == FP32) return bits;
+    wide = (double)__uint_as_float(bits);
+  }
+  switch (kind.format) {
+    case FP32: return __float_as_uint((float)wide);
+    case FP16: return __half_as_ushort(__float2half_rn((float)wide));
+    case BF16: return __float_as_uint((float)wide) >> 16;
+    case FP64: return __double_as_longlong(wide);
+  }
+  return wide < 0 ? (u64)(long long)wide : (u64)wide;
+}
+
+__device__ int bytes_of(u32 format) {
+  if (format == BYTE) return 1;
+  if (format == FP64 || format == LONG) return 8;
+  return format == FP32 || format == WORD ? 4 : 2;
+}
+
+__device__ void store(void* out, int bytes, u64 i, u64 bits) {
+  if (bytes == 4) ((u32*)out)[i] = (u32)bits;
+  else if (bytes == 2) ((u16*)out)[i] = (u16)bits;
+  else if (bytes == 8) ((u64*)out)[i] = bits;
+  else ((u8*)out)[i] = (u8)bits;
+}
+
+__device__ bool holds(const void* in, int bytes, u64 i, u64 bits) {
+  if (bytes == 4) return ((const u32*)in)[i] == (u32)bits;
+  if (bytes == 2) return ((const u16*)in)[i] == (u16)bits;
+  return bytes == 8 ? ((const u64*)in)[i] == bits : ((const u8*)in)[i] == (u8)bits;
+}
+
+// The words of a block's next TILE elements, from the one numbered `first` on. They pass through
+// shared memory so that neighbouring threads, not each thread by itself, touch neighbouring
+// elements. The row has a word more than it needs, against bank conflicts.
 typedef u32 Tile[THREADS][WORDS + 1];
 
-__device__ void make(Tile& tile, const Key& key, const Kind& kind, u64 first) {
+__device__ void make(Tile& tile, const Key& key, u64 first) {
   u32 words[WORDS];
   key_stream(key, (u32)(first / WORDS) + threadIdx.x, words);
   __syncthreads();  // nobody reads the last tile any more
 #pragma unroll
-  for (int i = 0; i < WORDS; ++i) tile[threadIdx.x][i] = stored(kind, words[i]);
+  for (int i = 0; i < WORDS; ++i) tile[threadIdx.x][i] = words[i];
   __syncthreads();
 }
 
-extern "C" __global__ void fill(void* out, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps,
-                                u32 mask, u32 least, float unit, u32 is_signed, u32 format) {
+extern "C" __global__ void fill(void* out, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u64 below,
+                                u32 which, u32 mask, int least, float unit, u32 is_signed,
+                                u32 format, u32 course, u32 often, u32 begin, u32 few) {
   __shared__ Tile tile;
   Key key = key_of(k0, k1, k2, k3);
-  Kind kind = {steps, mask, least, unit, is_signed, format};
+  const int bytes = bytes_of(format);
+  Kind kind = {below, which, mask, least, unit, is_signed, format, course, often, begin, few};
   for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
-    make(tile, key, kind, first);
-    for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS) {
-      u32 bits = tile[i / WORDS][i % WORDS];
-      if (format == FP32) ((u32*)out)[first + i] = bits;
-      else ((u16*)out)[first + i] = (u16)bits;
-    }
+    make(tile, key, first);
+    for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS)
+      store(out, bytes, first + i, stored(kind, tile[i / WORDS][i % WORDS], first + i, count));
   }
 }
 
 extern "C" __global__ void changed(const void* in, u64 count, u64 k0, u64 k1, u64 k2, u64 k3,
-                                   u32 steps, u32 mask, u32 least, float unit, u32 is_signed,
-                                   u32 format, u64* result) {
+                                   u64 below, u32 which, u32 mask, int least, float unit,
+                                   u32 is_signed, u32 format, u32 course, u32 often, u32 begin,
+                                   u32 few, u64* result) {
   __shared__ Tile tile;
   Key key = key_of(k0, k1, k2, k3);
-  Kind kind = {steps, mask, least, unit, is_signed, format};
+  const int bytes = bytes_of(format);
+  Kind kind = {below, which, mask, least, unit, is_signed, format, course, often, begin, few};
   for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
-    make(tile, key, kind, first);
-    for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS)
-      if ((format == FP32 ? ((const u32*)in)[first + i] : ((const u16*)in)[first + i]) !=
-          tile[i / WORDS][i % WORDS]) {
+    make(tile, key, first);
+    for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS) {
+      const u64 bits = stored(kind, tile[i / WORDS][i % WORDS], first + i, count);
+      if (!holds(in, bytes, first + i, bits)) {
         atomicAdd(&result[0], 1ull);
         atomicMin(&result[1], first + i);
       }
+    }
   }
 }
 

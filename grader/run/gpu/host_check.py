@@ -34,7 +34,7 @@ def take(
 ) -> Taken:
     """Elements of the outputs, which CuPy copies as they lie: ``get`` of contiguous elements is one
     copy by the driver. Call it before any kernel of ours runs on these outputs."""
-    targets = problem.operands(size)[len(keys) :]
+    targets = [each for each in problem.operands(size) if each.written]
     elements = []
     for target, array in zip(targets, outputs, strict=True):
         each = taken_of(target, partial(_copied, array))
@@ -77,7 +77,7 @@ class HostCheck:
     def _wrong(self, size: Size, runs: Sequence[Taken]) -> problems.Differing | None:
         """Return the first difference found in ``runs``, which are checked in random order."""
         operands = self._problem.operands(size)
-        given = [each for each in operands if each.role == "in"]
+        given = [each for each in operands if each.given]
         end = time.monotonic() + _SECONDS
         for done, run in enumerate(secrets.SystemRandom().sample(runs, len(runs))):
             if done >= _AT_LEAST and time.monotonic() > end:
@@ -93,8 +93,8 @@ class HostCheck:
 def _samples(run: Taken, operands: Sequence[problems.Operand]) -> list[problems.OutputSample]:
     """The elements as numbers. The worker ran beside code that may have changed it: raises
     MachineError for what is not as ``take`` makes it."""
-    targets = [each for each in operands if each.role == "out"]
-    inputs, keys = len(operands) - len(targets), [len(key) for key in run.keys]
+    targets = [each for each in operands if each.written]
+    inputs, keys = sum(each.given for each in operands), [len(key) for key in run.keys]
     if len(run.outputs) != len(targets) or keys != [problems.KEY_BYTES] * inputs:
         raise _unreadable()
     samples = []
@@ -144,5 +144,7 @@ class HostInput:
     def __init__(self, key: bytes, operand: problems.Operand) -> None:
         self._key, self._operand = key, operand
 
-    def at(self, places: problems.Places) -> problems.Floats:
-        return problems.values_of(key_words(self._key, places), self._operand.values)
+    def at(self, places: problems.Places) -> problems.Numbers:
+        kind = problems.settled(self._operand.values, self._key)
+        words = key_words(self._key, places)
+        return problems.values_of(words, kind, places, self._operand.count)

@@ -19,8 +19,9 @@ import cupy
 import numpy as np
 
 from grader.base import Finding, Kind, MachineError
-from grader.problems import EXPOSING, Exposing, Operand, Values
+from grader.problems import EXPOSING, FLOAT, Element, Operand, Values
 from grader.record import ARENA_BYTES, FIRST_ADDRESS, RED_ZONE
+from grader.run.gpu.filling import source_of
 from grader.run.gpu.messages import checks_cubin, host_library
 from grader.run.probe import first_gpu_arch
 from ptxsim.findings import Severity
@@ -178,8 +179,6 @@ _NAMES = ("fill", "changed", "head_start", "poison", "differs")
 _THREADS = 256
 CHECKS = Path(__file__).with_name("checks.cu")
 _WORDS = 16  # elements that a thread of fill and changed generates at a time
-# What an array holds, by its type in NumPy; only BF16 is stored as whole numbers.
-_FORMATS = {"float32": 0, "float16": 1, "uint16": 2}
 _NONE = (1 << 64) - 1
 
 
@@ -207,13 +206,12 @@ class Kernels:
         blocks = max(1, min(4096, -(-count // _THREADS)))
         self._functions[name]((blocks,), (_THREADS,), arguments, stream=self.stream)
 
-    def fill(self, out: Any, key: bytes, values: Values = EXPOSING) -> None:
+    def fill(
+        self, out: Any, key: bytes, values: Values = EXPOSING, element: Element = FLOAT
+    ) -> None:
         """The elements that ``inputs.values`` gives for this key."""
-        target = out if out.dtype.name in _FORMATS else cupy.empty(out.size, cupy.float32)
-        arguments = (target, np.uint64(out.size), *_source(key, values, target))
+        arguments = (out, np.uint64(out.size), *source_of(key, values, element))
         self._over("fill", -(-out.size // _WORDS), *arguments)
-        if target is not out:
-            out[:] = target.astype(out.dtype)
 
     def begin_call(self) -> None:
         """Let poison differ from that of the call before, whichever case's that was."""
@@ -230,16 +228,9 @@ class Kernels:
         with self.stream:
             results = cupy.array([[0, _NONE]] * len(keys), dtype=cupy.uint64)
             for operand, array, key, result in zip(operands, arrays, keys, results, strict=True):
-                if array.dtype.name in _FORMATS:
-                    source = _source(key, operand.values, array)
-                    arguments = (array, np.uint64(array.size), *source, result)
-                    self._over("changed", -(-array.size // _WORDS), *arguments)
-                    continue
-                original, bits = cupy.empty_like(array), f"u{array.itemsize}"
-                self.fill(original, key, operand.values)
-                differs = array.view(bits) != original.view(bits)
-                result[0] = differs.sum()
-                result[1] = cupy.where(differs.any(), differs.argmax(), _NONE)
+                source = source_of(key, operand.values, operand.element)
+                arguments = (array, np.uint64(array.size), *source, result)
+                self._over("changed", -(-array.size // _WORDS), *arguments)
             return [(int(count), int(first)) for count, first in results.get()]
 
     def differs(self, words: Any, bits: int) -> bool:
@@ -252,14 +243,3 @@ class Kernels:
         """Keep the GPU busy for this long, so that the host gets ahead of it."""
         time = np.uint64(1000 * microseconds)
         self._functions["head_start"]((1,), (1,), (time,), stream=self.stream)
-
-
-def _source(key: bytes, values: Values, array: Any) -> tuple[Any, ...]:
-    """The arguments of ``fill`` and ``changed`` behind the length: the key, and ``Kind``."""
-    numbers, unit, signed = (0, 0, 0), 0.0, False
-    if not isinstance(values, Exposing):
-        numbers = (1, (1 << values.bits) - 1, values.least)
-        unit, signed = 2.0**values.exponent, values.signed
-    last = (signed, _FORMATS[array.dtype.name])
-    words, kind = np.frombuffer(key, np.uint64), map(np.uint32, numbers)
-    return (*words, *kind, np.float32(unit), *map(np.uint32, last))

@@ -278,8 +278,8 @@ def main() -> None:
                 pairs = zip(problem.operands(job.plan.size), memory.given(job.plan), strict=True)
                 arrays = [(operand, buffer.array(operand)) for operand, buffer in pairs]
                 for operand, array in arrays:
-                    if operand.role == "in":
-                        kernels.fill(array, fresh_key(), operand.values)
+                    if operand.given:
+                        kernels.fill(array, fresh_key(), operand.values, operand.element)
                 module = load_module(Path(job.cubin).read_bytes())
                 replay = Replay(module, job.plan, memory, kernels, stream, caller)
                 replay.set_up()
@@ -291,8 +291,8 @@ def main() -> None:
                 runtime.profilerStop()
                 if job.baseline:
                     on_gpu = problem.on_gpu(kernels) or ArraysOnGpu(problem)
-                    inputs = [array for operand, array in arrays if operand.role == "in"]
-                    targets = [array for operand, array in arrays if operand.role != "in"]
+                    inputs = [array for operand, array in arrays if operand.given]
+                    targets = [array for operand, array in arrays if operand.written]
                     launches = on_gpu.baselines(job.plan.size, inputs, targets)
                     chosen.append(_run_fastest(launches, stream))
         chosen_by(Path(sys.argv[1])).write_bytes(msgspec.json.encode(chosen))

@@ -181,9 +181,14 @@ class MeasuredCase:
         self._operands = session.problem.operands(self.size)
         self._given = memory.given(planned.plan)
         arrays = [b.array(o) for b, o in zip(self._given, self._operands, strict=True)]
-        inputs = planned.plan.inputs
-        self.inputs, self.outputs = arrays[:inputs], arrays[inputs:]
-        targets = self._operands[inputs:]
+        given = list(zip(self._operands, arrays, strict=True))[: planned.plan.inputs]
+        # Of what a call changes in place, a copy of what it was given, and where that goes.
+        self.inputs = [Buffer(o.bytes).array(o) if o.written else a for o, a in given]
+        self._placed = [
+            pair for pair in zip(arrays, self.inputs, strict=False) if pair[0] is not pair[1]
+        ]
+        targets = [each for each in self._operands if each.written]
+        self.outputs = arrays[-len(targets) :]
         self._answers = [Buffer(each.bytes) for each in targets]
         self._reference = [b.array(o) for b, o in zip(self._answers, targets, strict=True)]
         self._replay = Replay(
@@ -202,7 +207,9 @@ class MeasuredCase:
         kernels = self._bench.kernels
         kernels.begin_call()
         for array, operand, key in zip(self.inputs, self._operands, keys, strict=False):
-            kernels.fill(array, key, operand.values)
+            kernels.fill(array, key, operand.values, operand.element)
+        for place, contents in self._placed:
+            place[...] = contents
         for buffer in self._given[len(self.inputs) :]:
             kernels.poison(buffer.words)
         self._replay.fresh()

@@ -40,37 +40,42 @@ _LATER_IS_WRONG = {
 
 
 class Arrays:
-    """The operands of one size, and copies of the inputs to compare with; ``turn``: of the first
+    """The operands of one size, and copies of what is given to compare with; ``turn``: of the first
     call."""
 
     def __init__(self, problem: Problem, size: Size, turn: int) -> None:
         self._problem, self._size = problem, size
         self.operands = problem.operands(size)
-        self._inputs = [each for each in self.operands if each.role == "in"]
-        self._outputs = [each for each in self.operands if each.role == "out"]
+        self._inputs = [each for each in self.operands if each.given]
+        self._outputs = [each for each in self.operands if each.written]
+        self._unchanged = len(self.operands) - len(self._outputs)  # so many before the outputs
         self._originals = make_inputs(self.operands)
         self._given = [each.copy() for each in self._originals]
         self._turn = turn
-        self._results = [poisoned(each, turn) for each in self._outputs]
-        self.buffers = {i: _bytes(each) for i, each in enumerate((*self._given, *self._results))}
+        new = (poisoned(each, turn) for each in self._outputs if not each.given)
+        self._results = [*self._given[self._unchanged :], *new]
+        arrays = (*self._given[: self._unchanged], *self._results)
+        self.buffers = {i: _bytes(each) for i, each in enumerate(arrays)}
 
     @property
     def bytes(self) -> int:
-        return sum(each.nbytes for each in (*self._given, *self._results))
+        return sum(each.nbytes for each in self.buffers.values())
 
     def renew(self) -> None:
         """Other inputs, and nothing in the outputs."""
-        self._originals = make_inputs((*self._inputs, *self._outputs))
+        self._originals = make_inputs(self.operands)
         for given, original in zip(self._given, self._originals, strict=True):
             given[:] = original
         self._turn += 1
         self.poison()
 
     def poison(self) -> int:
-        """Put nothing in the outputs, and return a digest of what they held."""
+        """Put nothing in the outputs, or what is given, and return a digest of what they held."""
         held = hash(tuple(each.tobytes() for each in self._results))
-        for result, operand in zip(self._results, self._outputs, strict=True):
-            _bytes(result)[:] = _bytes(poisoned(operand, self._turn))
+        changed = self._originals[self._unchanged :]
+        new = (poisoned(each, self._turn) for each in self._outputs[len(changed) :])
+        for result, before in zip(self._results, (*changed, *new), strict=True):
+            _bytes(result)[:] = _bytes(before)
         return held
 
     def check(self) -> OutputCheck:
@@ -79,7 +84,7 @@ class Arrays:
     @property
     def matrices(self) -> tuple[int, ...]:
         """The outputs that are matrices, as indices of allocations."""
-        found = enumerate(self._outputs, len(self._inputs))
+        found = enumerate(self._outputs, self._unchanged)
         return tuple(index for index, each in found if len(each.shape) == 2)
 
     def tile(self, writers: Mapping[int, NDArray[Any]]) -> ThreadTile | None:
@@ -124,15 +129,16 @@ class Arrays:
     ) -> Iterator[tuple[Operand, NDArray[Any]]]:
         """Matrices that the last launch wrote, and who wrote each element."""
         for index, who in writers.items():
-            operand = self._outputs[index - len(self._inputs)]
+            operand = self._outputs[index - self._unchanged]
             if who.size and who.size % operand.count == 0:
                 yield operand, who[:: who.size // operand.count]  # several cells for a wide element
 
     def modified(self) -> tuple[Finding, ...]:
         """A finding for each input that is no longer as it was given."""
         found = []
-        names = enumerated(verbatim(each.name) for each in self._inputs)
-        for operand, before, after in zip(self._inputs, self._originals, self._given, strict=True):
+        inputs = self._inputs[: self._unchanged]
+        names = enumerated(verbatim(each.name) for each in inputs)
+        for operand, before, after in zip(inputs, self._originals, self._given, strict=False):
             differs = (_bytes(before) != _bytes(after)).reshape(operand.count, -1).any(axis=1)
             changed = np.flatnonzero(differs)
             if changed.size:

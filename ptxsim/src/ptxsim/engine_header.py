@@ -68,14 +68,16 @@ _RECORDS = {
   u32 extra;   // wavefronts that conflicts add at 4, 8 and 16 bytes together
   u32 at[32];  // shared addresses; in global memory bytes from a line of 128 bytes
 """,
-    # A texture object, at the address that serves as its handle.
+    # A texture object, at the address that serves as its handle, or a surface object.
     "Texture": """
   u64 magic, address;
-  u32 width, height;  // texels
+  u32 extents[3];  // texels; 1 beyond its dimensions
+  u32 layers;      // 0: it has none
+  u32 pitch;       // bytes from one row to the next; planes and layers follow one another
   u8 dimensions, channels;
   u8 element, type;  // of a channel: its bytes; unsigned, signed or floating
-  u8 across, down;   // as AddressMode numbers them
-  u8 linear, normalized, reads_normalized;
+  u8 modes[3];       // along each dimension, as AddressMode numbers them
+  u8 linear, normalized, reads_normalized, surface;
 """,
     # One finding before it becomes a sentence.
     "Event": """
@@ -164,6 +166,11 @@ constexpr const char* LAYOUT = "{hashlib.sha256(body.encode()).hexdigest()[:16]}
 
 }}  // namespace sim
 """
+
+
+def fields(record: str) -> str:
+    """The fields of a record as C++, on one line."""
+    return " ".join(line.partition("//")[0].strip() for line in _RECORDS[record].splitlines())
 
 
 def _enumeration(name: str, members: Iterable[str]) -> str:

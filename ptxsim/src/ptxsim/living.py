@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
+from ptxsim import engine_header as header
 from ptxsim.engine import Engine
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.linking import read_linked
@@ -46,6 +49,7 @@ class LivingKernels(Kernels):
             early = [each for each in run.findings if each.event and each.event.needs_difference]
             others = [each for each in run.findings if each not in early]
             text = self._engine.library.sim_printed(machine.handle)[printed:]
+            # What only another order could show to be wrong is not said: there is but one.
             return SimOutcome(
                 findings=merge(others),
                 early=merge(early),
@@ -60,6 +64,13 @@ class LivingKernels(Kernels):
             return in_reverse(machine, limits, look, judge_races(machine, limits, look))
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
+
+    def recall(self, machine: Machine, launch: Launch) -> bool:
+        """Whether the launch finds in memory what an equal one did, and so has nothing to do that
+        is not done now. If not, it has to be carried out next."""
+        asked = msgspec.msgpack.encode((id(self), launch))  # another module may have its name
+        status: int = self._engine.library.sim_recall(machine.handle, asked, len(asked))
+        return status == header.RAN
 
     def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
         """Bytes of shared memory that a block of the kernel has in any case."""

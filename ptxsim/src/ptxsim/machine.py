@@ -61,6 +61,7 @@ class Machine:
     ) -> None:
         self._library = engine.library
         self.cell = cell
+        self.single_launches = False  # are what is looked at again
         self._filler = _FILLERS[turn % len(_FILLERS)]
         self.addresses = {**_addresses(plan, variables), **functions}
         self.workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)  # of grid.sync()
@@ -130,7 +131,7 @@ class Machine:
 
     def first_look(self) -> None:
         """Keep what the next call finds, so that there may be further looks at it."""
-        status = self._library.sim_snapshot(self.handle, _MOST_KEPT)
+        status = self._library.sim_snapshot(self.handle, _MOST_KEPT, self.single_launches)
         ensure(status, EngineError("the simulator cannot keep its memory"))
 
     def second_look(self) -> bool:

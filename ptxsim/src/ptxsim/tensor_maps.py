@@ -108,8 +108,8 @@ _TYPES = {"u": 0, "i": 1, "f": 2}  # by NumPy's letter
 
 @dataclass(frozen=True)
 class Texture:
-    """A texture object with the fields of cudaTextureDesc. ``array`` has one axis or two, rows
-    first, and one more for 2 or 4 channels."""
+    """A texture object with the fields of cudaTextureDesc. ``array`` has one to three axes, x last,
+    before them one for layers, and behind them one for 2 or 4 channels."""
 
     array: NDArray[Any]
     channels: int = 1
@@ -117,6 +117,7 @@ class Texture:
     linear: bool = False  # filterMode
     normalized: bool = False  # normalizedCoords: they count from 0 to 1
     reads_normalized: bool = False  # readMode: integers of 8 or 16 bits are read as 0 to 1
+    layered: bool = False
 
     def encoded(self, address: int) -> bytearray:
         """Return the object for an array at ``address``. Raises ValueError for what
@@ -127,8 +128,9 @@ class Texture:
             self.array.shape
         ):
             raise ValueError("a texture has 1, 2 or 4 channels, the last axis of its array")
-        if not 1 <= len(shape) <= 2 or np.prod(shape) > 1 << 30:
-            raise ValueError("a texture has one or two dimensions and at most 2^30 texels")
+        layers, shape = (shape[0], shape[1:]) if self.layered else (0, shape)
+        if not 1 <= len(shape) <= (2 if layers else 3) or self.array.size > 1 << 30:
+            raise ValueError("a texture has one to three dimensions and at most 2^30 texels")
         if kind not in _TYPES or element not in ((2, 4) if kind == "f" else (1, 2, 4)):
             raise ValueError(f"no texture has elements of type {self.array.dtype}")
         if self.reads_normalized and (kind == "f" or element == 4):
@@ -137,10 +139,11 @@ class Texture:
             raise ValueError("linear filtering takes floats, or integers read as 0 to 1")
         made = np.zeros((), TEXTURE)
         made["magic"], made["address"] = TEXTURE_MAGIC, address
-        made["width"], made["height"] = shape[-1], shape[0] if len(shape) == 2 else 1
+        made["extents"] = (*reversed(shape), 1, 1)[:3]
+        made["layers"], made["pitch"] = layers, shape[-1] * self.channels * element
         made["dimensions"], made["channels"] = len(shape), self.channels
         made["element"], made["type"] = element, _TYPES[kind]
-        made["across"] = made["down"] = self.address
+        made["modes"] = self.address
         for name in ("linear", "normalized", "reads_normalized"):
             made[name] = getattr(self, name)
         return bytearray(made.tobytes())

@@ -29,8 +29,15 @@ KERNEL writes(Texture t, float* array) {
   array[threadIdx.x + 32] = tex1Dfetch<float>(t, threadIdx.x);  // read
 }
 
-KERNEL cube(Texture t, float* out) { *out = tex3D<float>(t, 0, 0, 0); }
-KERNEL levels(Texture t, float* out) { *out = tex2DLod<float>(t, 0, 0, 1); }
+KERNEL volume(Texture t, const float* x, const float* y, const float* z, float* out) {
+  out[threadIdx.x] = tex3D<float>(t, x[threadIdx.x], y[threadIdx.x], z[threadIdx.x]);
+}
+KERNEL layers(Texture t, const int* layer, float* out) {
+  out[threadIdx.x] = tex1DLayered<float>(t, 0.5f, layer[threadIdx.x]);
+}
+KERNEL sheets(Texture t, const int* layer, float* out) {
+  out[threadIdx.x] = tex2DLayered<float>(t, 0.5f, 0.5f, layer[threadIdx.x]);
+}
+
 KERNEL gather(Texture t, float4* out) { *out = tex2Dgather<float4>(t, 0, 0); }
-KERNEL layers(Texture t, float* out) { *out = tex1DLayered<float>(t, 0, 1); }
-KERNEL surface(cudaSurfaceObject_t t, float* out) { surf2Dread(out, t, 0, 0); }
+KERNEL cube(Texture t, float* out) { *out = texCubemap<float>(t, 0, 1, 0); }

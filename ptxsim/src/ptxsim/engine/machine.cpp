@@ -13,4 +13,5 @@
 #include "schedule/interpreter.cpp"
 #include "schedule/launch.cpp"
 #include "schedule/preemption.cpp"
+#include "schedule/repeats.cpp"
 #include "schedule/waiting.cpp"

@@ -20,4 +20,5 @@
 #include "memory/load.cpp"
 #include "memory/spaces.cpp"
 #include "memory/store.cpp"
+#include "memory/surface.cpp"
 #include "memory/texture.cpp"

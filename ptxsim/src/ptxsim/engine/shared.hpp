@@ -88,6 +88,8 @@ enum EventKind : u32 {
   UNFENCED_READ,
   UNCHECKED_SWAP,
   COMPLETED_BY_NO_COMPLETE,
+  BAD_SURFACE,
+  OUT_OF_SURFACE,
 };
 
 enum SpecialRegister {
@@ -195,13 +197,15 @@ static_assert(sizeof(Pattern) == 136);
 
 struct Texture {
   u64 magic, address;
-  u32 width, height;  // texels
+  u32 extents[3];  // texels; 1 beyond its dimensions
+  u32 layers;      // 0: it has none
+  u32 pitch;       // bytes from one row to the next; planes and layers follow one another
   u8 dimensions, channels;
   u8 element, type;  // of a channel: its bytes; unsigned, signed or floating
-  u8 across, down;   // as AddressMode numbers them
-  u8 linear, normalized, reads_normalized;
+  u8 modes[3];       // along each dimension, as AddressMode numbers them
+  u8 linear, normalized, reads_normalized, surface;
 };
-static_assert(sizeof(Texture) == 40);
+static_assert(sizeof(Texture) == 48);
 
 struct Event {
   u32 kind, pc, other_pc, space;
@@ -236,6 +240,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "0f0f123be30302d5";
+constexpr const char* LAYOUT = "7fe5eb09a9e47cc8";
 
 }  // namespace sim

@@ -67,6 +67,12 @@ def add_options(commands: Any) -> None:
         "--seconds", type=float, default=600.0, help="of CPU for one launch (%(default)s)"
     )
     parser.add_argument("--stop", action="store_true", help="end the program at the first error")
+    parser.add_argument(
+        "--no-skip",
+        action="store_false",
+        dest="skips",
+        help="run launches again that find and leave what equal ones did",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to FILE, too")
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="the same, as SARIF 2.1.0")
 
@@ -88,7 +94,12 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
         ended = execute(
-            program, given.of_program, seconds=given.seconds, stops=given.stop, folders=folders
+            program,
+            given.of_program,
+            seconds=given.seconds,
+            skips=given.skips,
+            stops=given.stop,
+            folders=folders,
         )
     if given.json:
         given.json.write_text(document(ended))
@@ -114,6 +125,8 @@ def document(ended: Execution) -> str:
         "status": ended.status,
         "launches": ended.launches,
         "refused": str(ended.refused) if ended.refused else None,
+        "skipped": ended.skipped,
+        "notes": [*map(str, ended.notes)],
         "findings": found,
     }
     return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"

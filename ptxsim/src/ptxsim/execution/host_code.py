@@ -38,9 +38,12 @@ class HostCode:
         if new and self._addr2line:
             # A return address may already belong to the next line.
             asked = [f"{each - 1:#x}" for each in new]
-            done = answer_of([self._addr2line, "-e", self._program, *asked])
-            for frame, text in zip(new, done.stdout.splitlines(), strict=False):
-                self._known[frame] = self._own(text)
+            done = answer_of([self._addr2line, "-a", "-i", "-e", self._program, *asked])
+            # Of each: the address, and the place with those it is inlined into.
+            chains = done.stdout.split("0x")[1:]
+            for frame, chain in zip(new, chains, strict=False):
+                inlined = map(self._own, chain.splitlines()[1:])
+                self._known[frame] = next((each for each in inlined if each), None)
         places = (self._known.get(each) for each in frames)
         return next((each for each in places if each), None)
 

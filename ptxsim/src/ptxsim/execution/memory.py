@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import bisect
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from ptxsim.engine import Engine
-from ptxsim.execution.messages import ARENA_BYTES, FIRST_ADDRESS, BrokenChannel, Part
+from ptxsim.execution.messages import (
+    ARENA_BYTES,
+    FIRST_ADDRESS,
+    BrokenChannel,
+    CopyBytes,
+    DefineBytes,
+    Part,
+    ReadBytes,
+)
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 from ptxsim.streams import Use, rows_use
@@ -25,6 +33,7 @@ class DeviceMemory(Machine):
     def __init__(self, engine: Engine, file: int, cell: int) -> None:
         nothing = Plan(size=Size.of(), allocations=(), operations=())
         super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
+        self.single_launches = True
         self._file = mmap.mmap(file, ARENA_BYTES, mmap.MAP_SHARED)
         self._bytes = np.frombuffer(self._file, np.uint8)
         self._starts: list[int] = []  # addresses of the regions, in order
@@ -60,20 +69,31 @@ class DeviceMemory(Machine):
         self._library.sim_resize(self.handle, place, 0)
         self._naming[place] = name
 
-    def define(self, address: int, size: int) -> None:
-        place, start = self._find(address, size)
-        self._library.sim_define(self.handle, place, start, size, self.cell)
+    def define(self, rows: DefineBytes) -> None:
+        for place, start in self._rows(rows.address, rows.pitch, rows):
+            self._library.sim_define(self.handle, place, start, rows.size, self.cell)
+
+    def copy(self, rows: CopyBytes) -> None:
+        """Make rows as defined as those they were copied from."""
+        sources = self._rows(rows.source, rows.source_pitch, rows)
+        targets = self._rows(rows.address, rows.pitch, rows)
+        for (source, start), (target, at) in zip(sources, targets, strict=True):
+            self._library.sim_copy_defined(
+                self.handle, source, start, target, at, rows.size, self.cell
+            )
 
     def refine(self, cell: int) -> None:
         """Tell narrower cells apart from now on."""
         self._library.sim_refine(self.handle, self.cell, cell)
         self.cell = cell
 
-    def undefined(self, address: int, size: int) -> tuple[str, int] | None:
+    def undefined(self, rows: ReadBytes) -> tuple[str, int] | None:
         """The name of the allocation and the offset of the first byte there that nobody wrote."""
-        place, start = self._find(address, size)
-        defined = self._library.sim_defined(self.handle, place, start, size, self.cell)
-        return None if defined >= size else (self._naming[place](), start + defined)
+        for place, start in self._rows(rows.address, rows.pitch, rows):
+            size = self._library.sim_defined(self.handle, place, start, rows.size, self.cell)
+            if size < rows.size:
+                return self._naming[place](), start + size
+        return None
 
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""
@@ -111,6 +131,11 @@ class DeviceMemory(Machine):
 
     def trace(self, on: bool) -> None:
         self._library.sim_trace(self.handle, on)
+
+    def _rows(self, address: int, pitch: int, rows: DefineBytes) -> Iterator[tuple[int, int]]:
+        """The region of all rows and where in it each begins. Raises BrokenChannel."""
+        place, start = self._find(address, (rows.rows - 1) * pitch + rows.size)
+        return ((place, start + row * pitch) for row in range(rows.rows))
 
     def _find(self, address: int, size: int) -> tuple[int, int]:
         """The region that holds these bytes of the file, and where in it they begin. Raises

@@ -13,6 +13,7 @@ from typing import IO, Annotated, Literal
 
 import msgspec
 
+from ptxsim.engine_header import TEXTURE_MAGIC, fields
 from ptxsim.plan.limits import LIMITS
 from ptxsim.plan.records import MOST_ROWS, Dim3, Refused
 from ptxsim.record import Record
@@ -69,25 +70,29 @@ class ResetDevice(Record, tag="reset"):
     """Frees what is left, by cudaDeviceReset, as far as anybody asks."""
 
 
-class ShareMemory(Record, tag="share"):
+class DefineBytes(Record, tag="define"):
+    """The host has written rows here."""
+
+    address: Count
+    size: Count  # bytes of a row
+    rows: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
+    pitch: Count  # bytes from the start of one to the next
+
+
+class ShareMemory(DefineBytes, tag="share"):
     """Host code may read and write here without a call."""
 
-    address: Count
-    size: Count
+
+class CopyBytes(DefineBytes, tag="copy"):
+    """Rows here are now what those at ``source`` are."""
+
+    source: Count
+    source_pitch: Count
 
 
-class DefineBytes(Record, tag="define"):
-    """The host has written here."""
-
-    address: Count
-    size: Count
-
-
-class ReadBytes(Record, tag="read"):
+class ReadBytes(DefineBytes, tag="read"):
     """The host copies this to its own memory."""
 
-    address: Count
-    size: Count
     frames: Frames
 
 
@@ -116,7 +121,7 @@ class Part(Record):
 
     address: Count
     size: Count
-    rows: Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+    rows: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
     pitch: Count  # bytes from the start of one row to the next
     writes: bool
 
@@ -129,6 +134,10 @@ class IssueOperation(Record, tag="issue"):
     waits: bool  # host code does, for its end
     parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=2)]  # () of a launch
     frames: Frames
+
+
+class AskElapsed(Record, tag="elapsed"):
+    """Asks how long something took, which the program itself answers."""
 
 
 class LaunchKernel(Record, tag="launch"):
@@ -156,11 +165,13 @@ Request = (
     | ResetDevice
     | ShareMemory
     | DefineBytes
+    | CopyBytes
     | ReadBytes
     | HostFault
     | FailedCall
     | AskForError
     | IssueOperation
+    | AskElapsed
     | LaunchKernel
 )
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
@@ -205,6 +216,8 @@ def macros() -> tuple[str, ...]:
         "MAX_MESSAGE_BYTES": _MOST_TEXT,
         "MAX_BLOB_BYTES": _MOST_BYTES,
         "MAX_ROWS": MOST_ROWS,
+        "TEXTURE_MAGIC": TEXTURE_MAGIC,
         **LIMITS,
     }
-    return tuple(f"-D{name}={value}ull" for name, value in figures.items())
+    given = (f"-D{name}={value}ull" for name, value in figures.items())
+    return (*given, f"-DTEXTURE_FIELDS={fields('Texture')}")

@@ -9,26 +9,29 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
+from typing import IO
 
 from ptxsim.execution import messages
 from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.found import leak
 from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.progress import Progress
 from ptxsim.execution.sources import Sources
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, in_words
 from ptxsim.launching import default_engine
 from ptxsim.nvcc import CompileError
 from ptxsim.outcome import Reason, RefusedProgram
-from ptxsim.text import phrase
+from ptxsim.text import Message, phrase
 
 _SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 _ANOTHER = "not linked with CUDA's shared runtime: build it by ptxsim nvcc, with nvcc's options"
+_TICK = 0.1  # seconds
 _TOO_LITTLE = phrase("too little memory on this machine; give smaller arrays")
 _BROKEN = phrase("host code wrote into the channel to its device")
 
@@ -40,6 +43,8 @@ class Execution:
     status: int  # its own; -N: by signal N
     remarks: tuple[Remark[str], ...]
     launches: int
+    skipped: int  # of these, since they would have changed nothing
+    notes: tuple[Message, ...]  # though nothing is wrong
     refused: RefusedProgram | None  # why it could not go on
     printed: str | None  # on its standard output, where that was captured
     sources: Sources = field(repr=False)  # of which excerpts are shown
@@ -54,8 +59,9 @@ class Execution:
         return "\n\n".join(self.paragraphs())
 
     def paragraphs(self) -> Iterator[str]:
-        """What is wrong, with excerpts of the sources."""
-        return in_words(self.remarks, self.sources.text)
+        """What is wrong, with excerpts of the sources, and notes."""
+        yield from in_words(self.remarks, self.sources.text)
+        yield from (f"note: {each}" for each in self.notes)
 
 
 def execute(
@@ -63,6 +69,7 @@ def execute(
     arguments: Sequence[str] = (),
     *,
     seconds: float = 600.0,
+    skips: bool = True,
     stops: bool = False,
     captured: bool = False,
     folders: Sequence[Path] = (),
@@ -70,9 +77,9 @@ def execute(
     """Run a program that ``ptxsim nvcc`` has built to its end, with this process's own standard
     input and, unless it is ``captured``, output.
 
-    seconds: of CPU time for one launch. stops: at the first error. folders: of sources, beside the
-    current one and that of the program. Raises CompileError for a program that was built in another
-    way, EngineError, OSError.
+    seconds: of CPU time for one launch. skips: launches that would change nothing. stops: at the
+    first error. folders: of sources, beside the current one and that of the program. Raises
+    CompileError for a program that was built in another way, EngineError, OSError.
     """
     program = Path(program)
     if LIBRARY.encode() not in program.read_bytes():
@@ -82,8 +89,8 @@ def execute(
     os.ftruncate(memory, messages.ARENA_BYTES)
     fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
     ours, theirs = socket.socketpair()
-    host = HostCode(program, folders)
-    device = Device(default_engine(), memory, host, seconds)
+    host, engine = HostCode(program, folders), default_engine()
+    device = Device(engine, memory, host, seconds, skips)
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     environment = {
         **os.environ,
@@ -101,12 +108,39 @@ def execute(
                 pass_fds=(theirs.fileno(), memory),
                 stdout=printed,
             )
-        why = _serve(device, ours, running, stops)
-        status = _end(running)
-        text = None
-        if printed:
-            printed.seek(0)
-            text = printed.read().decode(errors="replace")
+        why: RefusedProgram | messages.BrokenChannel | None = None
+        interrupted = False
+        progress = Progress()
+        with ThreadPoolExecutor(1) as beside:  # so that this thread may be interrupted
+            served = beside.submit(_serve, ours, device, progress, stops)
+            try:
+                while not wait([served], _TICK).done:
+                    progress.update()
+                    if running.poll() is not None:  # though its own children may hold the channel
+                        ours.shutdown(socket.SHUT_RD)
+                if served.result():
+                    running.kill()
+                running.wait()
+            except (RefusedProgram, messages.BrokenChannel) as error:
+                why = error
+                running.kill()
+            except MemoryError:
+                why = RefusedProgram(Reason.TOO_LARGE, _TOO_LITTLE)
+                running.kill()
+            except KeyboardInterrupt:
+                interrupted = True
+                signal.signal(signal.SIGINT, lambda *_: running.kill())  # if it is impatient
+                running.send_signal(signal.SIGINT)
+                engine.library.sim_interrupt()
+                ours.shutdown(socket.SHUT_RDWR)
+            except ConnectionError:  # it ended while its kernel ran
+                pass
+            except BaseException:
+                running.kill()
+                raise
+        status = running.wait()
+        status = -signal.SIGINT if interrupted else status
+        text = _text(printed) if printed else None
     os.close(memory)
     remarks = device.found.remarks()
     if isinstance(why, messages.BrokenChannel):
@@ -114,49 +148,33 @@ def execute(
     refused = why if isinstance(why, RefusedProgram) else None
     if status == 0 and refused is None and device.left:
         remarks.append(leak(device.left))
-    launches = device.launches.total()
-    return Execution(status, tuple(remarks), launches, refused, text, host.sources)
+    return Execution(
+        status=status,
+        remarks=tuple(remarks),
+        launches=device.launches.total(),
+        skipped=device.skipped,
+        notes=tuple(device.notes),
+        refused=refused,
+        printed=text,
+        sources=host.sources,
+    )
 
 
-def _serve(
-    device: Device, channel: socket.socket, running: subprocess.Popen[bytes], stops: bool
-) -> Exception | None:
-    """Answer the program until it has ended, or cannot go on: why."""
-    Thread(target=_close_behind, args=(running.pid, channel), daemon=True).start()
-    try:
-        for request, more in messages.requests(channel):
+def _serve(channel: socket.socket, device: Device, progress: Progress, stops: bool) -> bool:
+    """Answer the program; return whether it has to be ended, at its first error."""
+    for request, more in messages.requests(channel):
+        progress.begin(request)
+        try:
             answer = device.answer(request, more)
-            if stops and device.found.errors:
-                running.kill()
-                break
-            if answer is not None:
-                messages.reply(channel, answer)
-    except (RefusedProgram, messages.BrokenChannel) as why:
-        running.kill()
-        return why
-    except MemoryError:
-        running.kill()
-        return RefusedProgram(Reason.TOO_LARGE, _TOO_LITTLE)
-    except KeyboardInterrupt:
-        running.send_signal(signal.SIGINT)
-    except ConnectionError:  # it ended while its kernel ran
-        pass
-    except BaseException:
-        running.kill()
-        raise
-    return None
+        finally:
+            progress.end()
+        if stops and device.found.errors:
+            return True
+        if answer is not None:
+            messages.reply(channel, answer)
+    return False
 
 
-def _close_behind(process: int, channel: socket.socket) -> None:
-    """Let nothing more come once the program has ended, whoever else holds the channel."""
-    with suppress(OSError):  # who waits for the program itself may be faster
-        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
-        channel.shutdown(socket.SHUT_RD)
-
-
-def _end(running: subprocess.Popen[bytes]) -> int:
-    try:
-        return running.wait()
-    except KeyboardInterrupt:
-        running.kill()
-        return running.wait()
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")

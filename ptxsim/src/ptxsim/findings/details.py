@@ -48,10 +48,10 @@ class TableJump(Record):
 
 
 class Dimensions(Record):
-    """How many a tensor map or a texture has."""
+    """How many a tensor map, a texture or a surface has."""
 
     found: int  # 0: it is none
-    wanted: int  # by the instruction
+    wanted: int  # by the instruction; -1: only one of them has layers
 
 
 class TileStart(Record):
@@ -68,6 +68,14 @@ class TileCorner(Record):
     axis: int  # 0: the innermost
 
 
+class SurfacePlace(Record):
+    """Coordinates of an access to a surface."""
+
+    x: int  # bytes
+    y: int
+    z: int
+
+
 Detail = (
     Turnout
     | Participants
@@ -78,4 +86,5 @@ Detail = (
     | Dimensions
     | TileStart
     | TileCorner
+    | SurfacePlace
 )

@@ -86,6 +86,8 @@ class Event(Enum):
     UNFENCED_READ = auto()
     UNCHECKED_SWAP = auto()
     COMPLETED_BY_NO_COMPLETE = auto()
+    BAD_SURFACE = auto()
+    OUT_OF_SURFACE = auto()
 
     @property
     def needs_difference(self) -> bool:
@@ -116,6 +118,8 @@ DETAILS: dict[Event, type[details.Detail]] = {
     Event.BRANCH_OUT_OF_TABLE: details.TableJump,
     Event.BAD_TENSOR_MAP: details.Dimensions,
     Event.BAD_TEXTURE: details.Dimensions,
+    Event.BAD_SURFACE: details.Dimensions,
+    Event.OUT_OF_SURFACE: details.SurfacePlace,
     Event.TILE_MISALIGNED: details.TileStart,
     Event.TILE_BEFORE_TENSOR: details.TileCorner,
 }

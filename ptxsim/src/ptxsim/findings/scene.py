@@ -85,6 +85,8 @@ def _detail_places(detail: details.Detail | None) -> dict[str, int | str | Messa
             return {"coordinate": coordinate, "reach": byte_count(coordinate * element)}
         case details.TileCorner(coordinate=coordinate, axis=axis):
             return {"coordinate": coordinate, "expected": axis}
+        case details.SurfacePlace(x=x, y=y, z=z):
+            return {"x": x, "y": y, "z": z}
     return {}
 
 

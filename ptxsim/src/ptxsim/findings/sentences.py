@@ -148,6 +148,8 @@ def _dimensions(s: EventScene) -> str:
 def _bad_texture(s: EventScene) -> str:
     seen = s.seen.detail
     assert isinstance(seen, Dimensions)
+    if seen.wanted < 0:
+        return "layers"
     return "type" if seen.found == seen.wanted else _dimensions(s)
 
 
@@ -169,4 +171,5 @@ _CHOSEN: dict[Event, Callable[[EventScene], str]] = {
     Event.BEFORE_GRID_WAIT: lambda s: "after write" if s.seen.other_write else "after read",
     Event.BAD_TENSOR_MAP: _dimensions,
     Event.BAD_TEXTURE: _bad_texture,
+    Event.BAD_SURFACE: _dimensions,
 }

@@ -217,9 +217,11 @@ def cells(module: PtxModule) -> tuple[int, int]:
     shared = everywhere = 4
     for function in module.functions.values():
         for item in function.instructions:
+            words = item.opcode.split(".")
+            if words[0] in ("suld", "sust"):
+                everywhere = min(everywhere, SIZES.get(words[-2], 4))
             if not item.opcode.startswith(("ld", "st", "atom", "red.")):
                 continue
-            words = item.opcode.split(".")
             width = SIZES.get(words[-1], 4)
             if {"local", "param"} & set(words) or item.opcode.startswith("ldmatrix"):
                 continue

@@ -139,22 +139,6 @@ def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
         )
 
 
-def texture(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    """tex.2d.v4.f32.s32 {a, b, c, d}, [texture, {x, y}]"""
-    dimensions = {"1d": 1, "2d": 2}.get(mods[0])
-    if dimensions is None or mods[1] != "v4" or len(mods) != 4:
-        raise low.unsupported()
-    result, coordinate = mods[2].replace("s", "u"), mods[3]
-    handle, _, at = item.operands[1].strip("[]").partition(",")
-    texels = low.vector(item.operands[0], "b32", output=True)
-    places = low.vector(at.strip(), "b32", output=False)
-    if len(places) != dimensions:
-        raise low.unsupported_form()
-    operands = [*texels, low.source(handle, "b64"), *places]
-    name, flags = f"tex.{result}.{coordinate}", ops.OWN_TAINT
-    low.emit_guarded(name, operands, width=4, vec=dimensions, space=ops.GLOBAL, flags=flags)
-
-
 def convert_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if mods[-1] != "u64":
         raise low.unsupported()

@@ -7,6 +7,7 @@ from ptxsim.lowering import (
     async_rules,
     memory_rules,
     mma_rules,
+    texture_rules,
     video_rules,
     warp_rules,
     wmma_rules,
@@ -125,7 +126,9 @@ RULES: dict[str, Rule] = {
         memory_rules.atomic, (TARGET | VECTOR, ADDRESS, VALUE | VECTOR, VALUE, REGISTER), optional=2
     ),
     "red": Rule(memory_rules.atomic, (ADDRESS, VALUE | VECTOR, REGISTER | ADDRESS), optional=1),
-    "tex": Rule(memory_rules.texture, (VECTOR, ADDRESS)),
+    "tex": Rule(texture_rules.texture, (VECTOR, ADDRESS, VALUE | VECTOR, VECTOR), optional=2),
+    "suld": Rule(texture_rules.surface_load, (VECTOR, ADDRESS)),
+    "sust": Rule(texture_rules.surface_store, (ADDRESS, VECTOR)),
     "cvta": Rule(memory_rules.convert_address, (TARGET, VALUE)),
     "isspacep": Rule(memory_rules.is_space, (PREDICATE, VALUE)),
     "cp": Rule(memory_rules.copy, rest=ADDRESS | VALUE | CONDITION),

@@ -10,28 +10,37 @@ Dim3 = tuple[int, int, int]
 
 
 class Size(Record):
-    """One size of a problem: its dimensions by name, in the order of the host function."""
+    """One size of a problem: its dimensions by name, in the order of the host function; behind
+    them perhaps a word that says which inputs it is run on."""
 
-    dims: dict[str, int]
+    dims: dict[str, int | str]
 
     @staticmethod
-    def of(**dims: int) -> Size:
+    def of(**dims: int | str) -> Size:
         return Size(dims=dims)
 
     def __getitem__(self, name: str) -> int:
-        return self.dims[name]
+        extent = self.dims[name]
+        assert isinstance(extent, int)
+        return extent
 
     def __hash__(self) -> int:
         return hash(tuple(self.dims.items()))
 
     def __str__(self) -> str:
-        if len(self.dims) == 1:
-            return " ".join(f"{name} = {extent}" for name, extent in self.dims.items())
-        return "×".join(map(str, self.extents))
+        text = "×".join(map(str, self.extents))
+        if len(self.extents) == 1:
+            text = f"{next(iter(self.dims))} = {text}"
+        return f"{text}, {self.inputs}" if self.inputs else text
 
     @property
     def extents(self) -> tuple[int, ...]:
-        return tuple(self.dims.values())
+        return tuple(each for each in self.dims.values() if isinstance(each, int))
+
+    @property
+    def inputs(self) -> str:
+        """Return the word for the inputs; "" where there is none."""
+        return next((each for each in self.dims.values() if isinstance(each, str)), "")
 
 
 class KernelParam(Record):

@@ -75,11 +75,6 @@ cudaError_t release(void* address, bool ordered, cudaStream_t stream, const char
   return cudaSuccess;
 }
 
-cudaError_t fill(void* address, int value, size_t bytes, cudaStream_t stream, const char* caller) {
-  if (bytes) sink_memset(device_place(address, bytes, caller, Side::target), value, bytes, stream);
-  return cudaSuccess;
-}
-
 void check_direction(bool from_device, bool to_device, cudaMemcpyKind kind, const char* caller) {
   const bool reads = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDefault;
   if (sink_executes && from_device && !to_device && reads) return;
@@ -97,17 +92,23 @@ void check_direction(bool from_device, bool to_device, cudaMemcpyKind kind, cons
   refuse({DEVICE_TO_HOST, {{"function", caller}}});
 }
 
+size_t extent(const Rows& rows, size_t pitch) { return (rows.count - 1) * pitch + rows.bytes; }
+
+// Whether rows of one allocation meet those that begin at another place of it.
+bool rows_meet(const Rows& rows, size_t from, size_t to) {
+  const size_t apart = from < to ? to - from : from - to, pitch = rows.source_pitch;
+  if (apart >= extent(rows, from < to ? pitch : rows.target_pitch)) return false;
+  if (!sink_executes || rows.count == 1 || pitch != rows.target_pitch) return true;
+  const size_t beside = apart % pitch;  // they may stand beside each other, row by row
+  return beside < rows.bytes || pitch - beside < rows.bytes;
+}
+
 cudaError_t copy_on_device(void* target, const void* source, const Rows& rows, cudaStream_t stream,
                            const char* caller) {
-  const size_t read = (rows.count - 1) * rows.source_pitch + rows.bytes;
-  const size_t written = (rows.count - 1) * rows.target_pitch + rows.bytes;
-  const Place from = device_place(source, read, caller, Side::source);
-  const Place to = device_place(target, written, caller, Side::target);
-  const bool meet =
-      from.delta < to.delta ? to.delta - from.delta < read : from.delta - to.delta < written;
-  if (from.allocation == to.allocation && meet) {
-    refuse({rows.count > 1 ? ROWS_OVERLAP : OVERLAP, {{"function", caller}}});
-  }
+  const Place from = device_place(source, extent(rows, rows.source_pitch), caller, Side::source);
+  const Place to = device_place(target, extent(rows, rows.target_pitch), caller, Side::target);
+  if (from.allocation == to.allocation && rows_meet(rows, from.delta, to.delta))
+    refuse({rows.count > 1 && !sink_executes ? ROWS_OVERLAP : OVERLAP, {{"function", caller}}});
   sink_copy(from, to, rows, stream);
   return cudaSuccess;
 }
@@ -122,19 +123,10 @@ bool to_device_side(const void* target, cudaMemcpyKind kind) {
   return in_device_range(target) && !(sink_executes && hosts && is_managed(target));
 }
 
-// blocking: the host waits for the device before it copies what is its own.
 cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind, bool blocking,
                  cudaStream_t stream, const char* caller) {
   if (bytes == 0) return cudaSuccess;
-  const bool from_device = from_device_side(source, kind), to_device = to_device_side(target, kind);
-  check_direction(from_device, to_device, kind, caller);
-  if (from_device && to_device) return copy_on_device(target, source, {bytes}, stream, caller);
-  if (from_device)
-    sink_read(target, device_place(source, bytes, caller, Side::source), bytes, blocking, stream);
-  else if (to_device)
-    sink_write(device_place(target, bytes, caller, Side::target), source, bytes, blocking, stream);
-  else std::memcpy(target, source, bytes);
-  return cudaSuccess;
+  return copy_rows(target, source, {bytes}, kind, blocking, stream, caller);
 }
 
 cudaError_t write_symbol(const void* variable, const void* source, size_t bytes, size_t offset,
@@ -164,16 +156,35 @@ cudaError_t read_symbol(void* target, const void* variable, size_t bytes, size_t
 }  // namespace
 
 cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
-                      cudaStream_t stream, const char* caller) {
+                      bool blocking, cudaStream_t stream, const char* caller) {
   const bool from_device = from_device_side(source, kind), to_device = to_device_side(target, kind);
   check_direction(from_device, to_device, kind, caller);
   if (from_device && to_device) return copy_on_device(target, source, rows, stream, caller);
-  if (!sink_executes) refuse({ROWS_FROM_HOST, {{"function", caller}}});
-  for (size_t row = 0; row < rows.count; ++row)
-    copy(static_cast<char*>(target) + row * rows.target_pitch,
-         static_cast<const char*>(source) + row * rows.source_pitch, rows.bytes, kind, true, stream,
-         caller);
+  if (!sink_executes && rows.count > 1) refuse({ROWS_FROM_HOST, {{"function", caller}}});
+  if (from_device) {
+    const size_t read = extent(rows, rows.source_pitch);
+    sink_read(target, device_place(source, read, caller, Side::source), rows, blocking, stream);
+  } else if (to_device) {
+    const size_t written = extent(rows, rows.target_pitch);
+    sink_write(device_place(target, written, caller, Side::target), source, rows, blocking, stream);
+  } else {
+    copy_in_rows(target, source, rows);
+  }
   return cudaSuccess;
+}
+
+cudaError_t fill(void* address, int value, const Rows& rows, cudaStream_t stream,
+                 const char* caller) {
+  if (!rows.bytes || !rows.count) return cudaSuccess;
+  const size_t written = extent(rows, rows.target_pitch);
+  sink_memset(device_place(address, written, caller, Side::target), value, rows, stream);
+  return cudaSuccess;
+}
+
+void copy_in_rows(void* target, const void* source, const Rows& rows) {
+  for (size_t row = 0; row < rows.count; ++row)
+    std::memmove(static_cast<char*>(target) + row * rows.target_pitch,
+                 static_cast<const char*>(source) + row * rows.source_pitch, rows.bytes);
 }
 
 extern "C" {
@@ -232,11 +243,11 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
 
 cudaError_t cudaMemset(void* address, int value, size_t bytes) {
   return answer(__func__,
-                [&](const char* caller) { return fill(address, value, bytes, nullptr, caller); });
+                [&](const char* caller) { return fill(address, value, {bytes}, nullptr, caller); });
 }
 cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t stream) {
   return answer(__func__,
-                [&](const char* caller) { return fill(address, value, bytes, stream, caller); });
+                [&](const char* caller) { return fill(address, value, {bytes}, stream, caller); });
 }
 
 cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {

@@ -242,6 +242,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 // The header may rename this one (_v2); the definition follows it.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t last) {
   return answer(__func__, [&](const char*) {
+    sink_elapsed();
     *milliseconds = float(recorded[last] - recorded[first]);
     return cudaSuccess;
   });

@@ -10,8 +10,7 @@ constexpr size_t PITCH = 512;  // bytes; that of every GPU of today
 void check_rows(size_t pitch, size_t width, size_t height, const char* caller) {
   if (width > pitch)
     refuse({WRONG_PITCH, {{"function", caller}, {"width", width}, {"pitch", pitch}}});
-  if (!sink_executes && height > MAX_ROWS && width != pitch)
-    refuse({TOO_MANY_ROWS, {{"function", caller}}});
+  if (height > MAX_ROWS && width != pitch) refuse({TOO_MANY_ROWS, {{"function", caller}}});
   if (height > 1 && pitch > ARENA_BYTES / height) refuse({ROWS_TOO_LARGE, {{"function", caller}}});
 }
 
@@ -115,8 +114,8 @@ cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* sou
   return answer(__func__, [&](const char*) {
     if (as_one(target_pitch, source_pitch, width, height, "cudaMemcpy2DAsync"))
       return cudaMemcpyAsync(target, source, width * height, kind, stream);
-    return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, stream,
-                     "cudaMemcpy2DAsync");
+    return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, false,
+                     stream, "cudaMemcpy2DAsync");
   });
 }
 cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
@@ -124,8 +123,8 @@ cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, 
   return answer(__func__, [&](const char* caller) {
     if (as_one(target_pitch, source_pitch, width, height, caller))
       return cudaMemcpy(target, source, width * height, kind);
-    return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, nullptr,
-                     caller);
+    return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, true,
+                     nullptr, caller);
   });
 }
 cudaError_t cudaMemset2DAsync(void* target, size_t pitch, int value, size_t width, size_t height,
@@ -134,10 +133,7 @@ cudaError_t cudaMemset2DAsync(void* target, size_t pitch, int value, size_t widt
     if (!sink_executes)
       return cudaMemsetAsync(target, value, contiguous(pitch, width, height, caller), stream);
     check_rows(pitch, width, height, caller);
-    cudaError_t error = cudaSuccess;
-    for (size_t row = 0; row < height && error == cudaSuccess; ++row)
-      error = cudaMemsetAsync(static_cast<char*>(target) + row * pitch, value, width, stream);
-    return error;
+    return fill(target, value, {width, height, pitch, pitch}, stream, caller);
   });
 }
 cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {

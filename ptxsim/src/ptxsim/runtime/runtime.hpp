@@ -113,6 +113,7 @@ Kernel* sink_kernel(const std::string& name, size_t module);  // mangled; null: 
 void* sink_variable(const std::string& name, size_t module, size_t bytes);
 void sink_share(void* address, size_t bytes);  // device memory, with host code
 double sink_clock();                           // milliseconds, by which events are apart
+void sink_elapsed();                           // notes that host code asks how far they are
 // Ends the call, or host code's work, here or where `frames` say.
 [[noreturn]] void refuse(const Refused& refused);
 [[noreturn]] void refuse(const Refused& refused, const Frames& frames);
@@ -133,15 +134,18 @@ bool sink_freed(const void* address);  // inside an allocation that was freed
 void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
                  bool programmatic, dim3 cluster);
-void sink_memset(Place place, int value, size_t bytes, cudaStream_t stream);
 // Rows of `bytes`; pitches are from the start of one to the next.
 struct Rows { size_t bytes, count = 1, source_pitch = 0, target_pitch = 0; };
+// Several rows only where the sink executes.
+void sink_memset(Place place, int value, const Rows& rows, cudaStream_t stream);
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream);
 // To host memory; only where the sink executes.
-void sink_read(void* target, Place source, size_t bytes, bool blocking, cudaStream_t stream);
+void sink_read(void* target, Place source, const Rows& rows, bool blocking, cudaStream_t stream);
 void sink_asked();  // host code has asked for the last error, and there is one
-// From host memory.
-void sink_write(Place target, const void* source, size_t bytes, bool blocking, cudaStream_t stream);
+// From host memory; several rows only where the sink executes. blocking: the host waits for the
+// device before it goes on.
+void sink_write(Place target, const void* source, const Rows& rows, bool blocking,
+                cudaStream_t stream);
 // To a variable that has no address yet.
 void sink_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
                  bool blocking, cudaStream_t stream);
@@ -150,8 +154,12 @@ void sink_refused(const Refused& refused, size_t bytes = 0);
 size_t sink_place();  // of the next operation in this call
 
 // --- memory.cpp
+// Checks the direction, and that all rows lie within allocations.
 cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
-                      cudaStream_t stream, const char* caller);
+                      bool blocking, cudaStream_t stream, const char* caller);
+cudaError_t fill(void* address, int value, const Rows& rows, cudaStream_t stream,
+                 const char* caller);
+void copy_in_rows(void* target, const void* source, const Rows& rows);
 
 // --- launch.cpp
 // Where the <<<>>> stands that this thread is launching, else empty.

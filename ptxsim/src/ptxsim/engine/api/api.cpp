@@ -8,6 +8,7 @@
 #include "../memory/cost.hpp"
 #include "../program/operations.hpp"
 #include "../program/packed_program.hpp"
+#include "../schedule/repeats.hpp"
 #include "../schedule/turns.hpp"
 #include "../tensor_map.hpp"
 
@@ -28,17 +29,14 @@ template <class F> int guarded(F f) {
   }
 }
 
-Machine::Memory kept(const Machine& m) {
+// lazily: without the bytes of regions that live on, until a launch comes to them.
+Machine::Memory kept(const Machine& m, bool lazily = false) {
   Machine::Memory kept{{}, m.heap_next, m.heap_used};
   kept.regions.reserve(m.regions.size());
-  for (const auto& r : m.regions)
-    kept.regions.push_back({r->base,
-                            r->size,
-                            {r->data, r->data + r->size},
-                            r->defined,
-                            r->in_heap,
-                            r->given,
-                            r->freed});
+  for (const auto& r : m.regions) {
+    kept.regions.push_back({r->base, r->size, {}, {}, false, r->in_heap, r->given, r->freed});
+    if (!lazily || r->in_heap) kept.regions.back().hold(*r);
+  }
   return kept;
 }
 
@@ -51,6 +49,7 @@ void put_back(Machine& m, const Machine::Memory& kept) {
     const Machine::Kept& from = kept.regions[k];
     if (!m.regions[k]) m.regions[k] = std::make_unique<Region>();
     Region& r = *m.regions[k];
+    if (!from.held) continue;
     if (from.in_heap) {
       r = Region{};
       r.base = from.base;
@@ -144,6 +143,21 @@ int sim_define(Machine* m, u64 index, u64 from, u64 bytes, u32 cell) {
   return RAN;
 }
 
+// Makes bytes of one region as defined as those of another that they were copied from.
+int sim_copy_defined(Machine* m, u64 source, u64 from, u64 target, u64 to, u64 bytes, u32 cell) {
+  if (source >= m->regions.size() || target >= m->regions.size() || !cell) return REFUSED;
+  const Region& s = *m->regions[source];
+  Region& t = *m->regions[target];
+  if (!within(from, bytes, s.size) || !within(to, bytes, t.size)) return REFUSED;
+  for (u64 at = to / cell; !t.all_defined && at * cell < to + bytes; ++at) {
+    const u64 inside = std::max(at * cell, to) - to;
+    const u8 now = s.all_defined || s.defined[(from + inside) / cell];
+    const bool whole = at * cell >= to && (at + 1) * cell <= to + bytes;
+    t.defined[at] = whole ? now : now | t.defined[at];
+  }
+  return RAN;
+}
+
 // Marks a region as memory that nobody has written yet.
 int sim_undefine(Machine* m, u64 index) {
   if (index >= m->regions.size()) return REFUSED;
@@ -218,8 +232,9 @@ u64 sim_given(Machine* m, u64 index) {
   return index < m->regions.size() ? m->regions[index]->given : 0;
 }
 
-// Keeps the regions, unless they have more than `most` bytes, for second looks at what is to come.
-int sim_snapshot(Machine* m, u64 most) {
+// Keeps the regions, unless they have more than `most` bytes, for second looks at what is to come:
+// one launch, or whatever it is if not `lazily`.
+int sim_snapshot(Machine* m, u64 most, int lazily) {
   return guarded([&]() -> int {
     m->before = m->after = {};
     m->suspect_reads.clear();
@@ -231,7 +246,7 @@ int sim_snapshot(Machine* m, u64 most) {
       if (r->size > most - bytes) return RAN;
       bytes += r->size;
     }
-    m->before = kept(*m);
+    m->before = kept(*m, lazily);
     return RAN;
   });
 }
@@ -253,6 +268,16 @@ void sim_undo_looks(Machine* m) {
   put_back(*m, m->after);
   m->looks_again = m->used = m->trapped = m->out_of_time = m->deadlocked = false;
 }
+
+// Whether the launch that is asked for, in so many bytes, needs not run (repeats.hpp): a Status.
+int sim_recall(Machine* m, const u8* asked, u64 length) {
+  return guarded([&]() -> int {
+    return recall(*m, {reinterpret_cast<const char*>(asked), length}) ? RAN : REFUSED;
+  });
+}
+
+// Ends launches under way, and all to come, as if they had trapped; from another thread.
+void sim_interrupt() { interrupted = true; }
 
 // Returns a Status.
 int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dynamic_bytes,
@@ -285,6 +310,7 @@ int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dy
     p->hints.assign(p->code.size(), Hint{});
     p->source_hints.assign(p->code.size(), Hint{});
     m->launch();
+    if (interrupted) return TRAPPED;
     return m->out_of_time ? OUT_OF_TIME : m->deadlocked ? DEADLOCKED : m->trapped ? TRAPPED : RAN;
   });
 }

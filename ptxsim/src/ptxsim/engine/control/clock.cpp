@@ -16,6 +16,7 @@ constexpr u64 START = u64{1} << 32;  // more than the blocks of a turn that is n
 
 u64 look(Warp& w) {
   Machine& m = *w.block->machine;
+  m.unrepeatable = true;
   const u64 passed = START + OF_A_BLOCK * u64(i64(m.steps) - w.fuel);
   return m.cycles = std::max(m.cycles + OF_A_LOOK, passed);
 }

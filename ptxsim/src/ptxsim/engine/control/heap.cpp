@@ -52,6 +52,7 @@ void shorten(Warp& w) {
 // Returns its address, or 0 where there is no room.
 u64 allocate(Warp& w, u64 bytes, u64 alignment) {
   Machine& m = *w.block->machine;
+  m.unrepeatable = true;
   if (bytes > HEAP_BYTES || m.heap_used + room_of(bytes) > HEAP_BYTES) return 0;
   if (m.regions.size() % MAX_FREED == 0) shorten(w);
   auto r = std::make_unique<Region>();

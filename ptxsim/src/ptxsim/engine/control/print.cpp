@@ -247,6 +247,7 @@ struct PrintOperands { i32 format, arguments, result; };
 Flow print(Warp& w, const Ins& i) {
   const auto o = operands<PrintOperands>(i);
   std::string& out = w.block->machine->printed;
+  w.block->machine->unrepeatable = true;
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
     u8* own = w.local.data() + u64(l) * w.program->local_bytes;

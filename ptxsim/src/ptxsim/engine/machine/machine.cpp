@@ -140,7 +140,13 @@ Region* Machine::find(u64 address, i64& index) {
                        [](u64 a, const std::unique_ptr<Region>& r) { return a < r->base; });
   if (after == regions.begin()) return nullptr;
   index = after - regions.begin() - 1;
-  return regions[index].get();  // the caller checks the size; this is the nearest one below
+  Region& found = *regions[index];
+  if (!found.touched && size_t(index) < before.regions.size()) {
+    Kept& kept = before.regions[index];
+    if (!kept.held && !found.in_heap) kept.hold(found);
+  }
+  found.touched = true;
+  return &found;  // the caller checks the size; this is the nearest one below
 }
 
 u32 Machine::block_in_cluster(u32 index, u32 rank) const {

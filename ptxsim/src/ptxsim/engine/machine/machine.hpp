@@ -1,6 +1,7 @@
 // What a launch runs on: device memory, and what all blocks share.
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <initializer_list>
 #include <map>
@@ -14,12 +15,15 @@
 
 #include "../program/program.hpp"
 #include "block.hpp"
+#include "memo.hpp"
 #include "region.hpp"
 
 namespace sim {
 
 // In order of their numbers; from the last to the first; other values are seeds of permutations.
 enum Order : u32 { FORWARDS, BACKWARDS };
+
+inline std::atomic<bool> interrupted = false;  // somebody wants all launches to end
 
 struct Machine {
   std::vector<std::unique_ptr<Region>> regions;
@@ -75,6 +79,8 @@ struct Machine {
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   u64 ended = 0, idle = 0;  // blocks of this launch; of these, stored nothing to global memory
   bool out_of_time = false, deadlocked = false, trapped = false;
+  Memos memos;
+  bool unrepeatable = false;  // this launch printed, or looked at a clock or at the heap
 
   // Reads that raced in a look at this call (suspect_reads.hpp). time: by the reader's clock.
   struct Read {
@@ -96,9 +102,16 @@ struct Machine {
   struct Kept {
     u64 base, size;
     std::vector<u8> data, defined;
+    bool held;  // the data
     bool in_heap;
     u64 given;
     Region::Stamp freed;
+
+    void hold(const Region& r) {
+      data.assign(r.data, r.data + size);
+      defined = r.defined;
+      held = true;
+    }
   };
   struct Memory {
     std::vector<Kept> regions;
@@ -122,6 +135,7 @@ struct Machine {
   u32 block_in_cluster(u32 index, u32 rank) const;                        // its linear number
   // Address of what grid.sync() counts in: its top bit changes when all blocks have come.
   u64 counter() const { return workspace ? workspace + 4 : 0; }
+  // Every access comes here first: hints, which lead to the same region, are a launch's.
   Region* find(u64 address, i64& index);
   void report(Event event);
 };

@@ -50,6 +50,7 @@ struct Region {
   struct Lanes { u8 first, second; };
   std::vector<Lanes> readers;
   bool copied = false;   // asynchronously to shared memory, by this launch
+  bool touched = false;  // by this launch, perhaps
   std::vector<u8> uses;  // per cell, Use of this launch; empty unless traced and used
   // Of malloc in a kernel: its memory, the bytes asked for, and who freed it; pc: ~0 in an earlier
   // launch; block: 0 while it is not freed. What is freed has no bytes.

@@ -1,6 +1,9 @@
-// tex: reads through texture objects of one and two dimensions, as the CUDA programming guide
-// describes them. A handle is the address of a Texture in global memory. How weights are rounded,
-// and that tex1Dfetch finds 0 outside whatever the address mode, is what an H100 did (2026-11-25).
+// tex: reads through texture objects, as the CUDA programming guide describes them. A handle is the
+// address of a Texture in global memory. How weights are rounded, and that tex1Dfetch finds 0
+// outside whatever the address mode, is what an H100 did (2026-11-25); an H200 rounded so in three
+// dimensions, and took the last layer for -1 (2026-11-29).
+#include "texture.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -22,24 +25,25 @@ bool is_float(const Texture& t) { return t.type == FLOATING || t.reads_normalize
 
 bool is_sound(const Texture& t) {
   const auto is_size = [](u32 n) { return n == 1 || n == 2 || n == 4; };
-  return t.magic == TEXTURE_MAGIC && t.dimensions - 1u < 2 && t.width && t.height &&
-         u64(t.width) * t.height <= 1u << 30 && is_size(t.channels) && is_size(t.element) &&
-         t.type <= FLOATING && t.across <= BORDER && t.down <= BORDER && (!t.linear || is_float(t));
+  u64 texels = std::max(t.layers, 1u);
+  for (const u32 extent : t.extents)
+    if (!extent || (texels *= extent) > 1u << 30) return false;
+  for (const u8 mode : t.modes)
+    if (mode > BORDER) return false;
+  return t.magic == TEXTURE_MAGIC && t.dimensions - 1u < 3 && t.layers <= 1u << 16 &&
+         is_size(t.channels) && is_size(t.element) && t.type <= FLOATING &&
+         (!t.linear || is_float(t));
 }
 
 // The texture object that a lane's handle names; a finding where it is none for this instruction.
 bool read_texture(Warp& w, const Ins& i, int lane, u64 handle, bool floats, Texture& t) {
-  Machine& m = *w.block->machine;
-  i64 index = -1;
-  t.magic = 0;
-  const Region* r = m.find(handle, index);
-  if (r && within(handle, sizeof t, r->base, r->size)) std::memcpy(&t, r->at(handle), sizeof t);
-  const bool there = is_sound(t);
-  if (there && t.dimensions == i.vec && is_float(t) == floats) return true;
+  const bool there = find_texture(w, handle, t) && !t.surface;
+  const bool layered = names_layer(i), fits = there && layered == (t.layers > 0);
+  if (fits && t.dimensions == i.vec && is_float(t) == floats) return true;
   Event e = event_at(w, BAD_TEXTURE, lane);
   e.address = handle;
-  set_details(e, {there ? t.dimensions : 0, i.vec});
-  m.report(e);
+  set_details(e, {there ? t.dimensions : 0, there && !fits ? -1 : i.vec});
+  w.block->machine->report(e);
   return false;
 }
 
@@ -83,11 +87,11 @@ struct Sample {
   bool undefined;
 };
 
-void add_texel(Warp& w, int lane, const Texture& t, u64 place, double weight, Sample& sample) {
+void add_texel(Warp& w, int lane, const Texture& t, u64 address, double weight, Sample& sample) {
   Access a{};
-  a.bytes = u32(t.channels) * t.element;
+  a.bytes = texel_bytes(t);
   a.mask = 1u << lane;
-  const u64 address = a.at[lane] = t.address + place * a.bytes;
+  a.at[lane] = address;
   i64 index = -1;
   Region* r = w.block->machine->find(address, index);
   if (!r || !within(address, a.bytes, r->base, r->size)) return;
@@ -105,15 +109,29 @@ void add_texel(Warp& w, int lane, const Texture& t, u64 place, double weight, Sa
   }
 }
 
-struct TextureOperands { i32 texels[4], handle, at[2]; };
+// at: along each dimension; the layer behind them.
+struct TextureOperands { i32 texels[4], handle, at[3]; };
+
+// The weights of the texels at the corners around a place, in shares: bit k of a corner's number
+// says that it is the farther one along dimension k.
+void weigh(const Spot* spots, i64* weights) {
+  weights[0] = SHARES;
+  for (const int axis : {2, 0, 1})
+    for (int corner = 0; corner < 8; ++corner) {
+      if (corner >> axis & 1) continue;
+      const bool half_down = axis == 1 && !(corner & 1);
+      const i64 far = (weights[corner] * spots[axis].share + SHARES / 2 - half_down) / SHARES;
+      weights[corner | 1 << axis] = far;
+      weights[corner] -= far;
+    }
+}
 
 // floats: what it gives. fetches: its coordinates are integers, and outside is 0.
 template <bool floats, bool fetches> Flow texture(Warp& w, const Ins& i) {
   const auto o = operands<TextureOperands>(i);
-  for (const i32 slot : {o.handle, o.at[0], o.at[1]})
+  for (const i32 slot : {o.handle, o.at[0], o.at[1], o.at[2]})
     check_defined(w, slot, UNDEFINED_ADDRESS, false);
   const auto coordinate = [&](int axis, int lane) -> double {
-    if (o.at[axis] < 0) return 0;
     if (fetches) return lanes<i32>(w, o.at[axis])[lane];
     return bits_to_float(lanes<u32>(w, o.at[axis])[lane]);
   };
@@ -123,17 +141,21 @@ template <bool floats, bool fetches> Flow texture(Warp& w, const Ins& i) {
     const int l = __builtin_ctz(rest);
     Texture t;
     if (!read_texture(w, i, l, lanes<u64>(w, o.handle)[l], floats, t)) continue;
-    if (fetches) t.normalized = t.linear = 0, t.across = t.down = BORDER;
-    const Spot x = spot_of(t, t.across, t.width, coordinate(0, l));
-    const Spot y = i.vec == 2 ? spot_of(t, t.down, t.height, coordinate(1, l)) : Spot{};
-    const i64 both = (x.share * y.share + SHARES / 2) / SHARES;
-    const i64 weights[] = {SHARES - x.share - y.share + both, x.share - both, y.share - both, both};
-    for (int corner = 0; corner < 4; ++corner) {
-      const i64 column = settled(t, t.across, x.first + (corner & 1), t.width);
-      const i64 row = settled(t, t.down, y.first + (corner >> 1), t.height);
-      if (weights[corner] && column >= 0 && row >= 0)
-        add_texel(w, l, t, u64(row * t.width + column), double(weights[corner]) / SHARES,
-                  samples[l]);
+    if (fetches) t.normalized = t.linear = 0, std::fill(t.modes, t.modes + 3, BORDER);
+    Spot spots[3] = {};
+    for (int axis = 0; axis < i.vec; ++axis)
+      spots[axis] = spot_of(t, t.modes[axis], t.extents[axis], coordinate(axis, l));
+    const u32 layer = t.layers ? std::min(lanes<u32>(w, o.at[i.vec])[l], t.layers - 1) : 0;
+    i64 weights[8] = {};
+    weigh(spots, weights);
+    for (int corner = 0; corner < 8; ++corner) {
+      i64 at[3];
+      for (int axis = 0; axis < 3; ++axis)
+        at[axis] =
+            settled(t, t.modes[axis], spots[axis].first + (corner >> axis & 1), t.extents[axis]);
+      if (weights[corner] && std::min({at[0], at[1], at[2]}) >= 0)
+        add_texel(w, l, t, texel_address(t, u64(at[0]) * texel_bytes(t), at[1], at[2] + layer),
+                  double(weights[corner]) / SHARES, samples[l]);
     }
     if (t.linear)
       for (int c = 0; c < 4; ++c) samples[l].texel[c] = float_to_bits(float(samples[l].sums[c]));
@@ -148,17 +170,31 @@ template <bool floats, bool fetches> Flow texture(Warp& w, const Ins& i) {
   return Flow::next;
 }
 
-bool is_texture(const Program&, const Ins& i) {
-  return (i.vec == 1 && i.o[6] < 0) || (i.vec == 2 && i.o[6] >= 0);
-}
-
 }  // namespace
 
+bool find_texture(Warp& w, u64 handle, Texture& t) {
+  i64 index = -1;
+  const Region* r = w.block->machine->find(handle, index);
+  if (!r || !within(handle, sizeof t, r->base, r->size)) return false;
+  std::memcpy(&t, r->at(handle), sizeof t);
+  return is_sound(t);
+}
+
+u64 texel_address(const Texture& t, u64 byte, u64 row, u64 plane) {
+  return t.address + byte + (plane * t.extents[1] + row) * t.pitch;
+}
+
+bool takes_texture(const Program&, const Ins& i) {
+  const int coordinates = i.vec + names_layer(i);
+  if (!i.vec || coordinates > 3) return false;
+  return std::all_of(i.o + 5, i.o + 5 + coordinates, [](i32 slot) { return slot >= 0; });
+}
+
 void add_textures(Table& t) {
-  add(t, "tex.f32.f32", texture<true, false>, "NNNN>wnN", is_texture);
-  add(t, "tex.f32.s32", texture<true, true>, "NNNN>wnN", is_texture);
-  add(t, "tex.u32.f32", texture<false, false>, "NNNN>wnN", is_texture);
-  add(t, "tex.u32.s32", texture<false, true>, "NNNN>wnN", is_texture);
+  add(t, "tex.f32.f32", texture<true, false>, "NNNN>wnNN", takes_texture);
+  add(t, "tex.f32.s32", texture<true, true>, "NNNN>wnNN", takes_texture);
+  add(t, "tex.u32.f32", texture<false, false>, "NNNN>wnNN", takes_texture);
+  add(t, "tex.u32.s32", texture<false, true>, "NNNN>wnNN", takes_texture);
 }
 
 }  // namespace sim

@@ -41,6 +41,7 @@ const Table& operations() {
     add_bulk(t);
     add_tensor_copies(t);
     add_textures(t);
+    add_surfaces(t);
     add_store_async(t);
     add_wgmma(t);
     add_cluster_addresses(t);

@@ -77,6 +77,7 @@ void add_proxy(Table&);
 void add_bulk(Table&);
 void add_tensor_copies(Table&);
 void add_textures(Table&);
+void add_surfaces(Table&);
 void add_store_async(Table&);
 void add_wgmma(Table&);
 void add_cluster_addresses(Table&);

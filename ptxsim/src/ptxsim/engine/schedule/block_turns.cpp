@@ -82,6 +82,7 @@ double cpu_seconds() {
 void report_out_of_time(const Warp& w) {
   Machine& m = *w.block->machine;
   m.out_of_time = true;
+  if (interrupted) return;
   if (const Warp* stuck = stuck_at_mbarrier(*w.home, true)) return report_mbarrier(*stuck);
   if (!w.done()) m.report(event_at(w, ENDLESS, w.now.mask ? __builtin_ctz(w.now.mask) : 0));
 }
@@ -111,7 +112,8 @@ Outcome run(Block& b) {
       looks |= w.waited && w.look.waits;
       at_mbarrier |= w.waited && !w.look.waits;
       spun |= w.fuel < 0;
-      if ((spun || !(turn & (m.sampling ? 7 : 1023))) && spent(m)) {
+      const bool due = spun || !(turn & (m.sampling ? 7 : 1023));
+      if (interrupted.load(std::memory_order_relaxed) || (due && spent(m))) {
         report_out_of_time(w);
         return Outcome::finished;
       }

@@ -9,6 +9,7 @@
 #include "../limits.hpp"
 #include "divergence.hpp"
 #include "preemption.hpp"
+#include "repeats.hpp"
 #include "turns.hpp"
 
 namespace sim {
@@ -53,7 +54,7 @@ class Residents {
       const bool polls = outcome == Outcome::waiting || outcome == Outcome::polling;
       polled = polls && changes == machine.changes ? polled + 1 : 0;
       const bool due = outcome == Outcome::paused || !(turn & 63);
-      if (due && spent(machine)) return report_out_of_time(first_at_work(*b));
+      if (interrupted || (due && spent(machine))) return report_out_of_time(first_at_work(*b));
       if (ended) retire(std::move(b));
       // Most blocks that wait do so for the one before: those that began backwards go on forwards.
       else if (machine.order == BACKWARDS && began && !preempted) paused.push_front(std::move(b));
@@ -204,7 +205,7 @@ void Machine::launch() {
     r->stamps.clear();
     r->hidden.clear();
     r->lines.clear();
-    r->copied = false;
+    r->copied = r->touched = false;
     r->uses.clear();
     r->freed.pc = ~0u;
   }
@@ -217,10 +218,13 @@ void Machine::launch() {
   u64 drawn = u64{1} << 31;
   if (order == BACKWARDS) std::reverse(warp_order.begin(), warp_order.end());
   else if (order != FORWARDS) shuffle(warp_order, order, drawn);
+  Memo* const memo = std::exchange(memos.next, nullptr);
+  const bool kept = memo && begin_memo(*this, *memo);
   begin_dependency(*this);
   Residents(*this).run_all();
   conclude(*this);
   suggest_offsets(*this);
+  if (memo) end_memo(*this, *memo, kept);
   if (tracing) keep_in_flight(*this);
   ++launches;
 }

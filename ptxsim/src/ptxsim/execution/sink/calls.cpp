@@ -110,21 +110,4 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status)
   *status = cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
-
-// --- three dimensions, without arrays
-cudaError_t cudaMalloc3D(cudaPitchedPtr* made, cudaExtent extent) {
-  size_t pitch = 0;
-  void* address = nullptr;
-  const cudaError_t error =
-      cudaMallocPitch(&address, &pitch, extent.width, extent.height * extent.depth);
-  *made = {address, pitch, extent.width, extent.height};
-  return error;
-}
-cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
-  cudaError_t error = cudaSuccess;
-  for (size_t z = 0; z < extent.depth && error == cudaSuccess; ++z)
-    error = cudaMemset2D(static_cast<char*>(to.ptr) + z * to.ysize * to.pitch, to.pitch, value,
-                         extent.width, extent.height);
-  return error;
-}
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "sink.hpp"
 
@@ -66,17 +67,15 @@ void* address_of(Place place) {
   return reinterpret_cast<void*>(allocations[place.allocation].address + place.delta);
 }
 
-void define(Place place, size_t bytes) {
-  tell("{\"type\":\"define\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
-       ",\"size\":" + number(bytes) + "}");
+// Tells ptxsim's process of rows, which begin `pitch` bytes from each other.
+void tell_of(const char* type, Place place, const Rows& rows, size_t pitch,
+             const std::string& more = "") {
+  tell(std::string("{\"type\":\"") + type + "\",\"address\":" +
+       number(reinterpret_cast<uint64_t>(address_of(place))) + ",\"size\":" + number(rows.bytes) +
+       ",\"rows\":" + number(rows.count) + ",\"pitch\":" + number(pitch) + more + "}");
 }
 
-// What leaves the device has to hold something.
-void take(const char* type, Place place, size_t bytes) {
-  tell(std::string("{\"type\":\"") + type +
-       "\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
-       ",\"size\":" + number(bytes) + ",\"frames\":" + frames_json(site()) + "}");
-}
+void define(Place place, size_t bytes) { tell_of("define", place, {bytes}, 0); }
 
 // What a copy or a memset does with memory, if it is of the device or shared with it.
 struct Part {
@@ -84,6 +83,13 @@ struct Part {
   size_t bytes, rows, pitch;
   bool writes;
 };
+
+Part source_part(const void* address, const Rows& rows) {
+  return {address, rows.bytes, rows.count, rows.source_pitch, false};
+}
+Part target_part(const void* address, const Rows& rows) {
+  return {address, rows.bytes, rows.count, rows.target_pitch, true};
+}
 
 size_t operations = 0;  // so far
 
@@ -171,50 +177,58 @@ void sink_share(void* address, size_t bytes) {
   mprotect(address, std::max<size_t>(bytes, 1), PROT_READ | PROT_WRITE);
   if (modules_loaded)  // a variable holds something anyway
     tell("{\"type\":\"share\",\"address\":" + number(reinterpret_cast<uint64_t>(address)) +
-         ",\"size\":" + number(bytes) + "}");
+         ",\"size\":" + number(bytes) + ",\"rows\":1,\"pitch\":0}");
 }
 
-void sink_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
+void put(Place target, const void* source, const Rows& rows) {
+  copy_in_rows(shared_view(address_of(target)), source, rows);
+  tell_of("define", target, rows, rows.target_pitch);
+}
+
+void sink_memset(Place place, int value, const Rows& rows, cudaStream_t stream) {
   load_modules();
-  issue_on(stream, "memset", false, {{address_of(place), bytes, 1, 0, true}});
-  std::memset(shared_view(address_of(place)), value, bytes);
-  define(place, bytes);
+  issue_on(stream, "memset", false, {target_part(address_of(place), rows)});
+  for (size_t row = 0; row < rows.count; ++row)
+    std::memset(shared_view(address_of(place)) + row * rows.target_pitch, value, rows.bytes);
+  tell_of("define", place, rows, rows.target_pitch);
 }
 
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream) {
   load_modules();
   issue_on(stream, "copy", false,
-           {{address_of(source), rows.bytes, rows.count, rows.source_pitch, false},
-            {address_of(target), rows.bytes, rows.count, rows.target_pitch, true}});
-  for (size_t row = 0; row < rows.count; ++row) {
-    const Place from{source.allocation, source.delta + row * rows.source_pitch};
-    const Place to{target.allocation, target.delta + row * rows.target_pitch};
-    std::memmove(shared_view(address_of(to)), shared_view(address_of(from)), rows.bytes);
-    define(to, rows.bytes);
-  }
+           {source_part(address_of(source), rows), target_part(address_of(target), rows)});
+  copy_in_rows(shared_view(address_of(target)), shared_view(address_of(source)), rows);
+  const auto from = reinterpret_cast<uint64_t>(address_of(source));
+  tell_of("copy", target, rows, rows.target_pitch,
+          ",\"source\":" + number(from) + ",\"source_pitch\":" + number(rows.source_pitch));
 }
 
-void sink_write(Place target, const void* source, size_t bytes, bool blocking,
+void sink_write(Place target, const void* source, const Rows& rows, bool blocking,
                 cudaStream_t stream) {
   load_modules();
   issue_on(stream, "copy", blocking,
-           {{source, bytes, 1, 0, false}, {address_of(target), bytes, 1, 0, true}});
-  std::memcpy(shared_view(address_of(target)), source, bytes);
-  define(target, bytes);
+           {source_part(source, rows), target_part(address_of(target), rows)});
+  put(target, source, rows);
 }
 
 // Into memory that is not pinned every copy is done when the call returns.
-void sink_read(void* target, Place source, size_t bytes, bool blocking, cudaStream_t stream) {
+void sink_read(void* target, Place source, const Rows& rows, bool blocking, cudaStream_t stream) {
   load_modules();
   issue_on(stream, "copy", blocking || !in_device_range(target),
-           {{address_of(source), bytes, 1, 0, false}, {target, bytes, 1, 0, true}});
-  take("read", source, bytes);
-  std::memcpy(target, shared_view(address_of(source)), bytes);
+           {source_part(address_of(source), rows), target_part(target, rows)});
+  // What leaves the device has to hold something.
+  tell_of("read", source, rows, rows.source_pitch, ",\"frames\":" + frames_json(site()));
+  copy_in_rows(target, shared_view(address_of(source)), rows);
 }
 
 void sink_synchronise(const std::string& order) { issue("wait", order, true); }
 void issue_launch(const std::string& order) { issue("launch", order, false); }
 size_t sink_place() { return operations; }
+
+void sink_elapsed() {
+  static bool told = false;
+  if (!std::exchange(told, true)) tell("{\"type\":\"elapsed\"}");
+}
 
 double sink_clock() {
   using namespace std::chrono;

@@ -4,6 +4,8 @@
 // - channel.cpp: messages to ptxsim's process, and its answers
 // - modules.cpp: the PTX that a program registers, its kernels and variables
 // - memory.cpp: device memory, which both processes share: allocations, copies
+// - arrays.cpp: CUDA arrays, copies in three dimensions
+// - textures.cpp: texture and surface objects
 // - calls.cpp: calls that a recorder cannot answer
 // - host.cpp: where host code stands, and its mistakes
 //
@@ -27,7 +29,22 @@ extern bool modules_loaded;  // all that are registered so far
 
 // --- memory.cpp
 unsigned char* shared_view(const void* address);  // through which host code's copies go
-void issue_launch(const std::string& order);      // which comes now; order: as order_on gives it
+void put(Place target, const void* source, const Rows& rows);  // in no stream
+void issue_launch(const std::string& order);  // which comes now; order: as order_on gives it
+
+// --- arrays.cpp
+struct Array {
+  cudaChannelFormatDesc desc;
+  cudaExtent extent;  // as it was asked for
+  unsigned flags;
+  size_t extents[3];  // in elements, none of them 0
+  char* memory;       // of the device
+
+  size_t texel_bytes() const;
+};
+const Array& array_of(cudaArray_const_t handle, const char* caller);
+size_t channels_of(const cudaChannelFormatDesc& desc,
+                   const char* caller);  // that a texture can have
 
 // --- host.cpp
 void catch_faults();
