@@ -43,7 +43,13 @@ def test_documents_say_what_the_words_say(wrong: Path) -> None:
     done = ptxsim("exec", "wrong", *options, "--", "overrun", folder=wrong)
     document = json.loads((wrong / "found.json").read_text())
     (error,) = document.pop("findings")
-    assert document == {"status": 0, "launches": 2, "refused": None}
+    assert document == {
+        "status": 0,
+        "launches": 2,
+        "skipped": 0,
+        "refused": None,
+        "notes": [],
+    }
     assert (error["kind"], error["severity"], error["count"]) == ("out-of-bounds", "error", 16)
     assert (error["file"], error["line"]) == ("wrong.cu", line_of("wrong", "overrun"))
     assert (error["block"], error["thread"]) == ([0, 0, 0], [16, 0, 0])
