@@ -66,7 +66,7 @@ class DeviceMemory(Machine):
     def free(self, address: int, name: Callable[[], str]) -> None:
         """name: what it is called from now on."""
         place, _ = self._find(address, 0)
-        self._library.sim_resize(self.handle, place, 0)
+        self._library.sim_retire(self.handle, place)
         self._naming[place] = name
 
     def define(self, rows: DefineBytes) -> None:

@@ -202,9 +202,9 @@ class Residents {
 
 void Machine::launch() {
   for (auto& r : regions) {
-    r->stamps.clear();
+    r->stamps = {};
     r->hidden.clear();
-    r->lines.clear();
+    r->lines = {};
     r->copied = r->touched = false;
     r->uses.clear();
     r->freed.pc = ~0u;
