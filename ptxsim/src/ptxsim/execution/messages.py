@@ -19,7 +19,7 @@ from ptxsim.plan.records import MOST_ROWS, Dim3, Refused
 from ptxsim.record import Record
 
 FIRST_ADDRESS = 0x6A5D_0000_0000  # of device memory
-ARENA_BYTES = 1 << 40
+ARENA_BYTES = 1 << 44  # none of it is used twice
 STRIDE = 1 << 20  # allocations begin at its multiples; half of one, at least, is nobody's
 _MOST_TEXT, _MOST_BYTES = 1 << 16, 1 << 28
 _HEAD = struct.Struct("<II")
