@@ -105,7 +105,7 @@ def _sample(suite: Path, folder: Path) -> Iterator[Program]:
     cmake = _text(folder / "CMakeLists.txt")
     for name, listed in re.findall(r"add_executable\((\w+)\s+([^)]*)\)", cmake):
         sources = [each for each in listed.split() if Path(each).suffix in _SOURCES]
-        several = sum(each.endswith(".cu") for each in sources) > 1
+        several = name.startswith("cdp") or sum(each.endswith(".cu") for each in sources) > 1
         yield from _program(suite, folder, name, sources, [*flags, *["-rdc=true"] * several])
 
 
@@ -184,6 +184,8 @@ def _program(
     ]
     if sizes and "N" not in sizes:  # PolyBench's, once N is defined, which CUDA's headers use
         added += ["-DN=N", *(f"-D{each}={4 if each[0] == 'T' else 256}" for each in sizes)]
+    if any(each.startswith("helper_") for each in names):  # of NVIDIA's samples
+        added.append(f"-I{os.path.relpath(suite.parent / 'cuda-samples' / 'Common', folder)}")
     added += ["-lcuda"] * bool(_DRIVER.search(whole))
     added += ["-Xcompiler=-fopenmp"] * ("omp.h" in names)
     added += ["-O2"] * (not any(each.startswith("-O") for each in flags))

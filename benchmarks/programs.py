@@ -180,8 +180,8 @@ def on_gpu(root: Path, program: Program, limit: float, outcome: Outcome) -> Outc
 def _watched(ended: Ended) -> Watched:
     said = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:error|hazard)", ended.text)
     count = sum(map(int, said)) if said and ended.status is not None else None
-    words = _first(r"(?<========= )(?:Error|Warning|Invalid|Uninit|Race|Host API).*", ended.text)
-    return Watched(count, round(ended.seconds, 2), words)
+    first = r"(?<========= )(?:Error|Warning|Invalid|Uninit|Race|Host API|Program).*"
+    return Watched(count, round(ended.seconds, 2), _first(first, ended.text))
 
 
 def _first(pattern: str, text: str) -> str:
@@ -190,7 +190,8 @@ def _first(pattern: str, text: str) -> str:
 
 
 def _last(text: str) -> str:
-    return next(reversed(text.strip().splitlines()), "")
+    lines = [each for each in text.splitlines() if each.strip() and not each.startswith("note: ")]
+    return next(reversed(lines), "")
 
 
 # --- what comes out
@@ -235,7 +236,8 @@ def _row(outcome: Outcome, verdict: dict[str, Any]) -> list[str]:
         what = f"{kinds}{', passed' * outcome.passed}: {what}"
     true = {True: "true", False: "false"}.get(verdict.get("true", "?"), "?")
     said = ": ".join(filter(None, [true, verdict.get("why")])) if outcome.kinds else ""
-    cells = [outcome.program, str(outcome.lines), outcome.result, what.replace("|", "\\|")]
+    what = what.replace("|", "\\|").replace("<", "&lt;")
+    cells = [outcome.program, str(outcome.lines), outcome.result, what]
     return [*cells, f"{outcome.seconds:.1f}", said]
 
 

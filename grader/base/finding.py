@@ -23,6 +23,11 @@ class Kind(str, Enum):
     UNSUPPORTED = simulator.FindingKind.UNSUPPORTED.value
     HINT = simulator.FindingKind.HINT.value  # what may be why elements are wrong
 
+    HOST_ACCESS = "host-access"  # a program's host code touched device memory
+    FAILED_CALL = "failed-call"  # of CUDA's, by a program
+    STOPPED = "stopped"  # a program's kernel took too long
+    OTHER = "other"  # that ptxsim found in a program
+
     FORBIDDEN_CALL = "forbidden-call"  # by host code
     BAD_LAUNCH = "bad-launch"
     REFUSED_CALL = "refused-call"  # by CUDA, and the host code went on

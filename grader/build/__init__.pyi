@@ -8,6 +8,10 @@ from .entry import FILE as FILE
 from .entry import editor_flags as editor_flags
 from .macros import expand_macros as expand_macros
 from .macros import has_macros as has_macros
+from .programs import PROGRAM as PROGRAM
+from .programs import WholeBuild as WholeBuild
+from .programs import compile_whole as compile_whole
+from .programs import runtime_folder as runtime_folder
 from .sass import Loop as Loop
 from .sass import Product as Product
 from .sass import SassFunction as SassFunction

@@ -53,7 +53,12 @@ def ready(context: GradingContext, sandbox: Mode) -> None:
                 "without it a submission can leave them where its next one finds them; grade "
                 "elsewhere, or accept that with --sandbox off"
             )
-    if context.gpu_arch is not None:
+    if context.lab.program and context.sandbox.kind == "rlimits" and sandbox != "off":
+        raise UsageError.saying(
+            "whole programs need a sandbox: without one they can read the lab's solution; see "
+            "grade doctor, or accept that with --sandbox off"
+        )
+    if context.gpu_arch is not None and not context.lab.program:
         measures(context.lab, gpu_names()[0], context.ladders)
 
 

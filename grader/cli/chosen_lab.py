@@ -34,6 +34,14 @@ def chosen_lab(named: LabName) -> Lab:
     return load_lab(path, vouched=vouched)
 
 
+def with_plans(lab: Lab) -> Lab:
+    """The lab, if its host function is recorded. Raises UsageError for one of whole programs."""
+    if lab.program:
+        whole = phrase("{lab} asks for a whole program: grade judges its output, and no more")
+        raise UsageError(whole.given(lab=lab.id))
+    return lab
+
+
 def known_hidden(lab: Lab) -> Hidden | None:
     """The lab's hidden sizes, if it has some. Raises UsageError where their seed is missing."""
     hidden = lab.hidden
@@ -65,6 +73,8 @@ STARTER, STARTERS = "starter", "starters"
 def find_starter(base: Path, lab: Lab) -> Path:
     """The folder starters/ID of the lab, else starter/ if its interface is the lab's: in ``base``,
     beside the lab's own file, then in the grader's package. Raises UsageError."""
+    if lab.program:
+        return lab.program.starter
     main, header = lab.problem.interface.main, lab.problem.interface.header
     beside = [file.parent / STARTERS] if (file := lab.problem_ref.file) else []
     for place in (base / STARTERS, *beside, *provided(STARTERS)):

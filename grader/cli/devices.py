@@ -56,7 +56,7 @@ def _has_cupy() -> bool:
 @contextmanager
 def standby(wanted: str, lab: Lab) -> Iterator[GpuDevice | None]:
     """A GPU whose worker loads its libraries while the command gets ready; None without one."""
-    if wanted == "cpu" or not find_driver() or not _has_cupy():
+    if wanted == "cpu" or lab.program or not find_driver() or not _has_cupy():
         yield None
         return
     gpu = GpuDevice(lab.problem_ref)

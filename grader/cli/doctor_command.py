@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from grader import base
-from grader.build import find_toolchain
+from grader.build import find_toolchain, runtime_folder
 from grader.cli.chosen_lab import find_starter
 from grader.cli.console import DONE, FAULT, say, spoken
 from grader.cli.defaults import FILE, VARIABLES, read_defaults
@@ -129,6 +129,7 @@ def _checks() -> Iterator[MachineCheck]:
     yield _attempt(verbatim("nvcc"), _nvcc)
     yield _attempt(phrase("cache folder"), _cache)
     yield _attempt(phrase("recorder"), lambda: _made(recorder().compiled()), _AGAIN)
+    yield _attempt(phrase("whole programs"), lambda: _made(runtime_folder()), _AGAIN)
     yield _attempt(
         phrase("simulator"), lambda: _made(load_engine(engine_library().compiled())), _AGAIN
     )

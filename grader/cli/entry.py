@@ -55,6 +55,7 @@ LINES: Mapping[str, Message] = {  # in the order of the list: for students, then
     "course": phrase("marks for lab reports, grades, and what a regrade changed"),
     "export": phrase("results for Gradescope, Canvas, spreadsheets and scripts"),
     "kit": phrase("an autograder for Gradescope, GitHub or CSOJ"),
+    "import": phrase("a lab of whole programs from a course's skeleton"),
     "hidden": phrase("a lab's hidden sizes; requires the seed file"),
 }
 _MACHINES = ("x86_64", "aarch64")

@@ -46,6 +46,9 @@ def _asked(lab: Lab, name: str) -> Message:
     """Say in what a lab differs from others."""
     problem, scoring, rungs = lab.problem, lab.scoring, find_ladder(name)
     title = problem.title if isinstance(problem.title, Message) else verbatim(problem.title)
+    main = verbatim(problem.interface.main)
+    if lab.program:
+        return clauses([title, main, phrase("a whole program, judged by its output")])
     sizes = sorted((case.size for case in lab.performance), key=problem.amount)
     names = [size_name(size.dims) for size in sizes]
     names[1:-1] = ["…"] if names[2:] else []
@@ -54,7 +57,7 @@ def _asked(lab: Lab, name: str) -> Message:
     points = phrase("up to {most} points", most=f"{scoring.cap:g}")
     if scoring.pieces:
         points = phrase("up to {most} points, by a curve", most=f"{scoring.pieces[-1].points:g}")
-    said = [title, verbatim(problem.interface.main), timed, speed, points]
+    said = [title, main, timed, speed, points]
     if rungs:
         lesson = sum(rung.lesson for rung in rungs)
         said.append(phrase("lesson: {lesson} of {all} rungs", lesson=lesson, all=len(rungs)))

@@ -96,6 +96,8 @@ def new_submission(
 
 def _complete(folder: Path, lab: Lab, language: Language) -> None:
     """Write the header and a README where the starter of a course's own problem has none."""
+    if lab.program:
+        return
     asked = lab.problem.interface
     if not (header := folder / asked.header).exists():
         header.write_text(asked.text, encoding="utf-8")

@@ -10,7 +10,7 @@ from rich.text import Text
 from grader.base import MachineError, UsageError, gpus, size_text
 from grader.build import find_toolchain
 from grader.cli.bench import check_place, ready
-from grader.cli.chosen_lab import LAB, LabName, chosen_lab, make_size
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab, make_size, with_plans
 from grader.cli.console import DONE, say, spoken
 from grader.cli.options import OptionGroup, option
 from grader.cli.shared_options import SUBMISSION, results_folder
@@ -64,7 +64,7 @@ class ProfileOptions(OptionGroup):
 
 
 def run(chosen: ProfileOptions, console: Console) -> int:
-    lab = chosen_lab(chosen.lab)
+    lab = with_plans(chosen_lab(chosen.lab))
     check_place(chosen.submission, lab, chosen.out)
     here = first_gpu_arch()
     if here is None:

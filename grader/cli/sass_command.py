@@ -10,7 +10,7 @@ from rich.console import Console
 
 from grader.build import disassemble, find_toolchain
 from grader.cli.bench import ready
-from grader.cli.chosen_lab import LAB, LabName, chosen_lab
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab, with_plans
 from grader.cli.console import DONE, spoken
 from grader.cli.options import OptionGroup, flag, option
 from grader.cli.shared_options import SUBMISSION, architecture
@@ -37,7 +37,7 @@ class SassOptions(OptionGroup):
 
 
 def run(chosen: SassOptions, console: Console) -> int:
-    lab = chosen_lab(chosen.lab)
+    lab = with_plans(chosen_lab(chosen.lab))
     here = first_gpu_arch() if gpu_names() else None
     arch = chosen.arch or (here and lab.arch_on(here)) or lab.architectures[0]
     toolchain, sandbox = find_toolchain(arch), Sandbox.open("auto")

@@ -147,7 +147,7 @@ def _work(submission: Submission, *, lab: labs.Lab) -> tuple[Work, Message]:
     """The work, and why macros in it are not expanded."""
     lines: tuple[SourceLine, ...] = ()
     complaint = NOTHING
-    if has_macros(submission):
+    if has_macros(submission) and not lab.program:
         arch = lab.architectures[0]
         try:
             toolchain, sandbox = _tools(arch)

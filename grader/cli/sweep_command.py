@@ -12,7 +12,7 @@ from rich.console import Console
 from grader.base import UsageError, gpus, one_line
 from grader.cli import console as progress
 from grader.cli.bench import check_place, open_bench
-from grader.cli.chosen_lab import LAB, LabName, chosen_lab, make_size
+from grader.cli.chosen_lab import LAB, LabName, chosen_lab, make_size, with_plans
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
 from grader.cli.options import OptionGroup, flag, option
 from grader.cli.pictures import Pictures
@@ -60,7 +60,7 @@ class SweepOptions(OptionGroup):
 
 
 def run(chosen: SweepOptions, console: Console) -> int:
-    lab = sweepable(chosen_lab(chosen.lab))
+    lab = sweepable(with_plans(chosen_lab(chosen.lab)))
     sizes = _sizes(chosen.sizes, lab)
     check_place(chosen.submission, lab, chosen.out)
     submission = load_submission(chosen.submission, lab.problem.interface.main)

@@ -25,6 +25,7 @@ from grader.judge.second_build import with_second_build
 from grader.judge.second_look import look_again
 from grader.judge.verdicts import DECIDING, broken_rule
 from grader.judge.walk import Group, Ran, grade_hidden, record_group, walk
+from grader.judge.whole_programs import grade_program
 from grader.labs import Submission, load_listed, load_submission, source_texts, student_of
 from grader.results import (
     SCHEMA,
@@ -109,7 +110,9 @@ def grade(
     contents: Mapping[str, bytes] = {}
     slurm: SlurmInfo | None = None
     watcher = watcher or Watcher()
-    with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
+    task = context.lab.program
+    device = CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref)
+    with nullcontext() if task else device:
         try:
             slurm = slurm_job()
             submission = _read(work, student, context.lab.problem.interface.main)
@@ -117,7 +120,10 @@ def grade(
             reference = msgspec.structs.replace(
                 reference, sha256=submission.sha256, files=submission.files
             )
-            if context.gpu_arch is None:
+            if task:
+                contents = {**contents, **task.course}
+                ruling = grade_program(submission, task, context, progress)
+            elif context.gpu_arch is None:
                 ruling = grade_in_simulator(submission, context, device, progress, watcher)
             else:
                 gpu = gpu or GpuDevice(context.lab.problem_ref)

@@ -13,10 +13,14 @@ from ptxsim.findings import LineCount, Severity
 from ptxsim.text import NOTHING, Message, phrase
 
 # Kinds of errors that are RF, RE and TLE; then all others.
+ILLEGAL = frozenset(
+    {Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP, Kind.HOST_ACCESS}
+)
+STUCK = frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK, Kind.STOPPED})
 _WEIGHTIEST = (
     frozenset({Kind.IMPOSSIBLE_TIME}),
-    frozenset({Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP}),
-    frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK}),
+    ILLEGAL,
+    STUCK,
 )
 _WHY_IT_COUNTS = {
     Kind.RACE: phrase("on a GPU they depend on timing"),
@@ -91,16 +95,16 @@ def judge_case(
     if impossible:
         return Verdict.RF, impossible.message
     if illegal:
-        return Verdict.RE, _place(illegal)
+        return Verdict.RE, located(illegal)
     if outcome.stopped == "crash":
         return Verdict.RE, outcome.message
     if outcome.stopped:
         limit = outcome.message or _LIMITS[outcome.stopped]
         if place := stuck or next(iter(errors), None):
-            limit = phrase("{place}: {limit}", place=_place(place), limit=limit)
+            limit = phrase("{place}: {limit}", place=located(place), limit=limit)
         return Verdict.TLE, limit
     if stuck:
-        return Verdict.TLE, _place(stuck)
+        return Verdict.TLE, located(stuck)
     if outcome.error and outcome.error.wrong:
         refused = [f for f in outcome.findings if f.kind is Kind.REFUSED_CALL]
         cause = next(iter(errors or refused), None)
@@ -111,23 +115,26 @@ def judge_case(
             words = phrase(
                 "{wrong}, and the same in another order of blocks and warps; found besides: {cause}"
             )
-        return Verdict.WA, words.given(wrong=outcome.message, cause=_place(cause))
+        return Verdict.WA, words.given(wrong=outcome.message, cause=located(cause))
     if errors:
-        why = _WHY_IT_COUNTS.get(errors[0].kind, phrase("the program is wrong"))
-        return Verdict.WA, phrase(
-            "{place}: the values are right here, but {why}", place=_place(errors[0]), why=why
-        )
+        return Verdict.WA, why_it_counts(errors[0])
     return Verdict.AC, NOTHING
+
+
+def why_it_counts(error: Finding) -> Message:
+    """What is wrong with a program whose values are right."""
+    why = _WHY_IT_COUNTS.get(error.kind, phrase("the program is wrong"))
+    return phrase("{place}: the values are right here, but {why}", place=located(error), why=why)
 
 
 def hidden_by_nvcc(case: CaseOutcome, finding: Finding) -> CaseOutcome:
     """The result of a case at which an unoptimised build shows ``finding``."""
     if case.verdict is not Verdict.AC:
-        words = phrase("{wrong} ({cause})", wrong=case.message, cause=_place(finding))
+        words = phrase("{wrong} ({cause})", wrong=case.message, cause=located(finding))
         return msgspec.structs.replace(case, message=words)
     words = phrase(
         "{place}: the values are right here, but only because nvcc optimises the mistake away",
-        place=_place(finding),
+        place=located(finding),
     )
     return msgspec.structs.replace(case, verdict=Verdict.WA, message=words)
 
@@ -137,18 +144,18 @@ def broken_rule(findings: Sequence[Finding], rules: Rules, arithmetic: str) -> M
     all."""
     used = [finding for finding in findings if finding.kind is Kind.TENSOR_CORE]
     if used and rules.tensor_cores == "forbid":
-        return phrase("{place}: this lab forbids tensor cores", place=_place(used[0]))
+        return phrase("{place}: this lab forbids tensor cores", place=located(used[0]))
     narrow = [finding for finding in used if _NARROW.search(str(finding.message))]
     if narrow:
         return phrase(
             "{place}: this lab allows tensor cores for numbers of 16 bits and more",
-            place=_place(narrow[0]),
+            place=located(narrow[0]),
         )
     half = [finding for finding in used if _HALF_SUMS.search(str(finding.message))]
     if half and ".f32" in arithmetic:
         return phrase(
             "{place}: this instruction adds up in FP16, and this lab asks for sums in FP32",
-            place=_place(half[0]),
+            place=located(half[0]),
         )
     return None
 
@@ -210,7 +217,7 @@ def line_counts(outcomes: Sequence[CaseOutcome]) -> tuple[LineCount, ...]:
     return largest.lines if largest else ()
 
 
-def _place(finding: Finding) -> Message:
+def located(finding: Finding) -> Message:
     if finding.file is None or finding.line is None:
         return finding.message
     place = f"{finding.file}:{finding.line}"

@@ -20,10 +20,16 @@ from .lab import load_lab as load_lab
 from .lab import load_term as load_term
 from .lab import revealed as revealed
 from .lab import shipped_labs as shipped_labs
+from .program_file import COMPILED as COMPILED
+from .program_file import SEED as SEED
+from .program_file import Output as Output
+from .program_file import ProgramCase as ProgramCase
+from .program_file import Task as Task
 from .scoring_rules import CurveShape as CurveShape
 from .scoring_rules import Scoring as Scoring
 from .shape import Limits as Limits
 from .shape import Rules as Rules
+from .skeleton import lab_of_skeleton as lab_of_skeleton
 from .submission import REFERENCE as REFERENCE
 from .submission import Entrant as Entrant
 from .submission import NotAFileError as NotAFileError

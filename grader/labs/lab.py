@@ -19,10 +19,11 @@ from msgspec import Meta
 from grader.base import LabError, convert, gpus, one_line
 from grader.labs.course_rules import TimeRules, wrong_times
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
+from grader.labs.program_file import ProgramCase, ProgramFile, Task, find_task
 from grader.labs.scoring_rules import Positive
-from grader.labs.shape import SWITCHES, LabFile, LabSettings, Shape, contradictions
+from grader.labs.shape import SWITCHES, LabFile, LabSettings, Rules, Shape, contradictions
 from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted, wrong
-from grader.problems import ADVICE, Dim, Problem, ProblemRef, catalogue
+from grader.problems import ADVICE, Dim, Problem, ProblemRef, WholeProgram, catalogue
 from ptxsim.plan import Record, Size
 from ptxsim.text import phrase, verbatim
 
@@ -71,6 +72,7 @@ class Lab(LabSettings, kw_only=True):
     cpu: tuple[Case, ...]  # run by the simulator
     architectures: tuple[str, ...]  # "sm_80", "sm_90a"; the simulator compiles for the first
     hidden: Hidden | None = None
+    program: Task | None = None  # of a lab that asks for a whole program; ``cpu`` are its cases
 
     @property
     def timed(self) -> tuple[Case, ...]:
@@ -124,6 +126,8 @@ def load_lab(path: Path | None = None, *, vouched: bool = True) -> Lab:
     path = DEFAULT_LAB if path is None else path
     data, document = _extended(path)
     try:
+        if document.get("kind") == "program":
+            return _program_lab(path, data, document)
         if not vouched and str(document.get("problem")).endswith(".py"):
             raise LabError(at("problem", _UNVOUCHED.given(lab=str(path))))
         lab, file = _checked(path, data, document)
@@ -179,6 +183,35 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
     if objection := next(filter(None, objections), None):
         raise LabError(objection)
     return lab, file
+
+
+def _program_lab(path: Path, data: bytes, document: dict[str, Any]) -> Lab:
+    """Raises LabError that does not name the file."""
+    try:
+        file = convert(document, ProgramFile)
+    except msgspec.ValidationError as error:
+        raise LabError(explain(error, document, ProgramFile, {})) from None
+    task = find_task(file, path.parent)
+    digest = hashlib.sha256(data)
+    for name, content in (*task.course.items(), *task.given.items(), *task.solution.items()):
+        digest.update(name.encode() + b"\0" + content)
+    shared = set(LabSettings.__struct_fields__) & set(ProgramFile.__struct_fields__)
+    return Lab(
+        **{name: getattr(file, name) for name in shared},
+        rules=Rules(findings=file.findings),
+        sha256=digest.hexdigest(),
+        problem=WholeProgram(file.files.student[0], file.title),
+        problem_ref=ProblemRef(source="program", options={}),
+        correctness=(),
+        performance=(),
+        cpu=tuple(_named(case) for case in file.cases if not case.hidden),
+        architectures=tuple(f"sm_{each}" for each in file.architectures),
+        program=task,
+    )
+
+
+def _named(case: ProgramCase) -> Case:
+    return Case(id=case.name, size=Size(dims={"case": case.name}), weight=case.weight)
 
 
 def _extended(path: Path) -> tuple[bytes, dict[str, Any]]:

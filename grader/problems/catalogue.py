@@ -18,9 +18,10 @@ from ptxsim.plan import Record
 from ptxsim.text import phrase
 
 DEFAULT = "gemm"
-_SHIPPED = {  # by name: the module
-    "gemm": "grader.problems.gemm.gemm",
-    "reduction": "grader.problems.reduction.reduction",
+_SHIPPED = {  # by name, which is that of its folder: the module
+    path.stem: f"{__package__}.{path.stem}.{path.stem}"
+    for path in sorted(Path(__file__).parent.glob("*/*.py"))
+    if path.stem == path.parent.name
 }
 
 

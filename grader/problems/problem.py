@@ -215,6 +215,10 @@ class Problem(ABC):
     baseline: ClassVar[str]  # what a speed is compared with: "cuBLAS"
     output: ClassVar[str]  # the operand that a report is about: "C"
     formula: ClassVar[str] = ""  # of the operations, for a report: "2·M·N·K"
+    # Groups of inputs in each of which the outputs are linear while the other inputs are held; and
+    # inputs whose values the outputs hold as they are, in other places.
+    linear: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    moved: ClassVar[tuple[str, ...]] = ()
     # Along what a kernel's main loop runs, for advice: "K".
     depth: ClassVar[str] = "the input"
     # What may do the operations, and which peak is asked about: "f32", or tensor cores by types of

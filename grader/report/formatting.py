@@ -202,6 +202,8 @@ def score_block(result: Result, language: base.Language = base.ENGLISH) -> str:
     """The score in the published judge's format, or "" when there is none."""
     if result.score is None:
         return ""
+    if result.score.policy == "cases":
+        return language(_say("score.cases", total=result.score.total, most=result.score.max))
     weights = {share.case: share.weight for share in result.score.shares}
     weighted = len(set(weights.values())) > 1
     name = "score.weighted" if weighted else "score.unweighted"

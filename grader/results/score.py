@@ -113,9 +113,9 @@ def points_of(
     groups: Sequence[SizeGroup],
     score: Score | None,
 ) -> float:
-    """Return the points of a result: the score, or in the simulator, which cannot time anything,
-    the percentage of right sizes."""
-    if device == "gpu":
+    """Return the points of a result: the score, or without one in the simulator, which cannot time
+    anything, the percentage of right sizes."""
+    if device == "gpu" or score:
         return score.total if score else 0.0
     if not sizes or not sizes_tell(verdict, sizes, groups):
         return 0.0

@@ -22,3 +22,8 @@ from .simulator.device import engine_library as engine_library
 from .simulator.device import portable_engine as portable_engine
 from .simulator.messages import SecondRun as SecondRun
 from .statistics import Clocked as Clocked
+from .whole_program import ALL as ALL
+from .whole_program import ProgramJob as ProgramJob
+from .whole_program import ProgramRun as ProgramRun
+from .whole_program import run_on_gpu as run_on_gpu
+from .whole_program import simulate as simulate

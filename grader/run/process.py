@@ -58,6 +58,7 @@ class Cage(Record):
     sandbox: Sandbox
     limits: ProcessLimits
     readable: tuple[Path, ...] = ()  # besides Python and the grader's own package
+    handed: tuple[int, ...] = ()  # descriptors that it inherits, and that are closed here
 
 
 class WorkerProcess:
@@ -97,6 +98,7 @@ class WorkerProcess:
                 readable=[*python, *_PACKAGES, folder, *self._cage.readable],
                 # OpenBLAS would start a thread per core and reserve memory for each.
                 env={"OPENBLAS_NUM_THREADS": "1", **path},
+                handed=self._cage.handed,
                 stdin=pipe,
                 stderr=self._log,
                 watches=True,  # it looks up in /proc what is mapped, before it locks itself down
@@ -144,7 +146,7 @@ class WorkerProcess:
 
     def work(self, request: bytes, cpu_s: float) -> Iterator[bytes]:
         """The same for work that counts: raises what ``Meter`` raises after ``cpu_s``."""
-        return self._answers(request, Meter(self.pid, cpu_s).pause)
+        return self._answers(request, Meter(cpu_s, self.pid).pause)
 
     def _answers(self, request: bytes, pause: Callable[[], float]) -> Iterator[bytes]:
         assert self._process and self._process.stdin and self._process.stdout

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from itertools import filterfalse
 from pathlib import Path
 from typing import Literal
 
@@ -41,11 +42,13 @@ def command(
     for name in ETC:
         arguments += ["--ro-bind-try", name, name]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for path in filter(Path.is_char_device, writable):
+        arguments += ["--dev-bind", str(path), str(path)]
     arguments += ["--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     arguments += ["--size", str(_TMP_BYTES), "--tmpfs", "/tmp"]
     for path in readable:
         arguments += ["--ro-bind", str(path), str(path)]
-    for path in writable:
+    for path in filterfalse(Path.is_char_device, writable):
         arguments += ["--bind", str(path), str(path)]
     if not writable:  # then nothing is: one run of host code must not leave notes for the next
         arguments += ["--remount-ro", "/tmp", "--remount-ro", "/dev/shm"]

@@ -49,7 +49,7 @@ enum Right : uint64_t {
 constexpr uint64_t OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 constexpr uint64_t READ = EXECUTE | READ_FILE | READ_DIR;
 constexpr uint64_t WRITE = WRITE_FILE | READ_FILE | READ_DIR | REMOVE_DIR | REMOVE_FILE | MAKE_DIR |
-                           MAKE_REG | MAKE_FIFO | MAKE_SYM | REFER | TRUNCATE;
+                           MAKE_REG | MAKE_FIFO | MAKE_SYM | REFER | TRUNCATE | IOCTL_DEV;
 constexpr uint64_t EVERY_TCP = 3, EVERY_SCOPE = 3;  // bind, connect; abstract sockets, signals
 
 struct Ruleset { uint64_t files, tcp, scopes; };

@@ -13,7 +13,7 @@ import re
 import selectors
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -35,6 +35,10 @@ class TookTooLong(Exception):  # noqa: N818 - what the processes did, not a faul
     """The processes used their CPU time, or slept instead."""
 
 
+class TookTooMuch(TookTooLong):
+    """They filled more of a shared file than they may."""
+
+
 class FellAsleep(TookTooLong):
     """Most of that time none of them wanted a CPU."""
 
@@ -44,20 +48,26 @@ class Starved(Exception):  # noqa: N818
 
 
 class Meter:
-    """Charges the processes of ``session`` from now on, against ``limit_s``."""
+    """Charges the processes of ``sessions`` from now on, against ``limit_s``. shared: a file in
+    memory, and the most bytes that it may take."""
 
-    def __init__(self, session: int, limit_s: float) -> None:
-        self._session = session
+    def __init__(
+        self, limit_s: float, *sessions: int, shared: tuple[int, int] | None = None
+    ) -> None:
+        self._sessions = sessions
+        self._shared = shared
         self._limit = limit_s
         self._started = self._looked = time.monotonic()
-        self._cpu, _ = _use(session)
+        self._cpu, _ = _use(sessions)
         self._slept = self.charged = 0.0  # seconds, as of the last look
 
     def pause(self) -> float:
         """Look, and return after how many seconds to look again. Raises TookTooLong or Starved."""
         now = time.monotonic()
+        if self._shared and os.fstat(self._shared[0]).st_blocks * 512 > self._shared[1]:
+            raise TookTooMuch
         if now - self._looked >= _LEAST_PAUSE_S:
-            cpu, wanting = _use(self._session)
+            cpu, wanting = _use(self._sessions)
             # A process that was collected between two reads is missing once.
             spent = max(0.0, cpu - self._cpu)
             slept = 0.0 if wanting else max(0.0, now - self._looked - spent)
@@ -73,12 +83,12 @@ class Meter:
         return min(left, max(_LEAST_PAUSE_S, min(_MOST_PAUSE_S, soonest)))
 
 
-def _use(session: int) -> tuple[float, bool]:
-    """CPU seconds of a session's processes and their dead children; whether any wants more."""
+def _use(sessions: Collection[int]) -> tuple[float, bool]:
+    """CPU seconds of the sessions' processes and their dead children; whether any wants more."""
     ticks, wanting = 0, False
     for folder in Path("/proc").iterdir():
         with suppress(OSError):  # ended meanwhile
-            if folder.name.isdigit() and os.getsid(int(folder.name)) == session:
+            if folder.name.isdigit() and os.getsid(int(folder.name)) in sessions:
                 ticks += sum(map(int, _stat(folder)[_FIRST_TIME:_LAST_TIME]))
                 tasks = (folder, *(folder / "task").iterdir())
                 wanting = wanting or any(_stat(each)[_STATE] in _WANTS_TO_GO_ON for each in tasks)

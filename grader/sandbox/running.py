@@ -41,7 +41,8 @@ class ProcessLimits(Record):
     """The limits of one run. Memory applies to each process, the rest to the whole run."""
 
     cpu_s: float  # of all its processes together; meter.py says what is charged
-    memory_mb: int = 4096  # address space
+    memory_mb: int = 4096  # address space, but for ``shared_mb``
+    shared_mb: int = 0  # more of it, for files that it maps
     file_mb: int = 256  # largest file it may write
     processes: int = 512  # beyond those the user has now; does not bind root
     output_bytes: int = 1 << 20  # kept of stdout and of stderr; the rest is thrown away
@@ -55,6 +56,7 @@ class Completed(Record):
     stderr: str
     result: bytes  # what came through the result pipe
     timed_out: bool  # it had its time
+    swollen: bool  # it filled too much of a shared file, which counts as its time
     starved: bool  # the machine was too busy to give it its time
     seconds: float  # wall
     charged: float  # seconds, as meter.py counts them, shortly before the end
@@ -115,13 +117,19 @@ class Sandbox(Record):
         writable: Sequence[Path] = (),
         env: Mapping[str, str] | None = None,
         watches: bool = False,
+        handed: tuple[int, ...] = (),
+        stdin: int = subprocess.DEVNULL,
+        beside: tuple[int, ...] = (),
+        shared: int | None = None,
     ) -> Completed:
-        """Run ``argv`` in ``cwd`` to its end or its limits, with no standard input.
+        """Run ``argv`` in ``cwd`` to its end or its limits; without ``stdin`` it can read nothing.
 
-        ``readable`` and ``writable`` are folders or files shown in the sandbox under their
+        ``readable`` and ``writable`` are folders, files or devices shown in the sandbox under their
         own paths; ``env`` is the whole environment. A program that ``watches`` its own children
-        may read files of /proc and send signals in every sandbox. Any exception, Ctrl-C included,
-        kills the process group before it passes on.
+        may read files of /proc and send signals in every sandbox. ``handed`` are descriptors that
+        it inherits and that are closed here; what the sessions ``beside`` do is charged, too;
+        ``shared`` is a file in memory, which may grow to ``limits.memory_mb``. Any
+        exception, Ctrl-C included, kills the process group before it passes on.
         """
         more = dict(env or {})
         with ExitStack() as stack:
@@ -139,7 +147,8 @@ class Sandbox(Record):
                     readable=readable,
                     writable=writable,
                     env=more,
-                    handed=() if write_fd < 0 else (write_fd,),
+                    handed=handed if write_fd < 0 else (*handed, write_fd),
+                    stdin=stdin,
                     watches=watches,
                 )
             )
@@ -148,7 +157,12 @@ class Sandbox(Record):
             pipes = {pipe: (limits.output_bytes, bytearray()) for pipe in outputs}
             if result_fd >= 0:
                 pipes[result_fd] = (limits.result_bytes, bytearray())
-            charging = meter.Meter(process.pid, limits.cpu_s)
+            charging = meter.Meter(
+                limits.cpu_s,
+                process.pid,
+                *beside,
+                shared=None if shared is None else (shared, limits.memory_mb << 20),
+            )
             late: Exception | None = None
             try:
                 meter.drain(process, pipes, charging)
@@ -164,6 +178,7 @@ class Sandbox(Record):
             stderr=stderr.decode(errors="replace"),
             result=rest[0] if rest else b"",
             timed_out=isinstance(late, meter.TookTooLong),
+            swollen=isinstance(late, meter.TookTooMuch),
             starved=isinstance(late, meter.Starved),
             seconds=time.monotonic() - start,
             charged=charging.charged,
@@ -218,7 +233,8 @@ def _rlimits(limits: ProcessLimits) -> list[str]:
             if folder.name.isdigit() and folder.stat().st_uid == os.getuid():
                 tasks += sum(1 for _ in (folder / "task").iterdir())
     asked = {
-        "as": (resource.RLIMIT_AS, limits.memory_mb << 20),
+        "as": (resource.RLIMIT_AS, limits.memory_mb + limits.shared_mb << 20),
+        "data": (resource.RLIMIT_DATA, limits.memory_mb << 20),
         "cpu": (resource.RLIMIT_CPU, backstop),
         "fsize": (resource.RLIMIT_FSIZE, limits.file_mb << 20),
         "nproc": (resource.RLIMIT_NPROC, tasks + limits.processes),

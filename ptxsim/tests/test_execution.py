@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -20,6 +21,7 @@ from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.messages import BrokenChannel
+from ptxsim.findings.writes import Element
 from ptxsim.launching import default_engine
 from ptxsim.nvcc import compiled
 from ptxsim.outcome import RefusedProgram
@@ -41,10 +43,13 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_readmes_first_program_says_what_it_shows(tmp_path: Path) -> None:
     readme = (Path(__file__).parents[1] / "README.md").read_text()
     (source,) = re.findall(r"```cuda\n(.*?)```", readme, re.DOTALL)
-    ((line, shown),) = re.findall(r"^\$ ptxsim (.*)\n((?:.*\n)*?)```", readme, re.MULTILINE)
+    found = re.findall(r"^\$ ptxsim (.*)\n((?:.*\n)*?)```", readme, re.MULTILINE)
     (tmp_path / "scale.cu").write_text(source)
+    (line, shown), (watching, writes) = found
     done = ptxsim(*line.split(), folder=tmp_path)
     assert (done.stdout + done.stderr, done.returncode) == (shown, 1)
+    watched = ptxsim(*shlex.split(watching), folder=tmp_path)
+    assert (watched.stdout + watched.stderr, watched.returncode) == (writes + done.stderr, 1)
 
 
 def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None:
@@ -90,6 +95,43 @@ def test_a_mistake_is_named(
         assert "never asked" not in done.stderr
 
 
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("watched")
+    shutil.copy(PROGRAMS / "watched.cu", folder)
+    assert ptxsim("nvcc", "watched.cu", "-o", "watched", folder=folder).returncode == 0
+    return folder
+
+
+def test_every_write_to_an_element_is_listed(watched: Path) -> None:
+    """By kernels, calls, and host code alone; of two variables with one name; to the abort."""
+    ints = ("d_c[5]", "d_n[0]", "counter[0]", "total[1]", "d_b[3]:f32", "d_again:63[5]:i8")
+    options = [word for each in (*ints, "d_again[1]") for word in ("--watch", each)]
+    done = ptxsim("exec", "watched", *options, "--json", "found.json", folder=watched)
+    assert (done.stdout, done.returncode) == ("", 1)
+    shown = (PROGRAMS / "watched.txt").read_text()
+    assert done.stderr.startswith(f"\n{shown}\nerror: race")
+    writes = json.loads((watched / "found.json").read_text())["writes"]
+    lines = [line for line in shown.splitlines() if line[0] != " "]
+    assert [each["element"] for each in writes] == [line.split()[0] for line in lines]
+    sums = [each for each in writes if each["by"].startswith("add")]
+    assert [(each["launch"], each["old"], each["new"]) for each in sums] == [(1, None, 10.0)]
+
+
+@pytest.mark.parametrize(
+    ("element", "says"),
+    [
+        ("d_x[5]", "no memory has this name; there are counter, d_a:39, d_b:39, d_c:40, d_n:50,"),
+        ("d_n[2]", "d_n has 8 bytes, 2 elements of 4"),
+        ("d_c[1,2]", "give NAME[5] or NAME[5]:f64"),
+    ],
+)
+def test_an_element_that_is_not_there_is_named(watched: Path, element: str, says: str) -> None:
+    done = ptxsim("exec", "watched", "--watch", element, folder=watched)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("ptxsim: --watch d_") and says in done.stderr
+
+
 @pytest.mark.parametrize(("options", "value"), [((), 107), (("-rdc=true",), 1007)])
 def test_files_share_names_only_if_they_are_linked(
     tmp_path: Path, options: Sequence[str], value: int
@@ -116,9 +158,25 @@ def test_a_call_that_is_not_there_is_named_before_anything_runs(tmp_path: Path) 
 
 
 def test_a_program_built_in_another_way_is_refused(tmp_path: Path) -> None:
-    done = ptxsim("exec", "/bin/true", folder=tmp_path)
-    assert done.returncode == 3
-    assert "ptxsim nvcc" in done.stderr
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    (tmp_path / "two.cu").write_text("__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n")
+    shared, only = ("-cudart", "shared"), ("-arch=sm_80",)
+    for name, options in (("static", ()), ("machine_code", (*shared, *only))):
+        done = subprocess.run(["nvcc", *options, "two.cu", "-o", name], cwd=tmp_path, check=True)
+    other = bytearray((tmp_path / "static").read_bytes())
+    other[18:20] = struct.pack("<H", 243)  # RISC-V
+    (tmp_path / "other").write_bytes(other)
+    for program, why in (
+        ("script", "not a program of this system"),
+        ("/bin/true", "not a CUDA program"),
+        ("static", "linked with CUDA's static runtime"),
+        ("machine_code", "machine code only"),
+        ("other", "a program for another machine (RISC-V)"),
+    ):
+        done = ptxsim("exec", program, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert why in done.stderr and len(done.stderr.splitlines()) == 1
+        assert "ptxsim nvcc" in done.stderr or program == "/bin/true"
 
 
 def test_outside_of_ptxsim_such_a_program_says_how_to_run_it(wrong: Path) -> None:
@@ -153,7 +211,8 @@ def test_no_message_breaks_the_device(tmp_path: Path) -> None:
     for _ in range(120):
         file = os.memfd_create("memory")
         os.ftruncate(file, messages.ARENA_BYTES)
-        device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0)
+        watch = [Element(name="an allocation", index=drawn.choice(numbers))][: drawn.randrange(2)]
+        device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0, watch)
         end = None
         try:
             device.answer(messages.NewModule(), ptx.encode())

@@ -7,6 +7,7 @@ import select
 import shutil
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "repeats"
 
 
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("blocks")
+    source = shutil.copy(HERE / "programs" / "blocks.cu", folder)
+    compile_program([str(source), "-o", str(folder / "blocks")], "sm_80")
+    return folder / "blocks"
+
+
 @pytest.mark.parametrize(("what", "launches", "skipped"), ROWS)
 def test_a_skip_changes_nothing(
     program: Path, what: str, launches: str, skipped: str, capfd: pytest.CaptureFixture[str]
@@ -46,6 +55,37 @@ def test_a_skip_changes_nothing(
     assert (without.launches, without.skipped) == (int(launches), 0)
     assert printed == capfd.readouterr().out
     assert (ended.status, ended.remarks) == (without.status, without.remarks)
+
+
+@pytest.mark.parametrize(
+    ("what", "parts"),
+    [
+        ("apart", True),
+        ("in place", True),
+        ("across", True),
+        ("chained", False),  # something is found before the others begin
+        ("counted", False),
+        ("overrun", True),
+        ("said", True),
+    ],
+)
+def test_parts_of_a_launch_do_what_it_does(
+    blocks: Path, what: str, parts: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    engine, seen = default_engine(), []
+    for jobs in (1, 4):
+        engine.library.sim_jobs(jobs)
+        with ThreadPoolExecutor(1) as beside:
+            running = beside.submit(execute, blocks, [what], engine, 60)
+            threads = 0
+            while not wait([running], 0.002).done:
+                threads = max(threads, len([*Path("/proc/self/task").iterdir()]))
+        engine.library.sim_jobs(1)
+        ended = running.result()
+        seen.append((ended.status, ended.remarks, capfd.readouterr().out, threads))
+    (*alone, few), (*together, many) = seen
+    assert alone == together
+    assert (many > few + 1) == parts
 
 
 class Terminal:

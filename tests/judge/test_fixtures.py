@@ -17,7 +17,7 @@ from grader.base.records import Verdict
 from grader.build import disassemble, find_tensor_cores
 from grader.judge.pipeline import Graded, grade
 from grader.judge.program import GradingContext, compile_for
-from grader.labs.lab import Case, find_lab, load_lab
+from grader.labs.lab import Case, find_lab, load_lab, shipped_labs
 from grader.labs.submission import load_submission
 from grader.report import formatting as text
 from grader.results import store
@@ -135,8 +135,8 @@ def test_fixture(want: Fixture, tmp_path: Path) -> None:
 
 OF_OTHER_LABS = [
     pytest.param(lab, want, id=f"{lab}-{want.folder.name}")
-    for lab in ("hgemm", "reduction")
-    for want in fixtures(lab, f"{lab}.cu")
+    for lab, path in shipped_labs().items()
+    for want in fixtures(lab, load_lab(path).problem.interface.main)
 ]
 
 

@@ -11,7 +11,7 @@ from grader.base import gpus
 from grader.base.records import Verdict
 from grader.judge.pipeline import grade
 from grader.judge.program import GradingContext, prepare
-from grader.labs.lab import Lab, find_lab, load_lab
+from grader.labs.lab import DEFAULT_LAB, Lab, find_lab, load_lab, shipped_labs
 from grader.labs.submission import load_submission
 from grader.model.records import Explanation
 from grader.problems.comparison import check
@@ -55,6 +55,12 @@ RIGHT = {
     "reduction": [
         *(*RUNGS, ROOT / "starters" / "reduction", ROOT / "examples" / "reduction" / "alice")
     ],
+}
+# Of the others: all rungs, and the starter.
+RIGHT |= {
+    name: [*found, ROOT / "starters" / name]
+    for name in shipped_labs()
+    if name not in RIGHT and name != DEFAULT_LAB.stem and (found := rungs(name))
 }
 
 

@@ -57,11 +57,13 @@ def csoj_kit(lab: Path, image: str, container: Container) -> Kit:
     """image: the name under which the cluster finds what the Dockerfile builds."""
     wheel, content = grader_wheel()
     labs = lab_files(lab)
+    folders = {name.partition("/")[0] for name in labs if "/" in name}
     seconds = 60 * container.minutes
     known = load_lab(lab)
     values = {
         "wheel": wheel,
-        "labs": " ".join(labs),
+        "labs": " ".join(name for name in labs if "/" not in name),
+        "folders": sorted(folders),
         "seconds": seconds - 10,
         "timeout": seconds,
         "memory_mb": container.memory_mb - _SPARE_MB,
@@ -109,14 +111,16 @@ def gradescope_kit(lab: Path, starter: Path, shown: Shown, container: Container)
         "seconds": 60 * container.minutes - _SPARE_S,
         "memory_mb": container.memory_mb - _SPARE_MB,
     }
-    check = load_listed(starter, "check", load_lab(lab).problem.interface.main)
+    known = load_lab(lab)
+    check = known.program.solution if known.program else {}
+    check = check or load_listed(starter, "check", known.problem.interface.main).contents
     return {
         "setup.sh": _filled("gradescope_setup.sh", values),
         "run_autograder": _filled("gradescope_run.sh", values),
         "grade_here.sh": _filled("gradescope_grade.sh", values),
         wheel: content,
         **lab_files(lab),
-        **{f"check/{name}": KitFile(content=it) for name, it in check.contents.items()},
+        **{f"check/{name}": KitFile(content=it) for name, it in check.items()},
     }
 
 
@@ -130,6 +134,15 @@ def lab_files(lab: Path, *, secret: bool = True) -> dict[str, KitFile]:
     known = load_lab(lab)
     if known.problem_ref.file is not None:
         found[known.problem_ref.file.name] = known.problem_ref.file
+    if known.program is not None:
+        if not secret and (known.program.solution or known.program.hidden):
+            read = phrase(
+                "{file}: students read this kit: take a lab file without hidden cases and without "
+                "reference, whose cases have their stdout"
+            )
+            raise LabError(read.given(file=str(lab)))
+        own = {name: KitFile(content=it) for name, it in known.program.files().items()}
+        return {LAB: KitFile(content=lab.read_bytes()), **own}
     if secret and known.hidden is not None:
         seed = known.hidden.seed_file
         if not known.hidden.known:

@@ -80,6 +80,7 @@ class Gemm(Problem):
     baseline = "cuBLAS"
     output = "C"
     formula = "2·M·N·K"
+    linear = (("A",), ("B",))
     depth = "K"
     Options = Options
     questions: tuple[str, ...] = (*ASKED, "tensor-cores", "cp-async", "cute")

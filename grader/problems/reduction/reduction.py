@@ -46,6 +46,7 @@ class Reduction(Problem):
     baseline = "CUB"
     output = "out"
     formula = "N - 1"
+    linear = (("in",),)
     profiled = (1 << 20, 1 << 26)
     questions = ("operations", "peak", "limits", "divergence", "traffic")
     advice = (

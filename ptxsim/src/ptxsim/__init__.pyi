@@ -1,8 +1,14 @@
 from .engine import Engine as Engine
 from .engine import load_engine as load_engine
 from .execution.building import compile_program as compile_program
+from .execution.building import program_options as program_options
+from .execution.building import stand_in as stand_in
 from .execution.running import Execution as Execution
+from .execution.running import device_memory as device_memory
 from .execution.running import execute as execute
+from .execution.serving import Seen as Seen
+from .execution.serving import program_environment as program_environment
+from .execution.serving import serving_command as serving_command
 from .frontend.interface import Declarations as Declarations
 from .frontend.interface import Entry as Entry
 from .frontend.interface import Symbol as Symbol
@@ -22,6 +28,7 @@ from .native import engine_digest as engine_digest
 from .native import engine_sources as engine_sources
 from .native import shipped_engine as shipped_engine
 from .native import user_cache as user_cache
+from .nvcc import CompileError as CompileError
 from .nvcc import wheel_folders as wheel_folders
 from .outcome import EngineError as EngineError
 from .outcome import LaunchedBlocks as LaunchedBlocks

@@ -24,6 +24,7 @@ from ptxsim.execution import command
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, clean, in_words, source_line
 from ptxsim.findings.sarif import sarif, sarif_result
+from ptxsim.findings.writes import in_lines, listed
 from ptxsim.launch_files import AskedLaunch, LaunchList, read_launches
 from ptxsim.launching import Argument, Module, Storage
 from ptxsim.nvcc import CompileError
@@ -126,6 +127,13 @@ def _parser() -> argparse.ArgumentParser:
         help="do not run a kernel.cu without findings a second time, as nvcc -G compiles it",
     )
     run.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0")
+    run.add_argument(
+        "--watch",
+        action="append",
+        default=[],
+        metavar="NAME[5]",
+        help="list every write to this element of an argument (by number or name) or a variable",
+    )
     run.add_argument(
         "--expect",
         action="append",
@@ -251,7 +259,8 @@ def _second_remarks(given: argparse.Namespace) -> list[Remark[str]]:
 def _run(given: argparse.Namespace) -> tuple[str, int]:
     wanted = [(*_expected(text, _asked_launches(given).buffers), text) for text in given.expect]
     chosen = {} if given.tolerance is None else {"tolerance": given.tolerance}
-    report, arrays = _launched(given, orders=given.orders, seed=given.seed, **chosen)
+    seed, watch = given.seed, given.watch
+    report, arrays = _launched(given, orders=given.orders, seed=seed, watch=watch, **chosen)
     wrong = []
     for name, array, file in wanted:
         made = arrays.get(name)
@@ -276,12 +285,15 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             "clean": status == CLEAN,
             "stopped": report.stopped,
             "printed": report.printed,
+            **listed(report.writes, report.writes_left_out),
             "findings": [
                 {**msgspec.structs.asdict(each), "message": str(each.message)} for each in remarks
             ],
         }
         return json.dumps(document, ensure_ascii=False, indent=1) + "\n", status
     paragraphs = in_words(remarks, report.origin.source) if remarks else [str(report)]
+    writes = in_lines(report.writes, report.writes_left_out, report.origin.source)
+    paragraphs = list(filter(None, ["\n".join(writes), *paragraphs]))
     return clean(report.printed) + "\n\n".join(paragraphs) + "\n", status
 
 

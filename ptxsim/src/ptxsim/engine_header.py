@@ -90,6 +90,17 @@ _RECORDS = {
   Dim block, thread, other_block, other_thread;
   u32 calls[8];  // that lead to pc, innermost first; 0: none
 """,
+    # What a launch wrote to a watched element.
+    "Write": """
+  u32 element, pc, width;
+  u32 unwritten;   // nobody had written it before
+  u32 definition;  // the instruction that computed the value; ~0: not known
+  u32 inputs;      // of that instruction, as far as known
+  u64 before, after;
+  u64 values[3];   // of the inputs
+  u64 sources[3];  // where they were loaded from: a generic address, and from bit 60 on log2(bytes)
+  Dim block, thread;
+""",
     "PackedProgram": """
   const PackedIns* code;
   u64 length;
@@ -128,7 +139,7 @@ DTYPES = tuple(
     np.dtype([field[: 2 + (field[2] > 1)] for field in _fields(text)], align=True)
     for text in _RECORDS.values()
 )
-INSTRUCTION, PRESET, ARRAY, FLOW, MEMORY, PATTERN, TEXTURE, EVENT, PROGRAM = DTYPES
+INSTRUCTION, PRESET, ARRAY, FLOW, MEMORY, PATTERN, TEXTURE, EVENT, WRITE, PROGRAM = DTYPES
 
 
 def header() -> str:

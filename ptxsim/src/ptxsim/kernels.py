@@ -12,6 +12,7 @@ from ptxsim.engine import Engine, view
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, FindingKind
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge
+from ptxsim.findings.writes import MOST_WRITES, Write
 from ptxsim.frontend.interface import Declarations, interface, laid_out
 from ptxsim.frontend.module import read_module
 from ptxsim.frontend.records import PtxModule
@@ -25,6 +26,7 @@ from ptxsim.outcome import EngineError, LaunchedBlocks, Reason, RefusedProgram
 from ptxsim.plan.records import Launch, Plan
 from ptxsim.soundness import check_parameters, cluster_of
 from ptxsim.text import phrase
+from ptxsim.watching import begin_watch, watched_writes
 
 MOST_STEPS = 1 << 62
 _STOPS = {
@@ -42,8 +44,16 @@ class Running:
     machine: Machine
     findings: list[Finding] = field(default_factory=list)
     blocks: list[LaunchedBlocks] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)  # to the machine's watched elements
+    left_out: int = 0  # further ones
     programs: dict[str, tuple[EngineProgram, int]] = field(default_factory=dict)  # and the engine's
     doubtful: dict[int, tuple[int, int]] = field(default_factory=dict)  # Watch's, of the last call
+
+    def begin_look(self) -> None:
+        """Forget what an earlier look at the same launches found."""
+        for each in (self.findings, self.blocks, self.writes):
+            each.clear()
+        self.left_out = 0
 
 
 _module = lru_cache(maxsize=4)(read_module)  # once for several launches of the same text
@@ -98,6 +108,9 @@ class Kernels:
         machine.workspace[:] = 0
         cluster = cluster_of(launch, self._module)
         library.sim_cluster(machine.handle, (ctypes.c_uint32 * 3)(*cluster))
+        if machine.watched:
+            begun = begin_watch(self._engine, machine, MOST_WRITES - len(run.writes))
+            ensure(begun, EngineError("the simulator cannot watch its memory"))
         status = library.sim_launch(
             machine.handle,
             handle,
@@ -122,19 +135,26 @@ class Kernels:
         ended = ctypes.c_uint64()
         idle = library.sim_idle(machine.handle, ctypes.byref(ended))
         run.blocks.append(LaunchedBlocks(launch, ended.value, idle))
-        if not library.sim_events(machine.handle):
+        if not library.sim_events(machine.handle) and not machine.watched:
             return _STOPS[status]
         events = view(
             library.sim_event(machine.handle), header.EVENT, library.sim_events(machine.handle)
         )
         lanes = view(library.sim_blocks(handle), header.FLOW, program.length)["lanes"]
         by_all = lanes >= math.prod((*launch.grid, *launch.block))
+        parameters = laid_out(self._module.functions[launch.kernel].params)
         given = [
             int.from_bytes(launch.params[each.offset :][: each.size], "little")
-            for each in laid_out(self._module.functions[launch.kernel].params)
+            for each in parameters
         ]
+        starts = [each.offset for each in parameters]
         about = program, self._module.locations, machine.names
-        scene = Scene(*about, launch, given, events, by_all)
+        scene = Scene(*about, launch, given, starts, events, by_all)
+        if machine.watched:
+            number = machine.launched + len(run.blocks)
+            writes, left_out = watched_writes(self._engine, machine, scene, number)
+            run.writes += writes
+            run.left_out += left_out
         found = (finding(event, scene) for event in events)
         run.findings += [each for each in found if each is not None]
         library.sim_clear_events(machine.handle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,7 @@ from ptxsim import native
 from ptxsim.engine import Engine, load_engine
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.reports import in_elements
+from ptxsim.findings.writes import Element, typed
 from ptxsim.frontend.interface import Declarations
 from ptxsim.frontend.module import ptx_text
 from ptxsim.frontend.places import source_files
@@ -101,32 +104,53 @@ class Module:
         seed: int = 1,
         tolerance: float = 1e-5,
         symbols: Mapping[str, NDArray[Any]] | None = None,
+        watch: Sequence[str] = (),
     ) -> Report:
         """Run launches, made by ``Kernel.request`` for ``memory``, one after the other.
 
         limits: of each run.
         orders, seed, tolerance: as ``Orders`` has them.
         symbols: what ``__constant__`` and ``__device__`` variables hold before, by their names.
+        watch: elements whose writes the report lists: ``2[5]`` of an argument, by its number or its
+        name in a ``.cu``; ``counts[5]`` of a variable, or ``counts[5]:u64``.
 
-        Raises RefusedProgram for a launch that cannot be simulated, ValueError for wrong symbols.
+        Raises RefusedProgram for a launch that cannot be simulated, ValueError for wrong symbols
+        and for elements that are not there.
         """
         __tracebackhide__ = True
         writes = [_written(self.declared, *each) for each in (symbols or {}).items()]
         allocations = tuple(memory.allocations)
         plan = Plan(size=Size.of(), operations=(*writes, *launches), allocations=allocations)
-        run = partial(self.simulator.run, plan, memory.buffers, limits, memory.inputs)
+        watched = [self._element(Element.named(each), launches, memory) for each in watch]
+        run = partial(
+            self.simulator.run, plan, memory.buffers, limits, memory.inputs, watch=watched
+        )
         names = [each.name for each in allocations]
         outcome = in_orders(run, memory.arrays, names, Orders(orders, seed, tolerance))
         seen = tuple(in_elements(each, memory.elements) for each in outcome.findings)
         kernels = dict.fromkeys(each.kernel for each in launches)
         given = {each.symbol for each in writes}
         unset = [each for k in kernels for each in self.simulator.unset_constants(k, given)]
-        outcome = replace(outcome, findings=(*seen, *unset))
+        outcome = replace(outcome, findings=(*seen, *unset), writes=typed(outcome.writes))
         name = ", ".join(map(plain_name, kernels))
         report = Report(**vars(outcome), origin=self.origin, kernel=name)
         if self.checked:
             report.raise_for_findings()
         return report
+
+    def _element(self, asked: Element, launches: Sequence[Launch], memory: Storage) -> Element:
+        """The element by the name of its memory, with the type of an array."""
+        pairs = zip(memory.allocations, memory.arrays, strict=True)
+        arrays = {made.name: array.dtype for made, array in pairs}
+        text = self.origin.source(f"{Path(self.origin.name).stem}.cu") or ""
+        parameters = _parameter_names(text, plain_name(launches[0].kernel))
+        number = parameters.index(asked.name) if asked.name in parameters else asked.name
+        name = asked.name if asked.name in arrays else f"argument {number}"
+        if name not in arrays:
+            return asked
+        kind = arrays[name]
+        of_array = f"{kind.kind}{8 * kind.itemsize}" if kind.kind in "iuf" else ""
+        return msgspec.structs.replace(asked, name=name, type=asked.type or of_array)
 
 
 @dataclass(frozen=True)
@@ -276,6 +300,15 @@ def _find(kernel: str, declared: Declarations) -> str:
         names = ", ".join(declared.entries) or "none"
         raise ValueError(f"there is no one kernel {kernel}; the file has {names}")
     return found[0]
+
+
+def _parameter_names(source: str, kernel: str) -> list[str]:
+    found = re.search(rf"\b{re.escape(kernel)}\s*\(([^(){{;]*)\)\s*\{{", source)
+    return (
+        [name for part in found[1].split(",") for name in re.findall(r"\w+", part)[-1:]]
+        if found
+        else []
+    )
 
 
 def _written(declared: Declarations, name: str, array: NDArray[Any]) -> SymbolWrite:

@@ -10,6 +10,7 @@ from ptxsim.engine import Engine
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.linking import read_linked
 from ptxsim.kernels import MOST_STEPS, Kernels, Running
+from ptxsim.lowering.called_functions import reachable_functions
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import Machine, judge_races
 from ptxsim.orders import in_reverse
@@ -42,14 +43,12 @@ class LivingKernels(Kernels):
         run = self._running = self._running or Running(machine)
 
         def look(limits: SimLimits) -> SimOutcome:
-            run.findings.clear()
-            run.blocks.clear()
+            run.begin_look()
             printed = len(self._engine.library.sim_printed(machine.handle))
             stopped = self._launch(run, launch, limits.steps or MOST_STEPS, limits.seconds)
             early = [each for each in run.findings if each.event and each.event.needs_difference]
             others = [each for each in run.findings if each not in early]
             text = self._engine.library.sim_printed(machine.handle)[printed:]
-            # What only another order could show to be wrong is not said: there is but one.
             return SimOutcome(
                 findings=merge(others),
                 early=merge(early),
@@ -57,6 +56,8 @@ class LivingKernels(Kernels):
                 stopped=stopped,
                 seconds=0.0,
                 printed=text.decode(errors="replace"),
+                writes=tuple(run.writes),
+                writes_left_out=run.left_out,
             )
 
         try:
@@ -71,6 +72,10 @@ class LivingKernels(Kernels):
         asked = msgspec.msgpack.encode((id(self), launch))  # another module may have its name
         status: int = self._engine.library.sim_recall(machine.handle, asked, len(asked))
         return status == header.RAN
+
+    def instructions(self, kernel: str) -> int:
+        """How many the kernel has, with the functions that it calls by name."""
+        return sum(len(each.body) for each in reachable_functions(self._module, kernel))
 
     def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
         """Bytes of shared memory that a block of the kernel has in any case."""

@@ -27,6 +27,7 @@ FLAGS = (
     "-ffp-contract=off",  # only fma may fuse
     "-fno-math-errno",
     "-fvisibility=hidden",
+    "-pthread",
 )
 
 _LIBC = ctypes.CDLL(None)

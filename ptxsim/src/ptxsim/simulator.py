@@ -15,6 +15,7 @@ from ptxsim.findings.finding import Finding
 from ptxsim.findings.metrics import line_metrics
 from ptxsim.findings.reports import merge, stream_race
 from ptxsim.findings.row_counts import Counters, line_counts
+from ptxsim.findings.writes import Element
 from ptxsim.kernels import MOST_STEPS, Kernels, Running, trapped
 from ptxsim.lowering.notes import hints
 from ptxsim.lowering.operation import UnsupportedInstruction
@@ -51,15 +52,17 @@ class Simulator(Kernels):
         *,
         turn: int = 0,
         seed: int = 0,
+        watch: Sequence[Element] = (),
     ) -> SimOutcome:
         """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
-        index) are read and written. The counts are the call's. turn, seed: as ``calls`` takes them.
+        index) are read and written. The counts are the call's. turn, seed, watch: as ``calls``
+        takes them.
 
         The allocations in ``initialised`` hold data; all else is uninitialised until something
         writes there. Raises RefusedProgram for a kernel that cannot be simulated and for a
         plan that is not sound, MemoryError if there is too little memory.
         """
-        made = self.calls(plan, buffers, limits, initialised, turn=turn, seed=seed)
+        made = self.calls(plan, buffers, limits, initialised, turn=turn, seed=seed, watch=watch)
         with closing(made) as calls:
             before = next(calls) if plan.setup else None
             if before and (before.stopped or trapped(before.findings)):
@@ -79,6 +82,7 @@ class Simulator(Kernels):
         turn: int = 0,
         seed: int = 0,
         writers: Sequence[int] = (),
+        watch: Sequence[Element] = (),
     ) -> Generator[SimOutcome, None, None]:
         """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
 
@@ -90,6 +94,7 @@ class Simulator(Kernels):
         the last to the first, and what CUDA leaves undefined differs from turn to turn.
         seed: of a permutation in which blocks and warps run instead; 0: none.
         writers: allocations of which the outcomes say who wrote to them.
+        watch: elements of which the outcomes list every write; ValueError for unknown ones.
         """
         check_plan(plan, self._module, self.variables, limits.bytes)
         initialised = range(plan.inputs) if initialised is None else initialised
@@ -100,6 +105,7 @@ class Simulator(Kernels):
         work = [(plan.setup, limits.resident[:first])] if plan.setup else []
         then = plan.operations, limits.resident[first:]
         try:
+            run.machine.watch(watch)
             for number in itertools.count():
                 work_of = operations, resident = work[number] if number < len(work) else then
                 run.machine.begin_call(turn + number, seed)
@@ -158,8 +164,7 @@ class Simulator(Kernels):
         products = math.prod(plan.size.extents)
         steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, MOST_STEPS)
         library = self._engine.library
-        run.findings.clear()
-        run.blocks.clear()
+        run.begin_look()
         machine = run.machine
         printed = len(library.sim_printed(machine.handle))
         before = machine.kept(plan)
@@ -218,6 +223,8 @@ class Simulator(Kernels):
             early=merge(early),
             synchronises=synchronises,
             blocks=tuple(run.blocks),
+            writes=tuple(run.writes),
+            writes_left_out=run.left_out,
         )
 
     def _prepare(

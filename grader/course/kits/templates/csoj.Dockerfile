@@ -13,6 +13,9 @@ RUN python3 -m venv /opt/sgemm-grader/venv \
  && ln -s /opt/sgemm-grader/venv/bin/grade /usr/local/bin/grade
 RUN SGEMM_GRADER_CACHE=/opt/sgemm-grader/cache grade doctor
 COPY judge <<labs>> /opt/sgemm-grader/
+<% for folder in folders %>
+COPY <<folder>> /opt/sgemm-grader/<<folder>>
+<% endfor %>
 RUN chmod -R a+rX /opt/sgemm-grader
 USER 1000
 WORKDIR /mnt/work

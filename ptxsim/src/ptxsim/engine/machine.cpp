@@ -12,6 +12,7 @@
 #include "schedule/divergence.cpp"
 #include "schedule/interpreter.cpp"
 #include "schedule/launch.cpp"
+#include "schedule/parts.cpp"
 #include "schedule/preemption.cpp"
 #include "schedule/repeats.cpp"
 #include "schedule/waiting.cpp"

@@ -219,6 +219,18 @@ struct Event {
 };
 static_assert(sizeof(Event) == 184);
 
+struct Write {
+  u32 element, pc, width;
+  u32 unwritten;   // nobody had written it before
+  u32 definition;  // the instruction that computed the value; ~0: not known
+  u32 inputs;      // of that instruction, as far as known
+  u64 before, after;
+  u64 values[3];   // of the inputs
+  u64 sources[3];  // where they were loaded from: a generic address, and from bit 60 on log2(bytes)
+  Dim block, thread;
+};
+static_assert(sizeof(Write) == 112);
+
 struct PackedProgram {
   const PackedIns* code;
   u64 length;
@@ -240,6 +252,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "7fe5eb09a9e47cc8";
+constexpr const char* LAYOUT = "663ebd23cac056ae";
 
 }  // namespace sim

@@ -30,9 +30,7 @@ def compile_program(options: Sequence[str], arch: str) -> None:
     nvcc = cuda_program("nvcc")
     if nvcc is None:
         raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
-    virtual = arch.replace("sm_", "compute_")
-    command = [str(nvcc), *_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{stand_in()}"]
-    done = answer_of([*command, *options])
+    done = answer_of([nvcc, *program_options(arch, stand_in()), *options])
     if done.returncode != 0:
         said = done.stderr + done.stdout
         missing = sorted(set(_MISSING.findall(said)))
@@ -41,14 +39,20 @@ def compile_program(options: Sequence[str], arch: str) -> None:
         raise CompileError(said.strip())
 
 
-def stand_in() -> Path:
-    """The folder of the stand-in library, which the first call on a machine compiles into the
-    user's cache. Raises EngineError, CompileError."""
+def program_options(arch: str, library: Path) -> tuple[str, ...]:
+    """Options by which nvcc makes programs that ptxsim can run. library: as of ``stand_in``."""
+    virtual = arch.replace("sm_", "compute_")
+    return (*_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{library}")
+
+
+def stand_in(cache: Path | None = None) -> Path:
+    """The folder of the stand-in library, which the first call on a machine compiles into a cache,
+    by default the user's. Raises EngineError, CompileError."""
     flags = sink_flags()
-    digest = hashlib.sha256(f"{platform.node()} {flags}".encode())
+    digest = hashlib.sha256(f"{'' if cache else platform.node()} {flags}".encode())
     for source in sorted([*SINK.parent.glob("*"), *SOURCE.parent.glob("*.?pp")]):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    folder = user_cache("ptxsim") / f"runtime-{digest.hexdigest()[:16]}"
+    folder = (cache or user_cache("ptxsim")) / f"runtime-{digest.hexdigest()[:16]}"
     made = folder / f"stand-in-{digest.hexdigest()[:16]}"
     if not made.exists():
         with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:

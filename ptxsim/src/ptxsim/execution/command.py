@@ -15,6 +15,8 @@ from ptxsim.execution.building import compile_program
 from ptxsim.execution.running import Execution, execute
 from ptxsim.findings.remarks import clean, source_line
 from ptxsim.findings.sarif import sarif, sarif_result
+from ptxsim.findings.writes import Element, listed
+from ptxsim.launching import default_engine
 
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c", ".o", ".a"}
 _FOUND, _REFUSED = 1, 3
@@ -73,6 +75,16 @@ def add_options(commands: Any) -> None:
         dest="skips",
         help="run launches again that find and leave what equal ones did",
     )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="blocks of a launch at the same time (%(default)s)"
+    )
+    parser.add_argument(
+        "--watch",
+        action="append",
+        default=[],
+        metavar="NAME[5]",
+        help="list every write to this element of a variable, d_c[5], or of d_c:21[5] by its line",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to FILE, too")
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="the same, as SARIF 2.1.0")
 
@@ -80,8 +92,11 @@ def add_options(commands: Any) -> None:
 def _run(given: argparse.Namespace) -> tuple[str, int]:
     """Run the program; words on findings go to stderr, for stdout is the program's."""
     files: list[Path] = given.program
+    watch = [Element.named(each) for each in given.watch]
     for each in files:
         each.stat()
+    if given.jobs < 1:
+        raise ValueError(f"--jobs {given.jobs}: give 1 or more")
     compiled = files[0].suffix in _SOURCES
     if not compiled and len(files) > 1:
         raise ValueError(f"{files[1]}: its arguments follow --")
@@ -93,10 +108,12 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             sources = map(str, files)
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
+        default_engine().library.sim_jobs(given.jobs)
         ended = execute(
             program,
             given.of_program,
             seconds=given.seconds,
+            watch=watch,
             skips=given.skips,
             stops=given.stop,
             folders=folders,
@@ -111,6 +128,8 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
         where = source_line(place.file, place.line) if place else files[0]
         sys.stderr.write(f"ptxsim: {clean(f'{where}: {ended.refused.message}')}\n")
         return "", _REFUSED
+    if ended.mistakes:
+        raise ValueError(ended.mistakes[0])
     if not ended.clean:
         return "", _FOUND
     return "", ended.status if ended.status >= 0 else 128 - ended.status
@@ -128,6 +147,7 @@ def document(ended: Execution) -> str:
         "skipped": ended.skipped,
         "notes": [*map(str, ended.notes)],
         "findings": found,
+        **listed(ended.writes, ended.writes_left_out),
     }
     return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 

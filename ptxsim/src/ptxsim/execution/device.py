@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -13,8 +14,10 @@ from ptxsim.execution.found import Found
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.modules import Modules
 from ptxsim.execution.refusals import error_of, sentence_of
+from ptxsim.execution.watcher import Watcher
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.sentences import sentence
+from ptxsim.findings.writes import Element
 from ptxsim.kernels import trapped
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Copy, Free, Launch, Memset, Operation, Synchronise
@@ -34,12 +37,24 @@ _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it
 
 class Device:
     """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
-    launch; skips: launches that would change nothing any more."""
+    launch; watch: elements of which every write is listed; skips: launches that would change
+    nothing any more, where none is watched; most: launches that are carried out, the others do
+    nothing."""
 
     def __init__(
-        self, engine: Engine, file: int, host: HostCode, seconds: float, skips: bool = True
+        self,
+        engine: Engine,
+        file: int,
+        host: HostCode,
+        seconds: float,
+        watch: Sequence[Element] = (),
+        *,
+        skips: bool = True,
+        most: int = sys.maxsize,
     ) -> None:
-        self._modules = Modules(engine, file)
+        self._most = most
+        self.watcher = Watcher(watch)
+        self._modules = Modules(engine, file, self.watcher)
         self._host = host
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
         self._live: dict[int, tuple[Callable[[], str], int]] = {}  # allocations, with their bytes
@@ -48,7 +63,7 @@ class Device:
         self._watch: LiveWatch | None = None
         self._used: dict[Launch, Uses] = {}  # memory, by launches that may come again
         self.found = Found(host)
-        self._skips = skips
+        self._skips = skips and not watch
         self.launches: Counter[str] = Counter()
         self.skipped = 0  # of these
         self.notes: list[Message] = []
@@ -62,7 +77,7 @@ class Device:
         """Raises RefusedProgram for what cannot be simulated."""
         match request:
             case messages.AskDevice():
-                return _DEVICE.format(memory=_MEMORY).encode()
+                return f"{_DEVICE.format(memory=_MEMORY)} {len(self.watcher.elements)}".encode()
             case messages.NewModule():
                 self._modules.add(more)
             case messages.NewVariable():
@@ -73,8 +88,6 @@ class Device:
                 memory = self._modules.memory
                 memory.free(address, self._host.freed(memory.naming_at(address), frames))
                 self._live.pop(address, None)
-            case messages.ResetDevice():
-                self._live.clear()
                 self._broken = False
             case messages.ShareMemory():
                 self._modules.memory.define(request)
@@ -84,10 +97,8 @@ class Device:
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
                     self.found.in_call("uninitialized-read", frames, words)
-            case messages.CopyBytes():
-                self._modules.memory.copy(request)
             case messages.DefineBytes():
-                self._modules.memory.define(request)
+                return self._write(request)
             case messages.HostFault(address=address, frames=frames):
                 words = _HOST_TOUCHES.given(name=self._modules.memory.name_at(address))
                 self.found.in_call("host-access", frames, words)
@@ -101,11 +112,24 @@ class Device:
                 self.notes = [_TIMES]
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
+            case messages.MeasureKernel(name=name, module=module):
+                return self._modules.measure(name, module).encode()
             case messages.FindKernel(name=name, module=module):
                 return self._modules.figures(name, module).encode()
             case messages.LaunchKernel():
                 return self._launch(request, more)
         return None
+
+    def _write(self, request: messages.DefineBytes) -> bytes | None:
+        memory = self._modules.memory
+        if request.waits:
+            place = self._host.place(request.frames)
+            self.watcher.host_wrote(request, self._host.call(place), place, memory.unwritten)
+        if isinstance(request, messages.CopyBytes):
+            memory.copy(request)
+        else:
+            memory.define(request)
+        return b"" if request.waits else None
 
     def _allocate(self, request: messages.NewAllocation) -> None:
         name = self._host.namer(request.frames)
@@ -149,6 +173,10 @@ class Device:
         memory, loaded = self._modules.memory, self._modules.of_kernel(asked.kernel, asked.module)
         if loaded is None:
             raise messages.BrokenChannel
+        memory.launched = self.launches.total()
+        self.launches[asked.kernel] += 1
+        if self.launches.total() > self._most:
+            return b"0\n"
         memory.addresses = loaded.addresses
         launch = Launch(
             kernel=asked.kernel,
@@ -161,8 +189,8 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
+        self.watcher.look()
         issued, self._issued = self._issued, None
-        self.launches[asked.kernel] += 1
         if self._skips and loaded.kernels.recall(memory, launch):
             self.skipped += 1
             if issued:
@@ -170,6 +198,7 @@ class Device:
             return b"0\n"
         memory.trace(issued is not None)
         outcome = loaded.kernels.carry_out(memory, launch, self._limits)
+        self.watcher.launched(outcome)
         if outcome.findings:
             self.found.in_launch(outcome.findings)
         if issued:

@@ -16,6 +16,8 @@ from ptxsim.plan.records import Place
 _ANSWER = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*)")
 _VARIABLE = re.compile(r"cuda(?:Malloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)")
 
+_CALL = re.compile(r"\bcu\w+(?=\s*(?:<[^;()]*>\s*)?\()")
+
 
 class HostCode:
     """The host side of ``program``, a file with debug information if it was built for ptxsim."""
@@ -71,14 +73,19 @@ class HostCode:
         if place is None:
             return "an allocation"
         where = f"{place.file}:{place.line}"
-        lines = (self.sources.text(place.file) or "").splitlines()
-        if place.line > len(lines):
-            return f"the allocation of {where}"
-        line = lines[place.line - 1]
         earlier = [each for each, number in self._sites.items() if number < site]
         beside = sum(self.place(each) == place for each in earlier)
-        found = _VARIABLE.findall(line)
+        found = _VARIABLE.findall(self._line(place))
         return f"{found[beside % len(found)]} ({where})" if found else f"the allocation of {where}"
+
+    def call(self, place: Place | None) -> str:
+        """The name of CUDA's function that is called there."""
+        found = _CALL.search(self._line(place)) if place else None
+        return found[0] if found else "host code"
+
+    def _line(self, place: Place) -> str:
+        text = self.sources.text(place.file) or ""
+        return "".join(text.splitlines()[place.line - 1 : place.line])
 
     def _own(self, text: str) -> Place | None:
         found = _ANSWER.match(text)

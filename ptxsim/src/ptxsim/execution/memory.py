@@ -19,6 +19,7 @@ from ptxsim.execution.messages import (
     Part,
     ReadBytes,
 )
+from ptxsim.execution.watcher import Watcher
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 from ptxsim.streams import Use, rows_use
@@ -30,7 +31,7 @@ _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not k
 class DeviceMemory(Machine):
     """The regions of one program. ``file`` is what the program maps at FIRST_ADDRESS."""
 
-    def __init__(self, engine: Engine, file: int, cell: int) -> None:
+    def __init__(self, engine: Engine, file: int, cell: int, watcher: Watcher) -> None:
         nothing = Plan(size=Size.of(), allocations=(), operations=())
         super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
         self.single_launches = True
@@ -39,6 +40,8 @@ class DeviceMemory(Machine):
         self._starts: list[int] = []  # addresses of the regions, in order
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
+        self._watcher = watcher
+        self.watched = watcher.watched
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
 
     @property
@@ -68,6 +71,7 @@ class DeviceMemory(Machine):
         place, _ = self._find(address, 0)
         self._library.sim_retire(self.handle, place)
         self._naming[place] = name
+        self._watcher.leave(address)
 
     def define(self, rows: DefineBytes) -> None:
         for place, start in self._rows(rows.address, rows.pitch, rows):
@@ -95,18 +99,27 @@ class DeviceMemory(Machine):
                 return self._naming[place](), start + size
         return None
 
+    def unwritten(self, address: int, size: int) -> bool:
+        """Whether nobody has written some of these bytes."""
+        place, start = self._find(address, size)
+        size_held: int = self._library.sim_defined(self.handle, place, start, size, self.cell)
+        return size_held < size
+
+    def region_at(self, address: int) -> int:
+        return max(bisect.bisect_right(self._starts, address) - 1, 0)
+
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""
         return self.naming_at(address)()
 
     def naming_at(self, address: int) -> Callable[[], str]:
-        place = bisect.bisect_right(self._starts, address) - 1
-        return self._naming[max(place, 0)]
+        place = self.region_at(address)
+        return self._naming[place]
 
     def described(self, address: int) -> tuple[str, str]:
         """The name of what lies at an address, and the place of the address in it."""
-        place = bisect.bisect_right(self._starts, address) - 1
-        region = self._regions[max(place, 0)]
+        place = self.region_at(address)
+        region = self._regions[place]
         offset = address - region.address
         if not 0 <= offset <= region.size:
             return "no allocation", f"{address:#x}, outside of all"
@@ -140,7 +153,7 @@ class DeviceMemory(Machine):
     def _find(self, address: int, size: int) -> tuple[int, int]:
         """The region that holds these bytes of the file, and where in it they begin. Raises
         BrokenChannel."""
-        place = bisect.bisect_right(self._starts, address) - 1
+        place = self.region_at(address)
         start = address - self._regions[place].address
         if address < FIRST_ADDRESS or start + size > self._regions[place].size:
             raise BrokenChannel
@@ -152,3 +165,5 @@ class DeviceMemory(Machine):
         self._starts.insert(place, region.address)
         self._regions.insert(place, region)
         self._naming.insert(place, name)
+        if self._watcher.elements and region.address != WORKSPACE_AT:
+            self._watcher.meet(region, name())

@@ -48,6 +48,10 @@ class FindKernel(Record, tag="kernel"):
     module: Count
 
 
+class MeasureKernel(FindKernel, tag="measure"):
+    """Asks for the figures of a kernel that ptxas has to tell."""
+
+
 class NewAllocation(Record, tag="allocate"):
     address: Count
     size: Count
@@ -66,17 +70,15 @@ class FreeAllocation(Record, tag="free"):
     frames: Frames
 
 
-class ResetDevice(Record, tag="reset"):
-    """Frees what is left, by cudaDeviceReset, as far as anybody asks."""
-
-
-class DefineBytes(Record, tag="define"):
+class DefineBytes(Record, tag="define", kw_only=True):
     """The host has written rows here."""
 
     address: Count
     size: Count  # bytes of a row
     rows: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
     pitch: Count  # bytes from the start of one to the next
+    frames: Frames = ()  # where elements are watched; the call then waits for an answer
+    waits: bool = False
 
 
 class ShareMemory(DefineBytes, tag="share"):
@@ -159,10 +161,10 @@ Request = (
     | NewModule
     | LoadModules
     | FindKernel
+    | MeasureKernel
     | NewAllocation
     | NewVariable
     | FreeAllocation
-    | ResetDevice
     | ShareMemory
     | DefineBytes
     | CopyBytes

@@ -12,13 +12,16 @@ import numpy as np
 from ptxsim.engine import Engine
 from ptxsim.execution import messages
 from ptxsim.execution.memory import DeviceMemory
+from ptxsim.execution.watcher import Watcher
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import Entry
 from ptxsim.frontend.module import ptx_text
 from ptxsim.living import LivingKernels
 from ptxsim.lowering.memory_layout import initial_bytes
+from ptxsim.plan.limits import MAX_THREADS
+from ptxsim.ptxas import Measured, measured
 
-_REGISTERS = 32  # of a thread: PTX does not say
+_FEW_INSTRUCTIONS = 100  # of a kernel, which a thread of any block has registers for
 
 
 @dataclass(frozen=True)
@@ -37,14 +40,16 @@ class _Module:
     texts: list[str]  # PTX; several are linked
     known: dict[str, messages.NewVariable] = field(default_factory=dict)  # by host code, mangled
     loaded: Loaded | None = None
+    measured: dict[str, Measured] | None = None  # by kernel; None: not yet
 
 
 class Modules:
     """What a program registers. It is loaded when the memory is first used. file: the memory."""
 
-    def __init__(self, engine: Engine, file: int) -> None:
+    def __init__(self, engine: Engine, file: int, watcher: Watcher) -> None:
         self._engine = engine
         self._file = file
+        self._watcher = watcher
         self._all: list[_Module] = []
         self._new: list[_Module] = []  # those that are not loaded yet
         self._made: DeviceMemory | None = None
@@ -67,7 +72,7 @@ class Modules:
         kernels = [LivingKernels(each.texts, here, self._engine) for each in loading]
         cell = min((each.global_cell for each in kernels), default=4)
         if self._made is None:
-            self._made = DeviceMemory(self._engine, self._file, cell)
+            self._made = DeviceMemory(self._engine, self._file, cell, self._watcher)
         elif cell < self._made.cell:
             self._made.refine(cell)
         for module, own in zip(loading, kernels, strict=True):
@@ -114,8 +119,17 @@ class Modules:
         cluster = entry.cluster or (0, 0, 0)
         params = list(itertools.chain.from_iterable((p.offset, p.size) for p in entry.params))
         shared = loaded.kernels.shared_bytes(name, loaded.addresses)
-        figures = [_REGISTERS, shared, entry.max_threads, *cluster, len(entry.params), *params]
+        large = loaded.kernels.instructions(name) > _FEW_INSTRUCTIONS
+        measured = Measured().registers, int(large and entry.max_threads == MAX_THREADS)
+        figures = [*measured, shared, entry.max_threads, *cluster, len(entry.params), *params]
         return " ".join(map(str, figures))
+
+    def measure(self, name: str, number: int) -> str:
+        """What sink_measure reads of a kernel. Raises BrokenChannel."""
+        module = self._module(number)
+        if module.measured is None:
+            module.measured = measured(module.texts)
+        return " ".join(map(str, module.measured.get(name, Measured())))
 
     def _module(self, number: int) -> _Module:
         if number >= len(self._all):

@@ -16,21 +16,21 @@ from pathlib import Path
 from typing import IO
 
 from ptxsim.execution import messages
-from ptxsim.execution.building import LIBRARY, stand_in
+from ptxsim.execution.building import stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.found import leak
 from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.program_file import check_program
 from ptxsim.execution.progress import Progress
 from ptxsim.execution.sources import Sources
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.remarks import Remark, in_words
+from ptxsim.findings.writes import Element, Write, in_lines
 from ptxsim.launching import default_engine
-from ptxsim.nvcc import CompileError
 from ptxsim.outcome import Reason, RefusedProgram
 from ptxsim.text import Message, phrase
 
 _SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-_ANOTHER = "not linked with CUDA's shared runtime: build it by ptxsim nvcc, with nvcc's options"
 _TICK = 0.1  # seconds
 _TOO_LITTLE = phrase("too little memory on this machine; give smaller arrays")
 _BROKEN = phrase("host code wrote into the channel to its device")
@@ -46,6 +46,9 @@ class Execution:
     skipped: int  # of these, since they would have changed nothing
     notes: tuple[Message, ...]  # though nothing is wrong
     refused: RefusedProgram | None  # why it could not go on
+    writes: tuple[Write, ...]  # to watched elements, in order
+    writes_left_out: int  # further ones
+    mistakes: tuple[str, ...]  # in what is watched
     printed: str | None  # on its standard output, where that was captured
     sources: Sources = field(repr=False)  # of which excerpts are shown
 
@@ -60,6 +63,8 @@ class Execution:
 
     def paragraphs(self) -> Iterator[str]:
         """What is wrong, with excerpts of the sources, and notes."""
+        if writes := "\n".join(in_lines(self.writes, self.writes_left_out, self.sources.text)):
+            yield writes
         yield from in_words(self.remarks, self.sources.text)
         yield from (f"note: {each}" for each in self.notes)
 
@@ -69,6 +74,7 @@ def execute(
     arguments: Sequence[str] = (),
     *,
     seconds: float = 600.0,
+    watch: Sequence[Element] = (),
     skips: bool = True,
     stops: bool = False,
     captured: bool = False,
@@ -77,20 +83,18 @@ def execute(
     """Run a program that ``ptxsim nvcc`` has built to its end, with this process's own standard
     input and, unless it is ``captured``, output.
 
-    seconds: of CPU time for one launch. skips: launches that would change nothing. stops: at the
-    first error. folders: of sources, beside the current one and that of the program. Raises
-    CompileError for a program that was built in another way, EngineError, OSError.
+    seconds: of CPU time for one launch. watch: elements of which every write is listed. skips:
+    launches that would change nothing. stops: at the first error. folders: of sources, beside the
+    current one and that of the program. Raises CompileError for a program that was built in another
+    way, EngineError, OSError.
     """
     program = Path(program)
-    if LIBRARY.encode() not in program.read_bytes():
-        raise CompileError(f"{program}: {_ANOTHER}")
+    check_program(program)
     folder = stand_in()
-    memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.ftruncate(memory, messages.ARENA_BYTES)
-    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    memory = device_memory()
     ours, theirs = socket.socketpair()
     host, engine = HostCode(program, folders), default_engine()
-    device = Device(engine, memory, host, seconds, skips)
+    device = Device(engine, memory, host, seconds, watch, skips=skips)
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     environment = {
         **os.environ,
@@ -155,9 +159,20 @@ def execute(
         skipped=device.skipped,
         notes=tuple(device.notes),
         refused=refused,
+        writes=device.watcher.writes,
+        writes_left_out=device.watcher.left_out,
+        mistakes=tuple(device.watcher.mistakes),
         printed=text,
         sources=host.sources,
     )
+
+
+def device_memory() -> int:
+    """A file for the memory of a device, which nobody can resize; both processes map it."""
+    memory = os.memfd_create("device-memory", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.ftruncate(memory, messages.ARENA_BYTES)
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    return memory
 
 
 def _serve(channel: socket.socket, device: Device, progress: Progress, stops: bool) -> bool:

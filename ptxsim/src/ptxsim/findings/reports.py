@@ -60,6 +60,7 @@ class Scene:
     regions: Sequence[str]  # name of each region, in the engine's order
     launch: Launch
     arguments: Sequence[int]  # its parameters, as numbers
+    starts: Sequence[int]  # of these: bytes of the parameter block
     events: np.ndarray  # all of the launch
     by_all: np.ndarray  # by heads of basic blocks: whether all threads came there
 
@@ -137,6 +138,10 @@ class Scene:
         nearest = min((each for each in numbers if each >= 0), default=_NEAR_POINTER)
         return numbers[nearest] if nearest < _NEAR_POINTER else None
 
+    def parameter(self, offset: int) -> str:
+        """What holds this byte of the parameter block."""
+        return f"argument {bisect_right(self.starts, offset) - 1}"
+
     def overlap(self, event: np.void) -> Overlap | None:
         """The two extern arrays that an event is about, if it is about two."""
         pcs = int(event["other_pc"]), int(event["pc"])
@@ -183,12 +188,12 @@ class Scene:
         start, size = int(event["region_start"]), int(event["region_size"])
         if space == "shared":
             if region < 0:
-                return self._shared_array(int(event["address"]))
+                return self.shared_array(int(event["address"]))
             return self._shared(region, start, size)
         if region >= 0:
             element = self._element(int(event["pc"]), int(event["other_pc"]))
             return Accessed(name=self.regions[region], start=start, size=size, element=element)
-        return self._local_arrays(int(event["address"])) if space == "local" else _NOTHING
+        return self.local_arrays(int(event["address"])) if space == "local" else _NOTHING
 
     def _shared(self, index: int, start: int, size: int) -> Accessed:
         array, element = self.program.arrays[index], self.program.elements[index]
@@ -202,7 +207,7 @@ class Scene:
         sizes = {accessed_size(item) for item in sources if item is not None}
         return min(sizes - {0}, default=0)
 
-    def _local_arrays(self, address: int) -> Accessed:
+    def local_arrays(self, address: int) -> Accessed:
         """The local arrays next to ``address``."""
         near = min(self.program.locals, key=lambda each: each.distance(address), default=None)
         if near is None:
@@ -210,7 +215,7 @@ class Scene:
         name = plain_name(near.name or near.function)
         return Accessed(name=name, start=near.start, size=near.size, element=near.element)
 
-    def _shared_array(self, address: int) -> Accessed:
+    def shared_array(self, address: int) -> Accessed:
         for index, array in enumerate(self.program.arrays):
             size = array.size or self.launch.shared_bytes
             if array.start <= address < array.start + size:

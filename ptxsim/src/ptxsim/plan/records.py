@@ -11,7 +11,7 @@ Dim3 = tuple[int, int, int]
 
 class Size(Record):
     """One size of a problem: its dimensions by name, in the order of the host function; behind
-    them perhaps a word that says which inputs it is run on."""
+    them perhaps a word that says which inputs it is run on, which may be all there is."""
 
     dims: dict[str, int | str]
 
@@ -31,7 +31,7 @@ class Size(Record):
         text = "×".join(map(str, self.extents))
         if len(self.extents) == 1:
             text = f"{next(iter(self.dims))} = {text}"
-        return f"{text}, {self.inputs}" if self.inputs else text
+        return ", ".join(filter(None, (text, self.inputs)))
 
     @property
     def extents(self) -> tuple[int, ...]:

@@ -217,7 +217,7 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
 cudaError_t cudaMallocHost(void** address, size_t bytes) {
   return answer(__func__, [&](const char* caller) {
     if (address == nullptr) return failed(cudaErrorInvalidValue, caller);
-    if (sink_executes) return cudaMallocManaged(address, bytes, cudaMemAttachGlobal);
+    if (sink_executes) return cudaMallocManaged(address, bytes, cudaMemAttachHost);
     *address = std::malloc(bytes);
     return *address ? cudaSuccess : failed(cudaErrorMemoryAllocation, caller);
   });
@@ -230,8 +230,12 @@ cudaError_t cudaFreeHost(void* address) {
   std::free(address);
   return cudaSuccess;
 }
-cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+cudaError_t cudaHostRegister(void* host, size_t bytes, unsigned) {
+  return answer(__func__, [&](const char* caller) { return sink_pin(host, bytes, caller); });
+}
+cudaError_t cudaHostUnregister(void* host) {
+  return answer(__func__, [&](const char* caller) { return sink_unpin(host, caller); });
+}
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   return answer(__func__, [&](const char*) {

@@ -3,11 +3,13 @@
 #include <new>
 #include <stdexcept>
 
+#include "../checks/watched.hpp"
 #include "../limits.hpp"
 #include "../machine/machine.hpp"
 #include "../memory/cost.hpp"
 #include "../program/operations.hpp"
 #include "../program/packed_program.hpp"
+#include "../schedule/parts.hpp"
 #include "../schedule/repeats.hpp"
 #include "../schedule/turns.hpp"
 #include "../tensor_map.hpp"
@@ -234,6 +236,25 @@ u64 sim_idle(Machine* m, u64* ended) {
   return m->idle;
 }
 
+// Of the next launch up to `most` writes are kept to elements: each has four numbers, which are the
+// first fields of WatchedElement.
+int sim_watch(Machine* m, const u64* elements, u64 count, u64 most) {
+  return guarded([&]() -> int {
+    m->watching.elements.clear();
+    for (const u64* e = elements; e != elements + 4 * count; e += 4)
+      m->watching.elements.push_back({e[0], e[1], e[2], e[3]});
+    m->watching.most = most;
+    begin_watch(*m);
+    return RAN;
+  });
+}
+// How many writes are kept, and how many are not.
+u64 sim_writes(Machine* m, const Write** writes, u64* left_out) {
+  *writes = m->watching.writes.data();
+  *left_out = m->watching.left_out;
+  return m->watching.writes.size();
+}
+
 // How many regions there are: those that were added, and behind them those of malloc in kernels.
 u64 sim_regions(Machine* m) { return m->regions.size(); }
 // The bytes that malloc was asked for.
@@ -287,6 +308,9 @@ int sim_recall(Machine* m, const u8* asked, u64 length) {
 
 // Ends launches under way, and all to come, as if they had trapped; from another thread.
 void sim_interrupt() { interrupted = true; }
+
+// Into how many parts, which run at the same time, a launch may fall from now on.
+void sim_jobs(u32 most) { jobs = most; }
 
 // Returns a Status.
 int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dynamic_bytes,

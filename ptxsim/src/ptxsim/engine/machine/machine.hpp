@@ -17,6 +17,7 @@
 #include "block.hpp"
 #include "memo.hpp"
 #include "region.hpp"
+#include "watching.hpp"
 
 namespace sim {
 
@@ -73,6 +74,7 @@ struct Machine {
   bool sampling = false;                      // counts only: no races, nothing undefined
   bool tracing = false;                       // keeps what a launch uses
   bool follows = false;                       // the launch before may still run
+  Watching watching;                          // of elements that somebody watches
   u32 order = FORWARDS;                       // in which blocks and warps take turns
   std::vector<u32> warp_order;                // of each block
   u32 filler = POISON;                        // in shared and local memory that nobody has written

@@ -50,9 +50,10 @@ struct Region {
   // reads, if their pc has TOLD_APART.
   struct Lanes { u8 first, second; };
   Zeroed<Lanes> readers;
-  bool copied = false;   // asynchronously to shared memory, by this launch
-  bool touched = false;  // by this launch, perhaps
-  std::vector<u8> uses;  // per cell, Use of this launch; empty unless traced and used
+  bool copied = false;       // asynchronously to shared memory, by this launch
+  bool touched = false;      // by this launch, perhaps
+  bool read_unseen = false;  // by this launch, in a way that `lines` do not tell
+  std::vector<u8> uses;      // per cell, Use of this launch; empty unless traced and used
   // Of malloc in a kernel: its memory, the bytes asked for, and who freed it; pc: ~0 in an earlier
   // launch; block: 0 while it is not freed. What is freed has no bytes.
   bool in_heap = false;

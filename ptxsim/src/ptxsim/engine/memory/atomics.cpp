@@ -103,6 +103,7 @@ void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
     if (counts && (before ^ after) >> 31) signal.open_grid();
     w.block->machine->changes += !same;
     ++w.block->machine->stores;
+    if (!r || !r->made_up) put_word(at, after, bytes);
     bool bad;
     if (r) {
       same ? look_at_word(w, l, a.at[l]) : change_word(w, l, *r, index, a.at[l], bytes, before);
@@ -119,7 +120,6 @@ void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, Change change) {
       shared_write(w, l, u32(a.at[l]), bytes, false, true, bad ? w.pc : DEFINED);
     }
     undefined |= u32(bad) << l;
-    if (!r || !r->made_up) put_word(at, after, bytes);
     if (old) put_word(old + place, before, in_register);
   }
   if (old && (undefined || w.tainted)) mark_undefined(w, o.old, undefined, origin);

@@ -185,6 +185,12 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
     a.mask ^= doubted;
     remember_reads(w, common, a);
     a.mask ^= doubted;
+  } else if (common) {
+    common->read_unseen = true;
+  } else {
+    i64 index;
+    for (u32 rest = a.mask; rest; rest &= rest - 1)
+      w.block->machine->find(a.at[__builtin_ctz(rest)], index)->read_unseen = true;
   }
   trace(w, a, plain ? READ : READ_STRONGLY);
   finish_load(w, i, p, a.mask, undefined, origin);

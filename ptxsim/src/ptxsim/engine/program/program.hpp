@@ -40,6 +40,7 @@ struct Program {
   bool has_volatile = false;        // some access is volatile
   bool has_strong_loads = false;    // of global memory: volatile, relaxed, acquire
   bool has_bulk_copies = false;     // to shared memory
+  bool shares = false;  // parts of a launch have shared memory: they run one after the other
 
   bool reaches(u32 from, u32 to) const { return reach[from * reach_row + to / 32] >> to % 32 & 1; }
 };

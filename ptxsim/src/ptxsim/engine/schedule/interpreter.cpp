@@ -1,6 +1,7 @@
 // A warp executes instructions.
 #include "../checks/suspect_reads.hpp"
 #include "../checks/undefined.hpp"
+#include "../checks/watched.hpp"
 #include "divergence.hpp"
 #include "preemption.hpp"
 #include "turns.hpp"
@@ -14,9 +15,13 @@ void stop(Warp& w) {
   w.block->machine->trapped = true;
 }
 
-}  // namespace
+struct Unwatched {
+  Unwatched(const Warp&, const Ins&) {}
+  void keep(const Warp&) {}
+};
 
-void run_warp(Warp& w) {
+// What each instruction does is noted by a Step, or not.
+template <class Noted> void run(Warp& w) {
   w.fuel = WARP_FUEL;
   w.waited = false;
   if (!w.now.mask && !pick(w)) return;
@@ -38,6 +43,7 @@ void run_warp(Warp& w) {
       c.lanes += w.repeats ? 0 : __builtin_popcount(w.exec);
     }
     Flow flow;
+    Noted step(w, i);
     if (__builtin_expect(w.tainted, 0)) {
       const bool bit_by_bit = propagate_bits(w, i);
       flow = i.run(w, i);
@@ -46,6 +52,7 @@ void run_warp(Warp& w) {
     } else {
       flow = i.run(w, i);  // what it may leave undefined it marks itself
     }
+    step.keep(w);
     if (flow == Flow::next) {
       ++w.pc;
     } else if (flow == Flow::yield) {
@@ -60,6 +67,13 @@ void run_warp(Warp& w) {
       if (!w.now.mask && !pick(w)) return;
     }
   }
+}
+
+}  // namespace
+
+void run_warp(Warp& w) {
+  if (__builtin_expect(w.home->machine->watching.elements.empty(), 1)) run<Unwatched>(w);
+  else run<Step>(w);
 }
 
 }  // namespace sim

@@ -8,6 +8,7 @@
 #include "../checks/extern_arrays.hpp"
 #include "../limits.hpp"
 #include "divergence.hpp"
+#include "parts.hpp"
 #include "preemption.hpp"
 #include "repeats.hpp"
 #include "turns.hpp"
@@ -18,6 +19,7 @@ namespace {
 constexpr u64 RESIDENT = 4096;  // blocks in flight at most when the GPU's number is not known
 constexpr u64 CROWD_BYTES = 64 << 20;  // of blocks that give way before others begin
 constexpr u64 LEAST_CROWD = 64;        // such blocks
+constexpr double WORTH_PARTS = 0.02;   // seconds, after which the other blocks run in parts
 constexpr u64 PATIENCE = 4;            // times that every block finds nothing changed
 
 const Warp& first_at_work(const Block& b) {
@@ -40,7 +42,13 @@ class Residents {
         next(m.first_block), count(std::min(u64(m.grid.x) * m.grid.y * m.grid.z, m.last_block)) {}
 
   void run_all() {
+    const double begun = cpu_seconds();
+    bool parts = may_part(machine);
     for (u64 turn = 1; some_left() || !paused.empty() || !fresh.empty(); ++turn) {
+      if (parts && !(turn & 7) && paused.empty() && cpu_seconds() - begun > WORTH_PARTS) {
+        parts = false;
+        if (run_in_parts(machine, next, count)) return;
+      }
       auto b = take();
       const u64 changes = machine.changes, stores = machine.stores;
       const Outcome outcome = run(*b);
@@ -205,7 +213,7 @@ void Machine::launch() {
     r->stamps = {};
     r->hidden.clear();
     r->lines = {};
-    r->copied = r->touched = false;
+    r->copied = r->touched = r->read_unseen = false;
     r->uses.clear();
     r->freed.pc = ~0u;
   }

@@ -17,7 +17,7 @@ namespace {
 struct Allocation {
   uint64_t address;
   size_t bytes;
-  bool live;
+  bool live, variable;
 };
 
 std::vector<Allocation> allocations;  // by address, which is the order in which they were made
@@ -51,13 +51,13 @@ const Allocation* around(const void* pointer) {
 }
 
 // What it is: JSON.
-void* allocate(const std::string& what, size_t bytes) {
+void* allocate(const std::string& what, size_t bytes, bool variable) {
   map_memory();
   const uint64_t room = FIRST_ADDRESS + ARENA_BYTES - next_address;
   if (bytes > room || room - bytes < 2 * STRIDE) refuse({MEMORY_OF_NO_GPU, {}});
   const uint64_t address = next_address;
   next_address += (bytes + STRIDE / 2 + STRIDE - 1) / STRIDE * STRIDE;
-  allocations.push_back({address, bytes, true});
+  allocations.push_back({address, bytes, true, variable});
   tell("{\"type\":" + what + ",\"address\":" + number(address) + ",\"size\":" + number(bytes) +
        ",\"frames\":" + frames_json(site()) + "}");
   return reinterpret_cast<void*>(address);
@@ -67,15 +67,25 @@ void* address_of(Place place) {
   return reinterpret_cast<void*>(allocations[place.allocation].address + place.delta);
 }
 
-// Tells ptxsim's process of rows, which begin `pitch` bytes from each other.
-void tell_of(const char* type, Place place, const Rows& rows, size_t pitch,
-             const std::string& more = "") {
-  tell(std::string("{\"type\":\"") + type + "\",\"address\":" +
-       number(reinterpret_cast<uint64_t>(address_of(place))) + ",\"size\":" + number(rows.bytes) +
-       ",\"rows\":" + number(rows.count) + ",\"pitch\":" + number(pitch) + more + "}");
+// A message about rows, which begin `pitch` bytes from each other.
+std::string about(const char* type, Place place, const Rows& rows, size_t pitch,
+                  const std::string& more = "") {
+  return std::string("{\"type\":\"") + type +
+         "\",\"address\":" + number(reinterpret_cast<uint64_t>(address_of(place))) +
+         ",\"size\":" + number(rows.bytes) + ",\"rows\":" + number(rows.count) +
+         ",\"pitch\":" + number(pitch) + more + "}";
 }
 
-void define(Place place, size_t bytes) { tell_of("define", place, {bytes}, 0); }
+// Tells ptxsim's process what a call wrote, and lets it look at that if it watches elements.
+void tell_written(const char* type, Place place, const Rows& rows, const std::string& more = "") {
+  const std::string waits = ",\"waits\":true,\"frames\":" + (watched ? frames_json(site()) : "");
+  const std::string said =
+      about(type, place, rows, rows.target_pitch, watched ? more + waits : more);
+  if (watched) ask(said);
+  else tell(said);
+}
+
+void define(Place place, size_t bytes) { tell(about("define", place, {bytes}, 0)); }
 
 // What a copy or a memset does with memory, if it is of the device or shared with it.
 struct Part {
@@ -131,19 +141,20 @@ bool in_device_range(const void* address) {
 
 void* sink_variable(const std::string& name, size_t module, size_t bytes) {
   return allocate("\"variable\",\"name\":" + json_text(name) + ",\"module\":" + number(module),
-                  bytes);
+                  bytes, true);
 }
 
 void* sink_allocate_workspace(size_t bytes, bool, cudaStream_t) {
   load_modules();
   allocated += bytes;
-  return allocate("\"allocate\"", bytes);
+  return allocate("\"allocate\"", bytes, false);
 }
 
 size_t sink_workspace_bytes() { return allocated; }
 
-void sink_free(size_t allocation, bool ordered, cudaStream_t stream, const char*) {
+void sink_free(size_t allocation, bool ordered, cudaStream_t stream, const char* caller) {
   Allocation& freed = allocations[allocation];
+  if (freed.variable) refuse({NOT_AN_ALLOCATION, {{"function", caller}}});
   const auto all = reinterpret_cast<const void*>(freed.address);
   if (ordered) issue_on(stream, "free", false, {{all, freed.bytes, 1, 0, true}});
   else order_wait_for_device(), issue("wait", "", true);
@@ -156,6 +167,11 @@ void sink_free(size_t allocation, bool ordered, cudaStream_t stream, const char*
   allocated -= freed.bytes;
   tell("{\"type\":\"free\",\"address\":" + number(freed.address) +
        ",\"frames\":" + frames_json(site()) + "}");
+}
+
+void free_all() {
+  for (size_t k = 0; k < allocations.size(); ++k)
+    if (allocations[k].live && !allocations[k].variable) sink_free(k, false, nullptr, "");
 }
 
 bool sink_find(const void* address, size_t bytes, Place& place) {
@@ -182,7 +198,7 @@ void sink_share(void* address, size_t bytes) {
 
 void put(Place target, const void* source, const Rows& rows) {
   copy_in_rows(shared_view(address_of(target)), source, rows);
-  tell_of("define", target, rows, rows.target_pitch);
+  tell_written("define", target, rows);
 }
 
 void sink_memset(Place place, int value, const Rows& rows, cudaStream_t stream) {
@@ -190,7 +206,7 @@ void sink_memset(Place place, int value, const Rows& rows, cudaStream_t stream) 
   issue_on(stream, "memset", false, {target_part(address_of(place), rows)});
   for (size_t row = 0; row < rows.count; ++row)
     std::memset(shared_view(address_of(place)) + row * rows.target_pitch, value, rows.bytes);
-  tell_of("define", place, rows, rows.target_pitch);
+  tell_written("define", place, rows);
 }
 
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream) {
@@ -199,8 +215,8 @@ void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream
            {source_part(address_of(source), rows), target_part(address_of(target), rows)});
   copy_in_rows(shared_view(address_of(target)), shared_view(address_of(source)), rows);
   const auto from = reinterpret_cast<uint64_t>(address_of(source));
-  tell_of("copy", target, rows, rows.target_pitch,
-          ",\"source\":" + number(from) + ",\"source_pitch\":" + number(rows.source_pitch));
+  tell_written("copy", target, rows,
+               ",\"source\":" + number(from) + ",\"source_pitch\":" + number(rows.source_pitch));
 }
 
 void sink_write(Place target, const void* source, const Rows& rows, bool blocking,
@@ -217,7 +233,7 @@ void sink_read(void* target, Place source, const Rows& rows, bool blocking, cuda
   issue_on(stream, "copy", blocking || !in_device_range(target),
            {source_part(address_of(source), rows), target_part(target, rows)});
   // What leaves the device has to hold something.
-  tell_of("read", source, rows, rows.source_pitch, ",\"frames\":" + frames_json(site()));
+  tell(about("read", source, rows, rows.source_pitch, ",\"frames\":" + frames_json(site())));
   copy_in_rows(target, shared_view(address_of(source)), rows);
 }
 

@@ -56,10 +56,11 @@ std::string ptx_of(const unsigned char* data) {
 
 Gpu gpu;
 cudaError_t sink_broken = cudaSuccess;
+size_t watched = 0;
 
 void open_device() {
   std::istringstream in(ask("{\"type\":\"device\"}"));
-  in >> gpu.target;
+  in >> gpu.target >> watched;
 }
 
 size_t sink_register(const void* fat_binary, const void*) {
@@ -68,7 +69,10 @@ size_t sink_register(const void* fat_binary, const void*) {
   if (wrapper->version != TO_BE_LINKED) ptx = ptx_of(wrapper->data);
   else  // CUDA's own libraries bring no PTX for this device; who calls them has an undefined name
     for (auto each = wrapper->linked; *each; ++each) ptx += ptx_of(*each);
-  if (ptx.empty()) give_up("a part of this program has no PTX: build it with ptxsim nvcc");
+  if (ptx.empty())
+    give_up(
+        "a part of this program has machine code only, or compressed PTX: build it by "
+        "ptxsim nvcc, with nvcc's options");
   modules_loaded = false;
   tell("{\"type\":\"module\"}", ptx.data(), ptx.size());
   return modules++;
@@ -83,14 +87,22 @@ Kernel* sink_kernel(const std::string& name, size_t module) {
   kernel.name = name;
   kernel.module = module;
   size_t params = 0;
-  in >> kernel.registers >> kernel.shared_static >> kernel.max_threads >> kernel.cluster.x >>
-      kernel.cluster.y >> kernel.cluster.z >> params;
+  in >> kernel.registers >> kernel.demanding >> kernel.shared_static >> kernel.max_threads >>
+      kernel.cluster.x >> kernel.cluster.y >> kernel.cluster.z >> params;
   for (std::pair<size_t, size_t> each; params > 0 && in >> each.first >> each.second; --params)
     kernel.params.push_back(each);
   if (!in) return nullptr;
   if (kernel.shared_static < DEFAULT_SHARED)
     kernel.shared_dynamic = DEFAULT_SHARED - kernel.shared_static;
   return &(kernels[{module, name}] = kernel);
+}
+
+void sink_measure(Kernel& kernel) {
+  if (kernel.measured) return;
+  kernel.measured = true;
+  std::istringstream in(ask("{\"type\":\"measure\",\"name\":" + json_text(kernel.name) +
+                            ",\"module\":" + number(kernel.module) + "}"));
+  in >> kernel.registers >> kernel.local_bytes >> kernel.constant_bytes;
 }
 
 // Variables have their addresses from the start.

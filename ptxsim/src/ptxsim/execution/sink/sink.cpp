@@ -5,6 +5,7 @@
 #include "host.cpp"
 #include "memory.cpp"
 #include "modules.cpp"
+#include "pools.cpp"
 #include "textures.cpp"
 
 // Before any constructor of the program's own, since this library is loaded before it.

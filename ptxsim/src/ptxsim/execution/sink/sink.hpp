@@ -6,6 +6,7 @@
 // - memory.cpp: device memory, which both processes share: allocations, copies
 // - arrays.cpp: CUDA arrays, copies in three dimensions
 // - textures.cpp: texture and surface objects
+// - pools.cpp: memory pools, registered memory of the host
 // - calls.cpp: calls that a recorder cannot answer
 // - host.cpp: where host code stands, and its mistakes
 //
@@ -26,11 +27,16 @@ std::string ask(const std::string& json, const void* blob = nullptr, size_t byte
 // --- modules.cpp
 void open_device();          // learns what device ptxsim stands for
 extern bool modules_loaded;  // all that are registered so far
+extern size_t watched;       // elements of device memory
 
 // --- memory.cpp
 unsigned char* shared_view(const void* address);  // through which host code's copies go
 void put(Place target, const void* source, const Rows& rows);  // in no stream
 void issue_launch(const std::string& order);  // which comes now; order: as order_on gives it
+void free_all();                              // but variables
+
+// --- pools.cpp
+void* device_side(const void* host);  // of memory that both see; null: there is none
 
 // --- arrays.cpp
 struct Array {

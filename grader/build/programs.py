@@ -1,0 +1,105 @@
+"""Whole programs: the student's files and the course's → an executable, in one sandboxed step.
+
+It is linked for ptxsim, or with CUDA's own runtime for a GPU. The executable is as untrusted as its
+sources.
+"""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from grader import base
+from grader.build.diagnostics import first_error, readable
+from grader.build.toolchain import Toolchain
+from grader.labs import COMPILED, Limits, Task, read
+from grader.sandbox import ProcessLimits, Sandbox
+from ptxsim import CompileError, EngineError, program_options, stand_in
+from ptxsim.plan import Record
+from ptxsim.text import phrase, verbatim
+
+PROGRAM = "program"
+_OUT = "../out"
+
+
+class WholeBuild(Record):
+    program: Path
+    sources: Path  # the folder in which it was compiled
+    info: base.BuildInfo
+
+
+def runtime_folder() -> Path:
+    """The folder of ptxsim's CUDA runtime. Raises ToolchainError."""
+    try:
+        return stand_in(base.cache_folder() / "native")
+    except (CompileError, EngineError, OSError) as error:
+        raise base.ToolchainError.saying(
+            "ptxsim's CUDA runtime cannot be compiled: {why}", why=str(error)
+        ) from None
+
+
+def compile_whole(
+    task: Task,
+    contents: Mapping[str, bytes],
+    folder: Path,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    *,
+    arch: str,
+    limits: Limits,
+    on_gpu: bool = False,
+) -> WholeBuild:
+    """contents: of all files by name. folder: an empty one, for sources and program.
+
+    Raises Rejected (CE) and ToolchainError.
+    """
+    source, out = folder / "source", folder / "out"
+    for name, content in contents.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(content)
+    out.mkdir()
+    named = (*task.file.files.student, *task.file.files.course)
+    wanted = task.file.build
+    shown = [*toolchain.roots, source]
+    command = [str(toolchain.nvcc), f"-ccbin={toolchain.host_compiler}"]
+    if on_gpu:
+        command += ["-lineinfo", f"-arch={arch}"]
+    else:
+        shown.append(library := runtime_folder())
+        command += program_options(arch, library)
+    command += [f"-std={wanted.std}", *wanted.options]
+    command += [name for name in named if PurePosixPath(name).suffix in COMPILED]
+    command += [*(f"-l{name}" for name in wanted.libraries), "-o", f"{_OUT}/{PROGRAM}"]
+    done = sandbox.run(
+        command,
+        cwd=source,
+        limits=ProcessLimits(cpu_s=limits.compile_s, memory_mb=limits.memory_mb),
+        readable=shown,
+        writable=[out],
+        env={"TMPDIR": str(out)},
+    )
+    log = readable((done.stdout + done.stderr).replace(f"{source}/", ""))
+    info = base.BuildInfo(
+        ok=done.ok,
+        command=shlex.join(command),
+        log=log,
+        seconds=done.seconds,
+        kernels=(),
+        arch=arch,
+    )
+    if done.starved or done.killed:
+        raise base.ToolchainError.saying("the compiler was killed; is there enough memory?")
+    if done.timed_out:
+        words = phrase("compiling took longer than {seconds:g} s of CPU time and was stopped")
+        words = words.given(seconds=limits.compile_s)
+        raise base.Rejected(base.Verdict.CE, words, build=info)
+    if not done.ok:
+        found = first_error(log)
+        words = found.message if found else verbatim(log.splitlines()[-1] if log else "nvcc")
+        raise base.Rejected(base.Verdict.CE, words, build=info)
+    made = folder / PROGRAM  # no compiler can reach it; in some sandboxes none makes it executable
+    try:
+        made.write_bytes(read(out / PROGRAM))
+    except OSError as error:
+        raise base.ToolchainError.saying("nvcc left no program: {why}", why=str(error)) from None
+    made.chmod(0o700)
+    return WholeBuild(program=made, sources=source, info=info)
