@@ -28,7 +28,9 @@ template <class T> struct Zeros {
   }
 };
 
-// It may grow but once: what is cleared holds what it held.
+// It may grow but once: one that is cleared, or assigned {}, keeps its memory as it is.
 template <class T> using Zeroed = std::vector<T, Zeros<T>>;
+
+template <class T> void release(Zeroed<T>& held) { Zeroed<T>().swap(held); }
 
 }  // namespace sim
