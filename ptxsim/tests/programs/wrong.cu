@@ -12,8 +12,8 @@
 __global__ void write(int* out, int n) {
   if (threadIdx.x < n) out[threadIdx.x] = 1;  // overrun
 }
-
-__global__ void check(int n) { assert(n == 0); }  // assert
+__global__ void strange() { asm volatile("{.reg .b64 %p; alloca.u64 %p, 8;}"); }  // refused
+__global__ void check(int n) { assert(n == 0); }                                  // assert
 
 __global__ void largest(int* y, int step) {
   int seen;
@@ -110,6 +110,7 @@ int main(int, char** argv) {
     _exit(0);
   }
   if (mistake == "child") return WEXITSTATUS(system("exit 4"));
+  if (mistake == "refused") strange<<<1, 1>>>();
   if (mistake == "assert") {
     check<<<1, 32>>>(3);
     printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));

@@ -6,6 +6,7 @@ import bisect
 import mmap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from ptxsim.execution.messages import (
     CopyBytes,
     DefineBytes,
     Part,
-    ReadBytes,
 )
 from ptxsim.execution.watcher import Watcher
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
@@ -26,6 +26,12 @@ from ptxsim.streams import Use, rows_use
 
 _MOST_ROWS_BYTES = 1 << 28  # from the first to the last, of a copy that is compared with others
 _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
+
+
+class Allocation(NamedTuple):
+    name: Callable[[], str]
+    left: int  # bytes, to its end
+    freed: bool
 
 
 class DeviceMemory(Machine):
@@ -40,6 +46,7 @@ class DeviceMemory(Machine):
         self._starts: list[int] = []  # addresses of the regions, in order
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
+        self._freed: set[int] = set()  # addresses
         self._watcher = watcher
         self.watched = watcher.watched
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
@@ -71,6 +78,7 @@ class DeviceMemory(Machine):
         place, _ = self._find(address, 0)
         self._library.sim_retire(self.handle, place)
         self._naming[place] = name
+        self._freed.add(address)
         self._watcher.leave(address)
 
     def define(self, rows: DefineBytes) -> None:
@@ -91,13 +99,26 @@ class DeviceMemory(Machine):
         self._library.sim_refine(self.handle, self.cell, cell)
         self.cell = cell
 
-    def undefined(self, rows: ReadBytes) -> tuple[str, int] | None:
+    def undefined(self, rows: DefineBytes) -> tuple[str, int] | None:
         """The name of the allocation and the offset of the first byte there that nobody wrote."""
         for place, start in self._rows(rows.address, rows.pitch, rows):
             size = self._library.sim_defined(self.handle, place, start, rows.size, self.cell)
             if size < rows.size:
                 return self._naming[place](), start + size
         return None
+
+    def allocation(self, address: int) -> Allocation | None:
+        """The one that begins last at or below an address of the file."""
+        place = self.region_at(address)
+        region = self._regions[place]
+        if not FIRST_ADDRESS <= region.address <= address < FIRST_ADDRESS + ARENA_BYTES:
+            return None
+        left = region.address + region.size - address
+        return Allocation(self._naming[place], left, region.address in self._freed)
+
+    def cells(self, address: int, size: int) -> Bytes:
+        """Bytes of the file."""
+        return self._bytes[address - FIRST_ADDRESS :][:size]
 
     def unwritten(self, address: int, size: int) -> bool:
         """Whether nobody has written some of these bytes."""

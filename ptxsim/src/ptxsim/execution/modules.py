@@ -39,6 +39,7 @@ class _Module:
 
     texts: list[str]  # PTX; several are linked
     known: dict[str, messages.NewVariable] = field(default_factory=dict)  # by host code, mangled
+    kernels: LivingKernels | None = None
     loaded: Loaded | None = None
     measured: dict[str, Measured] | None = None  # by kernel; None: not yet
 
@@ -67,9 +68,8 @@ class Modules:
         """Device memory with all modules' variables; its use loads the modules that are new."""
         if self._made and not self._new:
             return self._made
-        here = Path.cwd()
         loading, self._new = self._new, []
-        kernels = [LivingKernels(each.texts, here, self._engine) for each in loading]
+        kernels = [self._kernels(each) for each in loading]
         cell = min((each.global_cell for each in kernels), default=4)
         if self._made is None:
             self._made = DeviceMemory(self._engine, self._file, cell, self._watcher)
@@ -104,6 +104,16 @@ class Modules:
                 name = partial(plain_name, variable.name)
                 memory.add(asked.address, asked.size, name, initial_bytes(variable, addresses))
         return Loaded(kernels, kernels.declared.entries, addresses)
+
+    def _kernels(self, module: _Module) -> LivingKernels:
+        if module.kernels is None:
+            module.kernels = LivingKernels(module.texts, Path.cwd(), self._engine)
+        return module.kernels
+
+    def variables(self, number: int) -> str:
+        """What the driver's modules have, by name and size. Raises BrokenChannel."""
+        found = self._kernels(self._module(number)).variables
+        return "\n".join(f"{each.name} {max(each.size, 1)}" for each in found)
 
     def of_kernel(self, kernel: str, number: int) -> Loaded | None:
         """The module of this number if it has the kernel. Raises BrokenChannel."""

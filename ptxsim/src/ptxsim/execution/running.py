@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import IO
 
 from ptxsim.execution import messages
-from ptxsim.execution.building import stand_in
+from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.found import leak
 from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.missing import check_calls
 from ptxsim.execution.program_file import check_program
 from ptxsim.execution.progress import Progress
 from ptxsim.execution.sources import Sources
@@ -91,6 +92,7 @@ def execute(
     program = Path(program)
     check_program(program)
     folder = stand_in()
+    check_calls(program, folder / LIBRARY)
     memory = device_memory()
     ours, theirs = socket.socketpair()
     host, engine = HostCode(program, folders), default_engine()

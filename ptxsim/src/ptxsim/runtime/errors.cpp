@@ -60,6 +60,8 @@ const Known& known(cudaError_t error) {
 }  // namespace
 
 std::recursive_mutex one_call;
+thread_local const char* spoken_as = nullptr;
+thread_local bool runtime_used = false;
 
 Argument::Argument(const char* name, dim3 d)
     : name(name), text("(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " +

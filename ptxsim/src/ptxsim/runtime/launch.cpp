@@ -207,6 +207,10 @@ Frames& launch_site() {
 
 size_t module_of(void** handle) { return reinterpret_cast<size_t>(*handle); }
 
+void register_kernel(const void* function, const char* name, size_t module) {
+  kernels[function] = {name, module};
+}
+
 Kernel& kernel_of(const void* function, const char* caller) {
   const auto found = kernels.find(function);
   Kernel* const kernel =
@@ -235,7 +239,7 @@ char __cudaInitModule(void**) { return 1; }
 
 void __cudaRegisterFunction(void** module, const char* function, char*, const char* name, int,
                             uint3*, uint3*, dim3*, dim3*, int*) {
-  kernels[function] = {name, module_of(module)};
+  register_kernel(function, name, module_of(module));
 }
 // Under CUDA 13 a kernel is launched by a handle; ours is the host function itself.
 cudaError_t __cudaGetKernel(cudaKernel_t* handle, const void* function) {

@@ -94,10 +94,21 @@ struct CallFailed : std::exception {
 extern std::recursive_mutex one_call;  // at a time; a callback may make others
 extern cudaError_t sink_broken;        // what a kernel ended with, and every call from then on
 
+// Another library's call that is made of the runtime's: they have its name.
+extern thread_local const char* spoken_as;
+extern thread_local bool runtime_used;
+struct Spoken {
+  const char* before = spoken_as;
+  explicit Spoken(const char* name) { spoken_as = name; }
+  ~Spoken() { spoken_as = before; }
+};
+
 // Answers one of CUDA's functions, whose name is `caller`.
 template <class Work>
 cudaError_t answer(const char* caller, Work work) {
   const std::lock_guard<std::recursive_mutex> alone(one_call);
+  if (spoken_as) caller = spoken_as;
+  else runtime_used = true;
   if (sink_broken) return sink_broken;
   try {
     return work(caller);
@@ -172,6 +183,8 @@ void copy_in_rows(void* target, const void* source, const Rows& rows);
 // Where the <<<>>> stands that this thread is launching, else empty.
 Frames& launch_site();
 size_t module_of(void** handle);  // as __cudaRegisterFatBinary gave it
+// `function` stands for a kernel from now on.
+void register_kernel(const void* function, const char* name, size_t module);
 Kernel& kernel_of(const void* function, const char* caller);
 Kernel& measured_kernel(const void* function, const char* caller);
 
@@ -196,6 +209,9 @@ bool order_may_differ();   // from the program's: some streams do not wait for e
 void order_host_sees(cudaStream_t stream);  // that all is done that it was asked for
 void order_wait_for_device();               // the host does, in the next operation
 void order_end_call();
+
+// --- tensor_map.cpp
+void* entry_point(const std::string& symbol);  // of the driver; null: it has none
 
 // --- text.cpp
 std::string number(uint64_t value);

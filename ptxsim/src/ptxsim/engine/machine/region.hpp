@@ -27,8 +27,9 @@ struct Region {
     const u64 offset = address - base;
     return data + (made_up ? offset % 16 : offset);
   }
-  bool all_defined;    // no byte was ever left unwritten
-  Zeroed<u8> defined;  // per cell, when not all_defined
+  bool all_defined;      // no byte was ever left unwritten
+  bool watched = false;  // somebody watches one of its elements
+  Zeroed<u8> defined;    // per cell, when not all_defined
   struct Stamp {
     u32 block;  // + 1; 0: nobody
     Epoch epoch;

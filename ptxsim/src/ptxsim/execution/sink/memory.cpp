@@ -36,12 +36,6 @@ void map_memory() {
   view = static_cast<unsigned char*>(second);
 }
 
-// Before anything is written there, variables get their first values.
-void load_modules() {
-  if (!modules_loaded) ask("{\"type\":\"load\"}");
-  modules_loaded = true;
-}
-
 const Allocation* around(const void* pointer) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
   const auto after =
@@ -129,6 +123,11 @@ void issue_on(cudaStream_t stream, const char* what, bool waits, const std::vect
 
 const bool sink_executes = true;
 bool modules_loaded = false;
+
+void load_modules() {
+  if (!modules_loaded) ask("{\"type\":\"load\"}");
+  modules_loaded = true;
+}
 
 unsigned char* shared_view(const void* address) {
   return view + (reinterpret_cast<uint64_t>(address) - FIRST_ADDRESS);

@@ -2,6 +2,8 @@
 #include "arrays.cpp"
 #include "calls.cpp"
 #include "channel.cpp"
+#include "cublas.cpp"
+#include "driver.cpp"
 #include "host.cpp"
 #include "memory.cpp"
 #include "modules.cpp"
