@@ -122,7 +122,7 @@ def judge_case(
 
 
 def why_it_counts(error: Finding) -> Message:
-    """What is wrong with a program whose values are right."""
+    """Say why an error makes a program wrong whose values are right."""
     why = _WHY_IT_COUNTS.get(error.kind, phrase("the program is wrong"))
     return phrase("{place}: the values are right here, but {why}", place=located(error), why=why)
 

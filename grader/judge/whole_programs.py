@@ -38,7 +38,7 @@ from grader.judge.verdicts import (
     why_it_counts,
 )
 from grader.judge.walk import sealed
-from grader.labs import SEED, Output, ProgramCase, Submission, Task
+from grader.labs import SEED, OutputRules, ProgramCase, ProgramTask, Submission
 from grader.results import Score, SizeGroup, weighted_mean
 from grader.run import ALL, CaseOutcome, ProgramJob, ProgramRun, Progress, run_on_gpu, simulate
 from ptxsim.findings import Severity
@@ -51,7 +51,7 @@ _MOST = 60  # characters of a line that are shown
 class _Bench:
     """Runs the cases of one submission."""
 
-    def __init__(self, task: Task, context: GradingContext, folder: Path) -> None:
+    def __init__(self, task: ProgramTask, context: GradingContext, folder: Path) -> None:
         self.task, self.context, self._folder = task, context, folder
 
     def build(self, own: Mapping[str, bytes], name: str, gpu_arch: str | None = None) -> WholeBuild:
@@ -97,7 +97,7 @@ class _Bench:
 
 
 def grade_program(
-    submission: Submission, task: Task, context: GradingContext, progress: Progress
+    submission: Submission, task: ProgramTask, context: GradingContext, progress: Progress
 ) -> Ruling:
     """Raises one of ``rulings.FATAL``."""
     with tempfile.TemporaryDirectory(prefix="sgemm-program-") as name:
@@ -183,7 +183,7 @@ def _findings(ran: ProgramRun) -> tuple[base.Finding, ...]:
 
 
 def _verdict(
-    ran: ProgramRun, findings: Sequence[base.Finding], expected: _Texts, task: Task
+    ran: ProgramRun, findings: Sequence[base.Finding], expected: _Texts, task: ProgramTask
 ) -> tuple[base.Verdict, Message]:
     done, seen, limits = ran.done, ran.seen, task.file.limits
     errors = [each for each in findings if each.severity is Severity.ERROR]
@@ -242,7 +242,7 @@ def _texts(ran: ProgramRun) -> _Texts:
     return {"": ran.done.stdout, **files}
 
 
-def _differences(ran: ProgramRun, expected: _Texts, rules: Output) -> Message:
+def _differences(ran: ProgramRun, expected: _Texts, rules: OutputRules) -> Message:
     texts = _texts(ran)
     for name, want in expected.items():
         if difference := _difference(texts.get(name), want, rules):
@@ -254,7 +254,7 @@ def _differences(ran: ProgramRun, expected: _Texts, rules: Output) -> Message:
 # --- texts -------------------------------------------------------------------------------------
 
 
-def _difference(got: str | None, want: str, rules: Output) -> Message:
+def _difference(got: str | None, want: str, rules: OutputRules) -> Message:
     """The first difference that counts; NOTHING if there is none."""
     if got is None:
         return phrase("the program did not write it")
@@ -266,7 +266,7 @@ def _difference(got: str | None, want: str, rules: Output) -> Message:
     return NOTHING
 
 
-def _lines(text: str, rules: Output) -> list[str]:
+def _lines(text: str, rules: OutputRules) -> list[str]:
     if rules.spaces == "exact":
         return text.split("\n")
     if rules.spaces == "any":
@@ -298,7 +298,7 @@ def _shown(line: str | None) -> str | Message:
 # --- the whole ---------------------------------------------------------------------------------
 
 
-def _ruling(task: Task, outcomes: Sequence[CaseOutcome], info: base.BuildInfo) -> Ruling:
+def _ruling(task: ProgramTask, outcomes: Sequence[CaseOutcome], info: base.BuildInfo) -> Ruling:
     """Hidden cases leave no more than ``SizeGroup`` tells."""
     weights = {case.name: case.weight for case in task.file.cases}
     secret = {case.name for case in task.file.cases if case.hidden}

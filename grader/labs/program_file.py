@@ -43,8 +43,8 @@ class ProgramBuild(Record):
     libraries: tuple[Annotated[str, Meta(pattern=r"^\w+$")], ...] = ()  # as of -l
 
 
-class Output(Record):
-    """What counts as the same text."""
+class OutputRules(Record):
+    """Differences between texts that count."""
 
     spaces: Literal["lines", "any", "exact"] = "lines"  # lines: but for those at their ends
     tolerance: Annotated[float, Meta(ge=0)] | None = None  # of numbers, relative above 1
@@ -76,7 +76,7 @@ class ProgramFile(Record):
     files: ProgramFiles
     cases: Annotated[tuple[ProgramCase, ...], Meta(min_length=1)]
     build: ProgramBuild = ProgramBuild()
-    output: Output = Output()
+    output: OutputRules = OutputRules()
     reference: _Path | None = None  # the solution's folder below reference/ID/
     launches: Annotated[int, Meta(ge=0)] = 1  # at least so many, on which the output depends
     findings: Literal["fail", "warn"] = "fail"
@@ -87,7 +87,7 @@ class ProgramFile(Record):
     rubric: Rubric | None = None
 
 
-class Task(Record):
+class ProgramTask(Record):
     """A checked lab file with the files that it names."""
 
     file: ProgramFile
@@ -108,7 +108,7 @@ class Task(Record):
         return {f"{place}/{name}": it for place, part in parts for name, it in part.items()}
 
 
-def find_task(file: ProgramFile, beside: Path) -> Task:
+def find_task(file: ProgramFile, beside: Path) -> ProgramTask:
     """beside: the lab file's folder. Raises LabError that does not name the lab file."""
     if mistake := next(_contradictions(file), None):
         raise LabError(mistake)
@@ -118,7 +118,7 @@ def find_task(file: ProgramFile, beside: Path) -> Task:
     if file.reference is not None:
         folder = _folder(beside, REFERENCE, f"{file.id}/{file.reference}", "reference")
         solution = _read(folder, file.files.student, "reference")
-    return Task(
+    return ProgramTask(
         file=file,
         starter=starter,
         course=_read(starter, file.files.course, "files.course"),

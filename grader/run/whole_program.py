@@ -25,12 +25,12 @@ from grader.run.probe import VISIBLE
 from grader.run.process import Cage, WorkerProcess, decoded
 from grader.run.simulator.device import engine_library
 from grader.sandbox import Completed, ProcessLimits, Sandbox, Starved, TookTooLong
-from ptxsim import Seen, device_memory, program_environment, serving_command
+from ptxsim import ARENA_BYTES, Seen, device_memory, program_environment, serving_command
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 
 ALL = sys.maxsize  # launches
-_ARENA_MB = (1 << 20) + 4096  # of address space: the device's memory, mapped once
+_ARENA_MB = (ARENA_BYTES >> 20) + 4096  # of addresses: the device's memory, mapped once
 _GPUS_MB = 1 << 36  # as much as CUDA may reserve
 _CAPS = "nvidia-caps/*"  # devices of slices of a GPU
 _OUTPUT_BYTES = 4 << 20

@@ -6,6 +6,7 @@ import random
 import re
 import shlex
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -23,8 +24,11 @@ from ptxsim.execution.cublas import FUNCTIONS, INTS
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.messages import BrokenChannel
+from ptxsim.execution.running import device_memory
+from ptxsim.execution.serving import Seen, program_environment, serving_command
 from ptxsim.findings.writes import Element
-from ptxsim.launching import default_engine
+from ptxsim.launching import default_engine, engine_path
+from ptxsim.native import shipped_engine
 from ptxsim.nvcc import compiled, cuda_program, wheel_folders
 from ptxsim.outcome import RefusedProgram
 
@@ -241,6 +245,31 @@ def test_two_may_compile_the_library_at_once(
     assert (folders[0] / LIBRARY).is_file() and (folders[0] / "libcudart.so").is_file()
 
 
+def test_a_device_serves_a_program_that_somebody_else_runs(tmp_path: Path) -> None:
+    """Where launches do nothing, they are counted, and the program finds its results wrong."""
+    shutil.copy(PROGRAMS / "right.cu", tmp_path)
+    assert ptxsim("nvcc", "right.cu", "-o", "right", folder=tmp_path).returncode == 0
+    program, engine = tmp_path / "right", shipped_engine() or engine_path()
+    statuses, launches = [], []
+    for most in (sys.maxsize, 0):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            memory = device_memory()
+            command = serving_command(engine, program, tmp_path, ours.fileno(), memory, 9, most)
+            fds = (ours.fileno(), memory)
+            device = subprocess.Popen(command, pass_fds=fds, stdout=subprocess.PIPE)
+            given = program_environment(stand_in(), theirs.fileno(), memory)
+            fds = (theirs.fileno(), memory)
+            done = subprocess.run([program, "word"], env={**os.environ, **given}, pass_fds=fds)
+        os.close(memory)
+        said, _ = device.communicate(timeout=60)
+        seen = msgspec.json.decode(said, type=Seen)
+        statuses.append(done.returncode)
+        launches.append(seen.launches)
+    assert statuses[0] == 7 != statuses[1]
+    assert launches[0] == launches[1] > 0
+
+
 def test_no_message_breaks_the_device(tmp_path: Path) -> None:
     """Requests that host code could forge are answered, refused, or end the channel."""
     source = tmp_path / "twice.cu"
@@ -315,7 +344,6 @@ def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
         "name": kernel,
         "kernel": "_Z5twicePf",
         "module": drawn.choice((0, 0, 0, 1)),
-        "rows": drawn.choice((1, 1, 2, 33)),
         "grid": [drawn.choice(extents) for _ in range(3)],
         "block": [drawn.choice(extents) for _ in range(3)],
         "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],

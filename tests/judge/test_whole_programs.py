@@ -10,7 +10,7 @@ from grader.judge.pipeline import Graded, grade
 from grader.judge.program import GradingContext
 from grader.judge.whole_programs import _difference
 from grader.labs.lab import find_lab, load_lab
-from grader.labs.program_file import Output
+from grader.labs.program_file import OutputRules
 from grader.report import html
 from grader.run import first_gpu_arch
 from grader.run.protocol import quietly
@@ -118,7 +118,7 @@ TEXTS = values(__file__, "texts.txt")
 def test_texts_are_compared(
     got: str | None, want: str, spaces: str, tolerance: float | None, says: str
 ) -> None:
-    rules = msgspec.convert({"spaces": spaces, "tolerance": tolerance}, Output)
+    rules = msgspec.convert({"spaces": spaces, "tolerance": tolerance}, OutputRules)
     assert str(_difference(got, want, rules)) == says
 
 
