@@ -28,7 +28,9 @@ _MOST_ROWS_BYTES = 1 << 28  # from the first to the last, of a copy that is comp
 _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
 
 
-class Allocation(NamedTuple):
+class Stretch(NamedTuple):
+    """An allocation from an address on."""
+
     name: Callable[[], str]
     left: int  # bytes, to its end
     freed: bool
@@ -107,14 +109,14 @@ class DeviceMemory(Machine):
                 return self._naming[place](), start + size
         return None
 
-    def allocation(self, address: int) -> Allocation | None:
-        """The one that begins last at or below an address of the file."""
+    def allocation(self, address: int) -> Stretch | None:
+        """The allocation that begins last at or below an address of the file, from there on."""
         place = self.region_at(address)
         region = self._regions[place]
         if not FIRST_ADDRESS <= region.address <= address < FIRST_ADDRESS + ARENA_BYTES:
             return None
         left = region.address + region.size - address
-        return Allocation(self._naming[place], left, region.address in self._freed)
+        return Stretch(self._naming[place], left, region.address in self._freed)
 
     def cells(self, address: int, size: int) -> Bytes:
         """Bytes of the file."""
