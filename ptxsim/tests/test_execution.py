@@ -106,6 +106,13 @@ def test_libraries_compute_what_plain_loops_do(built: Callable[[str], Path]) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, "right\n", "")
 
 
+@pytest.mark.nightly
+def test_nothing_is_found_in_thrust_and_cub(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "algorithms.cu", tmp_path)
+    done = ptxsim("exec", "algorithms.cu", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "right\n", "")
+
+
 @pytest.mark.parametrize(("program", "mistake", "status", "prints", "says"), ROWS)
 def test_a_mistake_is_named(
     built: Callable[[str], Path], program: str, mistake: str, status: str, prints: str, says: str
@@ -337,7 +344,6 @@ def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
         "name": kernel,
         "kernel": "_Z5twicePf",
         "module": drawn.choice((0, 0, 0, 1)),
-        "rows": drawn.choice((1, 1, 2, 33)),
         "grid": [drawn.choice(extents) for _ in range(3)],
         "block": [drawn.choice(extents) for _ in range(3)],
         "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],

@@ -47,7 +47,7 @@ def test_a_mistake_is_named(
 
 def test_kernels_have_ptxas_figures_and_kernels_see_memory_of_the_host(programs: Path) -> None:
     done = ptxsim("exec", programs / "memory", "--", "none", folder=PROGRAMS)
-    said = ["registered: 6 3 1 1", "managed: 42", "1 3 2 0 1", "1 1 1", "40 128 1"]
+    said = ["registered: 6 3 1 1", "managed: 42", "1 3 2 0 1", "1 1 1", "40 128 1", "kept: 3"]
     assert done.stdout.splitlines() == said
 
 

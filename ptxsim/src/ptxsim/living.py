@@ -81,5 +81,10 @@ class LivingKernels(Kernels):
         return sum(len(each.body) for each in reachable_functions(self._module, kernel))
 
     def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
-        """Bytes of shared memory that a block of the kernel has in any case."""
-        return int(self._program(kernel, addresses).packed["shared_bytes"])
+        """Bytes of shared memory that a block of the kernel has in any case. Raises
+        RefusedProgram."""
+        try:
+            return int(self._program(kernel, addresses).packed["shared_bytes"])
+        except UnsupportedInstruction as error:
+            nothing = Plan(size=Size.of(), allocations=(), operations=())
+            raise self._refusal(error, nothing) from None

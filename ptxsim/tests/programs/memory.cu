@@ -81,6 +81,8 @@ int main(int, char** argv) {
   printf("%zu %d %d\n", few.constSizeBytes, bound.maxThreadsPerBlock, blocks <= 3 && blocks > 0);
   cudaFreeHost(pinned), cudaFree(managed), cudaFree(plain);
   cudaMalloc(&plain, 64);
+  cudaHostRegister(values.data(), 400, cudaHostRegisterDefault);
   cudaDeviceReset();
+  printf("kept: %d\n", values[5]);
   if (mistake == "reset") TELL(cudaFree(plain));  // reset
 }

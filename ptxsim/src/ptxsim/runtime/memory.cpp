@@ -152,8 +152,10 @@ cudaError_t read_symbol(void* target, const void* variable, size_t bytes, size_t
 
 }  // namespace
 
-cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
+cudaError_t copy_rows(void* target, const void* source, const Rows& given, cudaMemcpyKind kind,
                       bool blocking, cudaStream_t stream, const char* caller) {
+  const bool apart = given.bytes != given.source_pitch || given.bytes != given.target_pitch;
+  const Rows rows = apart ? given : Rows{given.bytes * given.count};
   const bool from_device = from_device_side(source, kind), to_device = to_device_side(target, kind);
   check_direction(from_device, to_device, kind, caller);
   if (from_device && to_device) return copy_on_device(target, source, rows, stream, caller);

@@ -178,9 +178,8 @@ void check_read_only(Warp& w, int lane, const Region& r, i64 index, u64 address,
 
 void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool same,
                   bool atomic, bool checked) {
-  const Machine& m = *w.block->machine;
-  if (m.sampling) return;
-  if (__builtin_expect(!m.watching.elements.empty(), 0)) note_write(w, lane, r, address, bytes);
+  if (w.block->machine->sampling) return;
+  if (__builtin_expect(r.watched, 0)) note_write(w, lane, r, address, bytes);
   const u32 cell = 1u << w.program->global_shift, me = w.block->linear + 1;
   if (r.stamps.empty()) r.stamps.resize((r.size + cell - 1) / cell);
   // What is there already does no harm again: within a block, and where somebody may look for it.

@@ -16,6 +16,7 @@ cudaError_t cudaDeviceReset() {
   const std::lock_guard<std::recursive_mutex> alone(one_call);
   sink_broken = cudaSuccess;
   cudaGetLastError();
+  unpin_all();
   free_all();
   return cudaSuccess;
 }

@@ -150,6 +150,23 @@ cudaError_t attribute_of(int* value, CUfunction_attribute attribute, CUfunction 
   return cudaSuccess;
 }
 
+// The largest block with which most threads run at a time.
+cudaError_t best_block(int* blocks, int* threads, CUfunction function, CUoccupancyB2DSize shared_of,
+                       size_t shared, int limit) {
+  const Kernel& kernel = kernel_of(function, "cuOccupancyMaxPotentialBlockSize");
+  int most = 0;
+  for (int size = limit > 0 ? std::min(limit, kernel.max_threads) : kernel.max_threads; size > 0;
+       size -= size % 32 ? size % 32 : 32) {
+    const int at_a_time =
+        blocks_per_multiprocessor(kernel, size, shared_of ? shared_of(size) : shared);
+    if (at_a_time * size <= most) continue;
+    most = at_a_time * size;
+    *threads = size;
+    *blocks = at_a_time * gpu.target.multiprocessors;
+  }
+  return cudaSuccess;
+}
+
 template <class Value>
 cudaError_t fill(CUdeviceptr to, Value value, size_t count) {
   const std::vector<Value> values(count, value);
@@ -306,6 +323,10 @@ WORK(cuFuncGetAttribute, (int* value, CUfunction_attribute attribute, CUfunction
 WORK(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
      cudaFuncSetAttribute(function, cudaFuncAttribute(attribute), value))
 WORK(cuFuncSetCacheConfig, (CUfunction, CUfunc_cache), CUDA_SUCCESS)
+WORK(cuOccupancyMaxPotentialBlockSize,
+     (int* blocks, int* threads, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared,
+      int limit),
+     best_block(blocks, threads, function, shared_of, shared, limit))
 WORK(cuOccupancyMaxActiveBlocksPerMultiprocessor,
      (int* blocks, CUfunction function, int threads, size_t shared),
      cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared))

@@ -24,7 +24,7 @@ struct Registered {
   char *host, *device;  // the first page
   size_t bytes;         // of whole pages
 };
-std::map<const void*, Registered> registered;  // by the address that was given
+std::map<const void*, Registered> pages_of_host;  // by the address that was given
 
 // Has pages of the host show another file, or none, and hold what they held.
 bool map_over(char* host, size_t bytes, int file, off_t from) {
@@ -42,30 +42,35 @@ cudaError_t sink_pin(void* host, size_t bytes, const char* caller) {
   const auto first = reinterpret_cast<uintptr_t>(host) / page * page;
   const size_t whole = (reinterpret_cast<uintptr_t>(host) + bytes - first + page - 1) / page * page;
   if (!host || !bytes || in_device_range(host)) return failed(cudaErrorInvalidValue, caller);
-  if (registered.count(host)) return failed(cudaErrorHostMemoryAlreadyRegistered, caller);
+  if (pages_of_host.count(host)) return failed(cudaErrorHostMemoryAlreadyRegistered, caller);
   char* const start = reinterpret_cast<char*>(first);
   const auto device = static_cast<char*>(sink_allocate_workspace(whole, false, nullptr));
   const off_t at = shared_view(device) - shared_view(reinterpret_cast<void*>(FIRST_ADDRESS));
   if (!map_over(start, whole, shared_memory, at)) return failed(cudaErrorInvalidValue, caller);
-  registered[host] = {start, device, whole};
+  pages_of_host[host] = {start, device, whole};
   sink_share(device, whole);
   return cudaSuccess;
 }
 
 cudaError_t sink_unpin(void* host, const char* caller) {
-  const auto found = registered.find(host);
-  if (found == registered.end()) return failed(cudaErrorHostMemoryNotRegistered, caller);
+  const auto found = pages_of_host.find(host);
+  if (found == pages_of_host.end()) return failed(cudaErrorHostMemoryNotRegistered, caller);
   const Registered& pages = found->second;
   map_over(pages.host, pages.bytes, -1, 0);
   void* const device = pages.device;
-  registered.erase(found);
+  pages_of_host.erase(found);
   return cudaFree(device);
+}
+
+void unpin_all() {
+  for (const auto& [given, pages] : pages_of_host) map_over(pages.host, pages.bytes, -1, 0);
+  pages_of_host.clear();
 }
 
 void* device_side(const void* host) {
   if (is_managed(host)) return const_cast<void*>(host);
   const auto at = static_cast<const char*>(host);
-  for (const auto& [given, pages] : registered)
+  for (const auto& [given, pages] : pages_of_host)
     if (at >= pages.host && size_t(at - pages.host) < pages.bytes)
       return pages.device + (at - pages.host);
   return nullptr;

@@ -40,6 +40,7 @@ unsigned char* shared_view(const void* address);  // through which host code's c
 void free_all();                                  // but variables
 
 // --- pools.cpp
+void unpin_all();
 void* device_side(const void* host);  // of memory that both see; null: there is none
 
 // --- arrays.cpp
