@@ -112,7 +112,8 @@ def simulated(root: Path, program: Program, limit: float) -> Outcome:
         if made.status != 0:
             why = _first(r"not simulated: .*", made.text)
             words = why or _first(r".*\berror\b.*|.*undefined reference.*", made.text)
-            return _outcome(program, "refused" if why else "not built", words or _last(made.text))
+            words = words or _last(made.text) or f"no end within {_BUILD_SECONDS} s"
+            return _outcome(program, "refused" if why else "not built", words)
         command = [*ptxsim, "exec", "--json", str(findings), built, "--", *program.arguments]
         ended = run(command, folder, limit, program.stdin)
         document = msgspec.json.decode(findings.read_bytes()) if findings.exists() else {}
@@ -236,7 +237,8 @@ def _row(outcome: Outcome, verdict: dict[str, Any]) -> list[str]:
         what = f"{kinds}{', passed' * outcome.passed}: {what}"
     true = {True: "true", False: "false"}.get(verdict.get("true", "?"), "?")
     said = ": ".join(filter(None, [true, verdict.get("why")])) if outcome.kinds else ""
-    cells = [outcome.program, str(outcome.lines), outcome.result, what.replace("|", "\\|")]
+    what = what.replace("|", "\\|").replace("<", "&lt;")
+    cells = [outcome.program, str(outcome.lines), outcome.result, what]
     return [*cells, f"{outcome.seconds:.1f}", said]
 
 

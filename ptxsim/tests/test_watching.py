@@ -79,3 +79,13 @@ def test_what_is_not_there_is_said(module: Module, element: str, says: str) -> N
     with pytest.raises(ValueError, match=r"^--watch ") as raised:
         module.kernel("copy")[1, 32](*given, watch=[element])
     assert says in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_blocks_of_a_watched_launch_do_not_run_at_the_same_time(module: Module) -> None:
+    c = np.zeros(1 << 20, np.int32)
+    engine().library.sim_jobs(2)
+    try:
+        (write,) = module.kernel("fill")[4096, 256](c, watch=["c[1048575]"]).writes
+    finally:
+        engine().library.sim_jobs(1)
+    assert (write.new, write.block) == (4095, (4095, 0, 0))

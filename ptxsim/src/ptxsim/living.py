@@ -10,6 +10,7 @@ from ptxsim.engine import Engine
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.linking import read_linked
 from ptxsim.kernels import MOST_STEPS, Kernels, Running
+from ptxsim.lowering.called_functions import reachable_functions
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import Machine, judge_races
 from ptxsim.outcome import SimLimits, SimOutcome
@@ -75,6 +76,15 @@ class LivingKernels(Kernels):
         status: int = self._engine.library.sim_recall(machine.handle, asked, len(asked))
         return status == header.RAN
 
+    def instructions(self, kernel: str) -> int:
+        """How many the kernel has, with the functions that it calls by name."""
+        return sum(len(each.body) for each in reachable_functions(self._module, kernel))
+
     def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
-        """Bytes of shared memory that a block of the kernel has in any case."""
-        return int(self._program(kernel, addresses).packed["shared_bytes"])
+        """Bytes of shared memory that a block of the kernel has in any case. Raises
+        RefusedProgram."""
+        try:
+            return int(self._program(kernel, addresses).packed["shared_bytes"])
+        except UnsupportedInstruction as error:
+            nothing = Plan(size=Size.of(), allocations=(), operations=())
+            raise self._refusal(error, nothing) from None

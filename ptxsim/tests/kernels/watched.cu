@@ -65,3 +65,5 @@ __global__ void count(int rounds) {
 }
 
 __global__ void set(int4* c, int n) { *c = make_int4(1, n, 3, n); }
+
+__global__ void fill(int* c) { c[blockIdx.x * blockDim.x + threadIdx.x] = blockIdx.x; }

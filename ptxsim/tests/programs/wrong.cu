@@ -11,8 +11,8 @@
 __global__ void write(int* out, int n) {
   if (threadIdx.x < n) out[threadIdx.x] = 1;  // overrun
 }
-
-__global__ void check(int n) { assert(n == 0); }  // assert
+__global__ void strange() { asm volatile("{.reg .b64 %p; alloca.u64 %p, 8;}"); }  // refused
+__global__ void check(int n) { assert(n == 0); }                                  // assert
 
 int main(int, char** argv) {
   const std::string mistake = argv[1];
@@ -34,6 +34,7 @@ int main(int, char** argv) {
     cudaFree(d_b);
     write<<<1, 32>>>(d_b, 32);
   }
+  if (mistake == "refused") strange<<<1, 1>>>();
   if (mistake == "assert") {
     check<<<1, 32>>>(3);
     printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));

@@ -92,6 +92,8 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
     watch = [Element.named(each) for each in given.watch]
     for each in files:
         each.stat()
+    if given.jobs < 1:
+        raise ValueError(f"--jobs {given.jobs}: give 1 or more")
     compiled = files[0].suffix in _SOURCES
     if not compiled and len(files) > 1:
         raise ValueError(f"{files[1]}: its arguments follow --")

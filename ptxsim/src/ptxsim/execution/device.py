@@ -6,8 +6,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from ptxsim.engine import Engine
-from ptxsim.execution import messages
+from ptxsim.execution import blas, messages
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.modules import Modules
 from ptxsim.execution.refusals import sentence_of
@@ -27,6 +29,7 @@ from ptxsim.text import Message, phrase
 _DEVICE = "ptxsim\n8 0 108 2048 32 65536 41943040 1410000 1215000 5120 167936 166912 1024 {memory}"
 _MEMORY = 40 << 30
 _LAUNCH_TIMEOUT, _ASSERT, _LAUNCH_FAILURE = 702, 710, 719  # of cudaError_t
+_STRUCTURE = 64  # bytes, at most
 _READ_UNWRITTEN = phrase("copies bytes {first} and on of {name} to the host; nobody wrote them")
 _STOPPED = phrase("{kernel} did not end within {seconds:g} s of CPU time: --seconds allows more")
 _TIMES = phrase("times between events are the simulator's own: they mean nothing for a GPU")
@@ -86,7 +89,7 @@ class Device:
             case messages.FreeAllocation(address=address):
                 self._modules.memory.free(address)
             case messages.ReadBytes(frames=frames):
-                if unwritten := self._modules.memory.undefined(request):
+                if (unwritten := self._unwritten(request)) is not None:
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
                     self._call("uninitialized-read", frames, words)
@@ -101,11 +104,36 @@ class Device:
                 self.notes = [_TIMES]
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
+            case messages.MeasureKernel(name=name, module=module):
+                return self._modules.measure(name, module).encode()
             case messages.FindKernel(name=name, module=module):
                 return self._modules.figures(name, module).encode()
+            case messages.ListVariables(module=module):
+                return self._modules.variables(module).encode()
             case messages.LaunchKernel():
                 return self._launch(request, more)
+            case messages.CallLibrary(frames=frames):
+
+                def write(rows: messages.DefineBytes) -> None:
+                    watched = bool(self._modules.memory.watched)
+                    self._write(msgspec.structs.replace(rows, frames=frames, waits=watched))
+
+                status, result, wrong = blas.call(self._modules.memory, request, more, write)
+                for kind, words in wrong:
+                    self._call(kind, frames, words)
+                return status.to_bytes(4, "little") + result
         return None
+
+    def _unwritten(self, read: messages.ReadBytes) -> tuple[str, int] | None:
+        """The allocation and its first byte that nobody wrote. Thrust copies its results as
+        structures, whose padding nobody writes."""
+        memory = self._modules.memory
+        found = memory.undefined(read)
+        if found and read.rows == 1 and 8 <= read.size <= _STRUCTURE:
+            head = messages.DefineBytes(address=read.address, size=4, rows=1, pitch=0)
+            if not memory.undefined(head) and self._host.is_library(read.frames):
+                return None
+        return found
 
     def _write(self, request: messages.DefineBytes) -> bytes | None:
         memory = self._modules.memory

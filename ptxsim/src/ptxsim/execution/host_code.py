@@ -13,7 +13,10 @@ from ptxsim.native import answer_of
 from ptxsim.plan.records import Place
 
 _ANSWER = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*)")
-_VARIABLE = re.compile(r"cuda(?:Malloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)")
+_LIBRARY = re.compile(r"/(?:thrust|cub)/")
+_VARIABLE = re.compile(
+    r"cu(?:da|Mem)(?:Malloc|Alloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)"
+)
 
 _CALL = re.compile(r"\bcu\w+(?=\s*(?:<[^;()]*>\s*)?\()")
 
@@ -24,6 +27,7 @@ class HostCode:
     def __init__(self, program: Path) -> None:
         self._program = program
         self._known: dict[int, Place | None] = {}
+        self._of_library: set[int] = set()  # those of CUDA's headers: Thrust, CUB
         self._here = Path.cwd()
         self._sites: dict[tuple[int, ...], int] = {}  # of allocations, in their order
 
@@ -41,10 +45,17 @@ class HostCode:
             # Of each: the address, and the place with those it is inlined into.
             chains = done.stdout.split("0x")[1:]
             for frame, chain in zip(new, chains, strict=False):
-                inlined = map(self._own, chain.splitlines()[1:])
-                self._known[frame] = next((each for each in inlined if each), None)
+                lines = chain.splitlines()[1:]
+                self._known[frame] = next(filter(None, map(self._own, lines)), None)
+                if lines and _LIBRARY.search(lines[0]):
+                    self._of_library.add(frame)
         places = (self._known.get(each) for each in frames)
         return next((each for each in places if each), None)
+
+    def is_library(self, frames: Sequence[int]) -> bool:
+        """Whether Thrust or CUB makes the call."""
+        self.place(frames)
+        return bool(frames) and frames[0] in self._of_library
 
     def namer(self, frames: Sequence[int]) -> Callable[[], str]:
         """Return a function that says how people call memory that was allocated there."""

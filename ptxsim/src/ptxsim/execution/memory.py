@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,13 +15,18 @@ from ptxsim.execution.messages import (
     BrokenChannel,
     CopyBytes,
     DefineBytes,
-    ReadBytes,
 )
 from ptxsim.execution.watcher import Watcher
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 
 _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
+
+
+class Allocation(NamedTuple):
+    name: Callable[[], str]
+    left: int  # bytes, to its end
+    freed: bool
 
 
 class DeviceMemory(Machine):
@@ -34,6 +40,7 @@ class DeviceMemory(Machine):
         self._bytes = np.frombuffer(self._file, np.uint8)
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
+        self._freed: set[int] = set()  # addresses
         self._watcher = watcher
         self.watched = watcher.watched
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
@@ -63,6 +70,7 @@ class DeviceMemory(Machine):
     def free(self, address: int) -> None:
         place, _ = self._find(address, 0)
         self._library.sim_resize(self.handle, place, 0)
+        self._freed.add(address)
         self._watcher.leave(address)
 
     def define(self, rows: DefineBytes) -> None:
@@ -83,13 +91,26 @@ class DeviceMemory(Machine):
         self._library.sim_refine(self.handle, self.cell, cell)
         self.cell = cell
 
-    def undefined(self, rows: ReadBytes) -> tuple[str, int] | None:
+    def undefined(self, rows: DefineBytes) -> tuple[str, int] | None:
         """The name of the allocation and the offset of the first byte there that nobody wrote."""
         for place, start in self._rows(rows.address, rows.pitch, rows):
             size = self._library.sim_defined(self.handle, place, start, rows.size, self.cell)
             if size < rows.size:
                 return self._naming[place](), start + size
         return None
+
+    def allocation(self, address: int) -> Allocation | None:
+        """The one that begins last at or below an address of the file."""
+        place = self.region_at(address)
+        region = self._regions[place]
+        if not FIRST_ADDRESS <= region.address <= address < FIRST_ADDRESS + ARENA_BYTES:
+            return None
+        left = region.address + region.size - address
+        return Allocation(self._naming[place], left, region.address in self._freed)
+
+    def cells(self, address: int, size: int) -> Bytes:
+        """Bytes of the file."""
+        return self._bytes[address - FIRST_ADDRESS :][:size]
 
     def unwritten(self, address: int, size: int) -> bool:
         """Whether nobody has written some of these bytes."""

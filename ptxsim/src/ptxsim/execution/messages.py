@@ -27,6 +27,8 @@ _HEAD = struct.Struct("<II")
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 56)]
 Frames = tuple[Count, ...]  # return addresses in the program's file, innermost first
 
+Arguments = Annotated[tuple[int, ...], msgspec.Meta(max_length=32)]
+
 
 class AskDevice(Record, tag="device"):
     """Asks for the figures of the device."""
@@ -45,6 +47,16 @@ class FindKernel(Record, tag="kernel"):
     """Asks for the figures of a kernel."""
 
     name: str  # mangled
+    module: Count
+
+
+class MeasureKernel(FindKernel, tag="measure"):
+    """Asks for the figures of a kernel that ptxas has to tell."""
+
+
+class ListVariables(Record, tag="variables"):
+    """Asks for the names and sizes of a module's variables."""
+
     module: Count
 
 
@@ -121,11 +133,24 @@ class LaunchKernel(Record, tag="launch"):
     frames: Frames
 
 
+class CallLibrary(Record, tag="library"):
+    """A function of cuBLAS; the message's bytes are what its factors point to on the host, 16 of
+    each. The answer: cublasStatus_t, and a result for the host."""
+
+    function: str
+    arguments: Arguments
+    on_device: bool  # factors and results
+    frames: Frames
+
+
 Request = (
     AskDevice
+    | CallLibrary
     | NewModule
     | LoadModules
     | FindKernel
+    | MeasureKernel
+    | ListVariables
     | NewAllocation
     | NewVariable
     | FreeAllocation

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from ptxsim.engine import Engine
 from ptxsim.execution import messages
-from ptxsim.execution.building import stand_in
+from ptxsim.execution.building import LIBRARY, stand_in
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.missing import check_calls
 from ptxsim.execution.program_file import check_program
 from ptxsim.execution.progress import Progress
 from ptxsim.findings.finding import Severity
@@ -58,6 +59,7 @@ def execute(
     EngineError, OSError."""
     check_program(program)
     folder = stand_in()
+    check_calls(program, folder / LIBRARY)
     memory = device_memory()
     ours, theirs = socket.socketpair()
     device = Device(engine, memory, HostCode(program), seconds, watch, skips=skips)

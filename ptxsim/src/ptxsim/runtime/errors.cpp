@@ -34,6 +34,10 @@ constexpr Known ERRORS[] = {
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
      "an illegal memory access was encountered"},
+    {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered",
+     "part or all of the requested memory range is already mapped"},
+    {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered",
+     "pointer does not correspond to a registered memory region"},
     {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
      "too many resources requested for launch"},
     {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
@@ -56,6 +60,8 @@ const Known& known(cudaError_t error) {
 }  // namespace
 
 std::recursive_mutex one_call;
+thread_local const char* spoken_as = nullptr;
+thread_local bool runtime_used = false;
 
 Argument::Argument(const char* name, dim3 d)
     : name(name), text("(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " +

@@ -152,8 +152,10 @@ cudaError_t read_symbol(void* target, const void* variable, size_t bytes, size_t
 
 }  // namespace
 
-cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
+cudaError_t copy_rows(void* target, const void* source, const Rows& given, cudaMemcpyKind kind,
                       bool blocking, cudaStream_t stream, const char* caller) {
+  const bool apart = given.bytes != given.source_pitch || given.bytes != given.target_pitch;
+  const Rows rows = apart ? given : Rows{given.bytes * given.count};
   const bool from_device = from_device_side(source, kind), to_device = to_device_side(target, kind);
   check_direction(from_device, to_device, kind, caller);
   if (from_device && to_device) return copy_on_device(target, source, rows, stream, caller);
@@ -214,7 +216,7 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
 cudaError_t cudaMallocHost(void** address, size_t bytes) {
   return answer(__func__, [&](const char* caller) {
     if (address == nullptr) return failed(cudaErrorInvalidValue, caller);
-    if (sink_executes) return cudaMallocManaged(address, bytes, cudaMemAttachGlobal);
+    if (sink_executes) return cudaMallocManaged(address, bytes, cudaMemAttachHost);
     *address = std::malloc(bytes);
     return *address ? cudaSuccess : failed(cudaErrorMemoryAllocation, caller);
   });
@@ -227,8 +229,12 @@ cudaError_t cudaFreeHost(void* address) {
   std::free(address);
   return cudaSuccess;
 }
-cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+cudaError_t cudaHostRegister(void* host, size_t bytes, unsigned) {
+  return answer(__func__, [&](const char* caller) { return sink_pin(host, bytes, caller); });
+}
+cudaError_t cudaHostUnregister(void* host) {
+  return answer(__func__, [&](const char* caller) { return sink_unpin(host, caller); });
+}
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   return answer(__func__, [&](const char*) {

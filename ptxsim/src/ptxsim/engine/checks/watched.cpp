@@ -137,9 +137,13 @@ void begin_watch(Machine& m) {
   m.watching.definitions.clear();
   m.watching.writes.clear();
   m.watching.left_out = 0;
+  for (const auto& r : m.regions) r->watched = false;
   for (WatchedElement& e : m.watching.elements) {
     i64 index = -1;
-    if (const Region* const r = m.find(e.base, index)) look_again(e, *r);
+    Region* const r = m.find(e.base, index);
+    if (!r) continue;
+    r->watched = true;
+    look_again(e, *r);
   }
 }
 

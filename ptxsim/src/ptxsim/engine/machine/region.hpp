@@ -27,6 +27,7 @@ struct Region {
     return data + (made_up ? offset % 16 : offset);
   }
   bool all_defined;         // no byte was ever left unwritten
+  bool watched = false;     // somebody watches one of its elements
   std::vector<u8> defined;  // per cell, when not all_defined
   struct Stamp {
     u32 block;  // + 1; 0: nobody

@@ -21,7 +21,7 @@ struct Unwatched {
 };
 
 // What each instruction does is noted by a Step, or not.
-template <class Noted> void run(Warp& w) {
+template <class Noted> [[gnu::always_inline]] inline void run(Warp& w) {
   w.fuel = WARP_FUEL;
   w.waited = false;
   if (!w.now.mask && !pick(w)) return;
@@ -69,11 +69,13 @@ template <class Noted> void run(Warp& w) {
   }
 }
 
+[[gnu::noinline, gnu::cold]] void run_watched(Warp& w) { run<Step>(w); }
+
 }  // namespace
 
 void run_warp(Warp& w) {
-  if (__builtin_expect(w.home->machine->watching.elements.empty(), 1)) run<Unwatched>(w);
-  else run<Step>(w);
+  if (__builtin_expect(!w.home->machine->watching.elements.empty(), 0)) return run_watched(w);
+  run<Unwatched>(w);
 }
 
 }  // namespace sim

@@ -17,7 +17,7 @@ namespace {
 struct Allocation {
   uint64_t address;
   size_t bytes;
-  bool live;
+  bool live, variable;
 };
 
 std::vector<Allocation> allocations;  // by address, which is the order in which they were made
@@ -36,12 +36,6 @@ void map_memory() {
   view = static_cast<unsigned char*>(second);
 }
 
-// Before anything is written there, variables get their first values.
-void load_modules() {
-  if (!modules_loaded) ask("{\"type\":\"load\"}");
-  modules_loaded = true;
-}
-
 const Allocation* around(const void* pointer) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
   const auto after =
@@ -51,13 +45,13 @@ const Allocation* around(const void* pointer) {
 }
 
 // What it is: JSON.
-void* allocate(const std::string& what, size_t bytes) {
+void* allocate(const std::string& what, size_t bytes, bool variable) {
   map_memory();
   const uint64_t room = FIRST_ADDRESS + ARENA_BYTES - next_address;
   if (bytes > room || room - bytes < 2 * STRIDE) refuse({MEMORY_OF_NO_GPU, {}});
   const uint64_t address = next_address;
   next_address += (bytes + STRIDE / 2 + STRIDE - 1) / STRIDE * STRIDE;
-  allocations.push_back({address, bytes, true});
+  allocations.push_back({address, bytes, true, variable});
   tell("{\"type\":" + what + ",\"address\":" + number(address) + ",\"size\":" + number(bytes) +
        ",\"frames\":" + frames_json(site()) + "}");
   return reinterpret_cast<void*>(address);
@@ -92,6 +86,11 @@ void define(Place place, size_t bytes) { tell(about("define", place, {bytes}, 0)
 const bool sink_executes = true;
 bool modules_loaded = false;
 
+void load_modules() {
+  if (!modules_loaded) ask("{\"type\":\"load\"}");
+  modules_loaded = true;
+}
+
 unsigned char* shared_view(const void* address) {
   return view + (reinterpret_cast<uint64_t>(address) - FIRST_ADDRESS);
 }
@@ -103,19 +102,20 @@ bool in_device_range(const void* address) {
 
 void* sink_variable(const std::string& name, size_t module, size_t bytes) {
   return allocate("\"variable\",\"name\":" + json_text(name) + ",\"module\":" + number(module),
-                  bytes);
+                  bytes, true);
 }
 
 void* sink_allocate_workspace(size_t bytes, bool, cudaStream_t) {
   load_modules();
   allocated += bytes;
-  return allocate("\"allocate\"", bytes);
+  return allocate("\"allocate\"", bytes, false);
 }
 
 size_t sink_workspace_bytes() { return allocated; }
 
-void sink_free(size_t allocation, bool, cudaStream_t, const char*) {
+void sink_free(size_t allocation, bool, cudaStream_t, const char* caller) {
   Allocation& freed = allocations[allocation];
+  if (freed.variable) refuse({NOT_AN_ALLOCATION, {{"function", caller}}});
   const size_t page = size_t(sysconf(_SC_PAGESIZE));
   const size_t pages = (freed.bytes + page - 1) / page * page;
   void* const there = reinterpret_cast<void*>(freed.address);
@@ -124,6 +124,11 @@ void sink_free(size_t allocation, bool, cudaStream_t, const char*) {
   freed.live = false;
   allocated -= freed.bytes;
   tell("{\"type\":\"free\",\"address\":" + number(freed.address) + "}");
+}
+
+void free_all() {
+  for (size_t k = 0; k < allocations.size(); ++k)
+    if (allocations[k].live && !allocations[k].variable) sink_free(k, false, nullptr, "");
 }
 
 bool sink_find(const void* address, size_t bytes, Place& place) {

@@ -75,9 +75,12 @@ void use_resource(Texture& t, const cudaResourceDesc& r, const char* caller) {
 void sample_as(Texture& t, const cudaResourceDesc& r, const cudaTextureDesc& d,
                const char* caller) {
   bool border = false;
-  for (int axis = 0; axis < t.dimensions; ++axis) {
-    t.modes[axis] = u8(d.addressMode[axis]);
-    border |= d.addressMode[axis] == cudaAddressModeBorder;
+  for (int axis = 0; axis < 3; ++axis) {
+    const bool used = axis < t.dimensions, bordered = d.addressMode[axis] == cudaAddressModeBorder;
+    if (used && d.addressMode[axis] > cudaAddressModeBorder)
+      throw CallFailed{failed(cudaErrorInvalidValue, caller)};
+    t.modes[axis] = used || bordered ? u8(d.addressMode[axis]) : u8(cudaAddressModeClamp);
+    border |= used && bordered;
   }
   const bool coloured = std::any_of(d.borderColor, d.borderColor + 4, [](float c) { return c; });
   if (d.sRGB || (border && coloured))
