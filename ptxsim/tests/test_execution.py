@@ -350,7 +350,6 @@ def _drawn(
         "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],
         "cooperative": drawn.random() < 0.1,
         "stack_bytes": 1024,
-        "rows": drawn.choice((1, 1, 2, 1 << 20)),
         "function": "Sgemm_v2",
         "arguments": [0, 1],
         "on_device": True,
