@@ -194,7 +194,8 @@ def _program_lab(path: Path, data: bytes, document: dict[str, Any]) -> Lab:
     except msgspec.ValidationError as error:
         raise LabError(explain(error, document, ProgramFile, {})) from None
     task = find_task(file, path.parent)
-    digest = hashlib.sha256(data)
+    ref = ProblemRef(source="program", options={})
+    digest = hashlib.sha256(_digest(data, document, ref).encode())
     for name, content in (*task.course.items(), *task.given.items(), *task.solution.items()):
         digest.update(name.encode() + b"\0" + content)
     shared = set(LabSettings.__struct_fields__) & set(ProgramFile.__struct_fields__)
@@ -203,7 +204,7 @@ def _program_lab(path: Path, data: bytes, document: dict[str, Any]) -> Lab:
         rules=Rules(findings=file.findings),
         sha256=digest.hexdigest(),
         problem=WholeProgram(file.files.student[0], file.title),
-        problem_ref=ProblemRef(source="program", options={}),
+        problem_ref=ref,
         correctness=(),
         performance=(),
         cpu=tuple(_named(case) for case in file.cases if not case.hidden),

@@ -1,8 +1,8 @@
 """``kind: program`` in a lab file: a hand-in with its own ``main()``, judged by its output.
 
 The student's files and the course's lie together in the lab's starter, ``starters/ID/`` beside the
-lab file or here; the course's are never taken from a submission. A solution in ``reference/ID/``
-computes what must come out where the file does not say it.
+lab file or in the grader's package; the course's are never taken from a submission. A solution in
+``reference/ID/`` computes what must come out where the file does not say it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+import grader
 from grader.base import LabError
 from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.scoring_rules import Positive
-from grader.labs.shape import Architecture, Identifier, Limits
-from grader.labs.submission import REFERENCE, SUFFIXES, provided, read
+from grader.labs.shape import Architecture, Identifier, Limits, common_contradictions
+from grader.labs.submission import REFERENCE, SUFFIXES, read
 from grader.labs.yaml_file import at, wrong
 from ptxsim.plan import Record
 from ptxsim.text import Message, phrase
@@ -141,6 +142,7 @@ def _contradictions(file: ProgramFile) -> Iterator[Message]:
             yield wrong(f"cases[{i}]", "program.seed", seed=SEED)
         if odd := [name for name in case.files if not re.fullmatch(r"\w[\w.+-]*", name)]:
             yield wrong(f"cases[{i}].files", "program.name", name=odd[0])
+    yield from common_contradictions(file)
     if all(case.hidden for case in file.cases):
         yield wrong("cases", "program.all-hidden")
     if both := {*file.files.student} & {*file.files.course}:
@@ -150,7 +152,8 @@ def _contradictions(file: ProgramFile) -> Iterator[Message]:
 
 
 def _folder(beside: Path, kind: str, name: str, field: str) -> Path:
-    places = (beside / kind, *provided(kind))
+    # Not the current folder's, which may be a student's: everybody's output depends on these files.
+    places = (beside / kind, Path(grader.__file__).parent / "provided" / kind)
     found = next((place / name for place in places if (place / name).is_dir()), None)
     if found is None:
         raise LabError(wrong(field, "program.no-folder", folder=f"{kind}/{name}"))

@@ -47,10 +47,9 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_skip_changes_nothing(
     program: Path, what: str, launches: str, skipped: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    engine = default_engine()
-    ended = execute(program, [what], engine, 60)
+    ended = execute(program, [what], seconds=60)
     printed = capfd.readouterr().out
-    without = execute(program, [what], engine, 60, skips=False)
+    without = execute(program, [what], seconds=60, skips=False)
     assert (ended.launches, ended.skipped) == (int(launches), int(skipped))
     assert (without.launches, without.skipped) == (int(launches), 0)
     assert printed == capfd.readouterr().out
@@ -76,7 +75,7 @@ def test_parts_of_a_launch_do_what_it_does(
     for jobs in (1, 4):
         engine.library.sim_jobs(jobs)
         with ThreadPoolExecutor(1) as beside:
-            running = beside.submit(execute, blocks, [what], engine, 60)
+            running = beside.submit(execute, blocks, [what], seconds=60)
             threads = 0
             while not wait([running], 0.002).done:
                 threads = max(threads, len([*Path("/proc/self/task").iterdir()]))

@@ -39,6 +39,10 @@ def test_the_hash_covers_the_courses_files_and_the_solution(tmp_path: Path) -> N
             file.write("// changed\n")
         seen.add(load_lab(lab).sha256)
     assert len(seen) == 3
+    lab.write_text(lab.read_text() + "time: {due: '2026-01-31T23:59Z'}\n")
+    dated = load_lab(lab).sha256
+    lab.write_text(lab.read_text().replace("01-31", "02-28"))
+    assert load_lab(lab).sha256 == dated
 
 
 def imported(tmp_path: Path, *student: str) -> dict[str, object]:
