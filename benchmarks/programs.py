@@ -110,7 +110,7 @@ def simulated(root: Path, program: Program, limit: float) -> Outcome:
         command = [*ptxsim, "nvcc", *program.flags, *program.sources, "-o", built]
         made = run(command, folder, _BUILD_SECONDS)
         if made.status != 0:
-            why = _first(r"not simulated: .*", made.text)
+            why = _first(r".*\bnot simulated\b.*", made.text)
             words = why or _first(r".*\berror\b.*|.*undefined reference.*", made.text)
             words = words or _last(made.text) or f"no end within {_BUILD_SECONDS} s"
             return _outcome(program, "refused" if why else "not built", words)
@@ -244,7 +244,8 @@ def _row(outcome: Outcome, verdict: dict[str, Any]) -> list[str]:
 
 def _call(words: str) -> str:
     """The call or instruction for which a program is refused, without its place."""
-    named = re.search(r"not simulated: (\w+)|(\w+)\W(?:.* )?is not simulated", words)
+    ways = r"(\w+) (?:(?:with|of) .*)?is not simulated|(?:instruction|form of) (\S+)"
+    named = re.search(ways, words)
     return (named[1] or named[2]) if named else re.sub(r"^ptxsim: |\S+:\d+: ", "", words)[:70]
 
 

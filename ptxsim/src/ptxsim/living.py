@@ -13,6 +13,7 @@ from ptxsim.kernels import MOST_STEPS, Kernels, Running
 from ptxsim.lowering.called_functions import reachable_functions
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import Machine, judge_races
+from ptxsim.orders import in_reverse
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Plan, Size
 from ptxsim.soundness import check_plan
@@ -45,16 +46,12 @@ class LivingKernels(Kernels):
             run.begin_look()
             printed = len(self._engine.library.sim_printed(machine.handle))
             stopped = self._launch(run, launch, limits.steps or MOST_STEPS, limits.seconds)
+            early = [each for each in run.findings if each.event and each.event.needs_difference]
+            others = [each for each in run.findings if each not in early]
             text = self._engine.library.sim_printed(machine.handle)[printed:]
-            # What only another order could show to be wrong is not said: there is but one.
             return SimOutcome(
-                findings=merge(
-                    [
-                        each
-                        for each in run.findings
-                        if not (each.event and each.event.needs_difference)
-                    ]
-                ),
+                findings=merge(others),
+                early=merge(early),
                 lines=(),
                 stopped=stopped,
                 seconds=0.0,
@@ -65,7 +62,7 @@ class LivingKernels(Kernels):
 
         try:
             check_plan(plan, self._module, self.variables, limits.bytes)
-            return judge_races(machine, limits, look)
+            return in_reverse(machine, limits, look, judge_races(machine, limits, look))
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
 

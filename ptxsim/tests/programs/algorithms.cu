@@ -34,7 +34,7 @@ void with_storage(Work work) {
 }
 
 int main() {
-  const int n = 10000;
+  const int n = 6000;
   std::vector<int> in(n), out(n);
   for (int i = 0; i < n; ++i) in[i] = int(i * 7919l % n);
   const thrust::host_vector<int> host(in.begin(), in.end());

@@ -47,7 +47,7 @@ class _Operand:
         self.cells, self._address, self._used = cells, address, used
 
     def rows(self) -> Iterator[DefineBytes]:
-        """Where its numbers lie: the columns, rows to memory."""
+        """The places of its numbers: its columns, which are rows to memory."""
         (count, columns), (item, step) = self.cells.shape, self.cells.strides
         if step == count * item and not self._used:
             count, columns = count * columns, 1

@@ -8,7 +8,7 @@ import msgspec
 from ptxsim.record import Record
 
 
-class Function(Record):
+class LibraryCall(Record):
     """``name`` and ``arguments`` as in cublas_v2.h, but for "cublas" and the handle."""
 
     name: str
@@ -29,7 +29,7 @@ class Function(Record):
 
 _TABLE = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes())
 FUNCTIONS = {
-    name: Function(
+    name: LibraryCall(
         name=name,
         operation=operation,
         operands=[each.split() for each in row["operands"]],

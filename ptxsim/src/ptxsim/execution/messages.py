@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
-from typing import IO, Annotated
+from typing import IO, Annotated, Literal
 
 import msgspec
 
@@ -19,7 +19,7 @@ from ptxsim.plan.records import MOST_ROWS, Dim3, Refused
 from ptxsim.record import Record
 
 FIRST_ADDRESS = 0x6A5D_0000_0000  # of device memory
-ARENA_BYTES = 1 << 40
+ARENA_BYTES = 1 << 44  # none of it is used twice
 STRIDE = 1 << 20  # allocations begin at its multiples; half of one, at least, is nobody's
 _MOST_TEXT, _MOST_BYTES = 1 << 16, 1 << 28
 _HEAD = struct.Struct("<II")
@@ -75,6 +75,7 @@ class NewVariable(NewAllocation, tag="variable"):
 
 class FreeAllocation(Record, tag="free"):
     address: Count
+    frames: Frames
 
 
 class DefineBytes(Record, tag="define", kw_only=True):
@@ -86,6 +87,10 @@ class DefineBytes(Record, tag="define", kw_only=True):
     pitch: Count  # bytes from the start of one to the next
     frames: Frames = ()  # where elements are watched; the call then waits for an answer
     waits: bool = False
+
+
+class ShareMemory(DefineBytes, tag="share"):
+    """Host code may read and write here without a call."""
 
 
 class CopyBytes(DefineBytes, tag="copy"):
@@ -112,6 +117,32 @@ class FailedCall(Record, tag="refused"):
     """A call failed, and host code goes on."""
 
     refused: Refused
+    frames: Frames
+    address: Count  # of the device memory that it is about; 0: none
+    told: bool  # host code has the error, as the call's value
+
+
+class AskForError(Record, tag="asked"):
+    """Host code has asked for the error of launches that failed."""
+
+
+class Part(Record):
+    """Memory that a copy or a memset uses: rows of ``size`` bytes."""
+
+    address: Count
+    size: Count
+    rows: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
+    pitch: Count  # bytes from the start of one row to the next
+    writes: bool
+
+
+class IssueOperation(Record, tag="issue"):
+    """Comes before each operation of a program whose streams may run side by side."""
+
+    what: Literal["launch", "copy", "memset", "free", "wait"]
+    after: tuple[Count, ...] | None  # as Issued has it
+    waits: bool  # host code does, for its end
+    parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=2)]  # () of a launch
     frames: Frames
 
 
@@ -154,11 +185,14 @@ Request = (
     | NewAllocation
     | NewVariable
     | FreeAllocation
+    | ShareMemory
     | DefineBytes
     | CopyBytes
     | ReadBytes
     | HostFault
     | FailedCall
+    | AskForError
+    | IssueOperation
     | AskElapsed
     | LaunchKernel
 )

@@ -111,7 +111,7 @@ class Modules:
         return module.kernels
 
     def variables(self, number: int) -> str:
-        """What the driver's modules have, by name and size. Raises BrokenChannel."""
+        """The variables of a module, by name and size. Raises BrokenChannel."""
         found = self._kernels(self._module(number)).variables
         return "\n".join(f"{each.name} {max(each.size, 1)}" for each in found)
 

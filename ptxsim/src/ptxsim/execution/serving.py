@@ -84,7 +84,7 @@ def _serve(words: Sequence[str]) -> Seen:
         except ConnectionError:  # it ended while its kernel ran
             pass
     return Seen(
-        remarks=tuple(device.remarks),
+        remarks=tuple(device.found.remarks()),
         launches=device.launches.total(),
         refused=refused,
         full=full,

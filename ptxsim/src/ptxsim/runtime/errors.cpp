@@ -83,6 +83,8 @@ cudaError_t failed(cudaError_t error, const Refused& refused) {
   return error;
 }
 
+void forget_error() { last_error = cudaSuccess; }
+
 void driver_failed(const Refused& refused) { last_failure = json(refused); }
 
 std::string last_failure_json() { return last_failure.empty() ? "null" : last_failure; }
@@ -94,7 +96,10 @@ cudaError_t cudaGetLastError() {
   last_error = cudaSuccess;
   return error;
 }
-cudaError_t cudaPeekAtLastError() { return sink_broken ? sink_broken : last_error; }
+cudaError_t cudaPeekAtLastError() {
+  if (last_error) sink_asked();
+  return sink_broken ? sink_broken : last_error;
+}
 
 const char* cudaGetErrorName(cudaError_t error) { return known(error).name; }
 const char* cudaGetErrorString(cudaError_t error) { return known(error).text; }

@@ -82,6 +82,7 @@ struct Argument {
 struct Refused {
   Refusal refusal;
   std::vector<Argument> args;
+  const void* address = nullptr;  // of memory that it is about, as far as host code gave one
 };
 
 // What a sink throws where a call fails and host code may go on.
@@ -157,7 +158,8 @@ struct Rows { size_t bytes, count = 1, source_pitch = 0, target_pitch = 0; };
 void sink_memset(Place place, int value, const Rows& rows, cudaStream_t stream);
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream);
 // To host memory; only where the sink executes.
-void sink_read(void* target, Place source, const Rows& rows, cudaStream_t stream);
+void sink_read(void* target, Place source, const Rows& rows, bool blocking, cudaStream_t stream);
+void sink_asked();  // host code has asked for the last error, and there is one
 // From host memory; several rows only where the sink executes. blocking: the host waits for the
 // device before it goes on.
 void sink_write(Place target, const void* source, const Rows& rows, bool blocking,
@@ -202,8 +204,10 @@ std::string order_on(cudaStream_t stream, bool host_waits = false);
 // Notes that the next operation is a launch; whether what was done last in this call, by whatever
 // stream, is a launch into the same one. Only such a launch may begin before that one has ended.
 bool order_launch(cudaStream_t stream);
-bool order_has_streams();      // others than the default stream
-void order_wait_for_device();  // the host does, in the next operation
+bool order_has_streams();  // others than the default stream
+bool order_may_differ();   // from the program's: some streams do not wait for each other
+void order_host_sees(cudaStream_t stream);  // that all is done that it was asked for
+void order_wait_for_device();               // the host does, in the next operation
 void order_end_call();
 
 // --- tensor_map.cpp
@@ -219,6 +223,7 @@ std::istream& operator>>(std::istream& in, Target& target);  // its name in the 
 // --- errors.cpp
 cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error
 cudaError_t failed(cudaError_t error, const Refused& refused);
+void forget_error();
 void driver_failed(const Refused& refused);  // the same for the driver, whose errors do not last
 std::string json(const Refused& refused);
 std::string last_failure_json();  // null, or what failed last

@@ -26,8 +26,10 @@ bool is_float(const Texture& t) { return t.type == FLOATING || t.reads_normalize
 bool is_sound(const Texture& t) {
   const auto is_size = [](u32 n) { return n == 1 || n == 2 || n == 4; };
   u64 texels = std::max(t.layers, 1u);
-  for (const u32 extent : t.extents)
-    if (!extent || (texels *= extent) > 1u << 30) return false;
+  for (const u32 extent : t.extents) {
+    texels *= extent;
+    if (!texels || texels > 1u << 30) return false;
+  }
   for (const u8 mode : t.modes)
     if (mode > BORDER) return false;
   return t.magic == TEXTURE_MAGIC && t.dimensions - 1u < 3 && t.layers <= 1u << 16 &&

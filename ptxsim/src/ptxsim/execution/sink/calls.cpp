@@ -15,7 +15,7 @@ extern "C" {
 cudaError_t cudaDeviceReset() {
   const std::lock_guard<std::recursive_mutex> alone(one_call);
   sink_broken = cudaSuccess;
-  cudaGetLastError();
+  forget_error();
   unpin_all();
   free_all();
   return cudaSuccess;
@@ -57,8 +57,9 @@ cudaError_t cudaMemcpyPeerAsync(void* target, int, const void* source, int, size
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, size_t, unsigned) { return cudaSuccess; }
 
 // --- streams: all that came before is done
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t work, void* data) {
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t work, void* data) {
   return answer(__func__, [&](const char*) {
+    order_host_sees(stream);
     work(data);
     return cudaSuccess;
   });
@@ -66,6 +67,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t work, void* data) {
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t work, void* data,
                                   unsigned) {
   return answer(__func__, [&](const char*) {
+    order_host_sees(stream);
     work(stream, cudaSuccess, data);
     return cudaSuccess;
   });

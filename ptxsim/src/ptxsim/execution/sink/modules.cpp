@@ -125,8 +125,9 @@ void* sink_allocate(const std::string&, size_t, const std::string&) { return nul
 void sink_symbol(const std::string&, size_t, const void*, size_t, bool, cudaStream_t) {}
 
 void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params, cudaStream_t, bool cooperative, bool,
-                 dim3 cluster) {
+                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
+                 bool, dim3 cluster) {
+  issue_launch(order_may_differ() ? order_on(stream) : "");
   std::fflush(stdout);  // what a kernel prints comes behind what host code did
   const std::string answer =
       ask("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) +

@@ -37,7 +37,9 @@ extern size_t watched;                        // elements of device memory
 // --- memory.cpp
 void load_modules();  // before anything is written there: variables get their first values
 unsigned char* shared_view(const void* address);  // through which host code's copies go
-void free_all();                                  // but variables
+void put(Place target, const void* source, const Rows& rows);  // in no stream
+void issue_launch(const std::string& order);  // which comes now; order: as order_on gives it
+void free_all();                              // but variables
 
 // --- pools.cpp
 void unpin_all();

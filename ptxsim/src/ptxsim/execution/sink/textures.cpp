@@ -97,7 +97,7 @@ void sample_as(Texture& t, const cudaResourceDesc& r, const cudaTextureDesc& d,
 u64 make_object(const Texture& t, const Made& made) {
   Place place;
   void* const memory = sink_allocate_workspace(sizeof t, false, nullptr);
-  if (sink_find(memory, sizeof t, place)) sink_write(place, &t, {sizeof t}, true, nullptr);
+  if (sink_find(memory, sizeof t, place)) put(place, &t, {sizeof t});
   const u64 handle = reinterpret_cast<u64>(memory);
   objects[handle] = made;
   return handle;
