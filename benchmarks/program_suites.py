@@ -105,7 +105,7 @@ def _sample(suite: Path, folder: Path) -> Iterator[Program]:
     cmake = _text(folder / "CMakeLists.txt")
     for name, listed in re.findall(r"add_executable\((\w+)\s+([^)]*)\)", cmake):
         sources = [each for each in listed.split() if Path(each).suffix in _SOURCES]
-        several = sum(each.endswith(".cu") for each in sources) > 1
+        several = name.startswith("cdp") or sum(each.endswith(".cu") for each in sources) > 1
         yield from _program(suite, folder, name, sources, [*flags, *["-rdc=true"] * several])
 
 

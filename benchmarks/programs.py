@@ -110,9 +110,10 @@ def simulated(root: Path, program: Program, limit: float) -> Outcome:
         command = [*ptxsim, "nvcc", *program.flags, *program.sources, "-o", built]
         made = run(command, folder, _BUILD_SECONDS)
         if made.status != 0:
-            why = _first(r"not simulated: .*", made.text)
+            why = _first(r".*\bnot simulated\b.*", made.text)
             words = why or _first(r".*\berror\b.*|.*undefined reference.*", made.text)
-            return _outcome(program, "refused" if why else "not built", words or _last(made.text))
+            words = words or _last(made.text) or f"no end within {_BUILD_SECONDS} s"
+            return _outcome(program, "refused" if why else "not built", words)
         command = [*ptxsim, "exec", "--json", str(findings), built, "--", *program.arguments]
         ended = run(command, folder, limit, program.stdin)
         document = msgspec.json.decode(findings.read_bytes()) if findings.exists() else {}
@@ -236,13 +237,15 @@ def _row(outcome: Outcome, verdict: dict[str, Any]) -> list[str]:
         what = f"{kinds}{', passed' * outcome.passed}: {what}"
     true = {True: "true", False: "false"}.get(verdict.get("true", "?"), "?")
     said = ": ".join(filter(None, [true, verdict.get("why")])) if outcome.kinds else ""
-    cells = [outcome.program, str(outcome.lines), outcome.result, what.replace("|", "\\|")]
+    what = what.replace("|", "\\|").replace("<", "&lt;")
+    cells = [outcome.program, str(outcome.lines), outcome.result, what]
     return [*cells, f"{outcome.seconds:.1f}", said]
 
 
 def _call(words: str) -> str:
     """The call or instruction for which a program is refused, without its place."""
-    named = re.search(r"not simulated: (\w+)|(\w+)\W(?:.* )?is not simulated", words)
+    ways = r"(\w+) (?:(?:with|of) .*)?is not simulated|(?:instruction|form of) (\S+)"
+    named = re.search(ways, words)
     return (named[1] or named[2]) if named else re.sub(r"^ptxsim: |\S+:\d+: ", "", words)[:70]
 
 

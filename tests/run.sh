@@ -41,7 +41,7 @@ ruff check .
 ruff format --check .
 shopt -s globstar
 clang-format --dry-run --Werror {grader,ptxsim/src,tests/{base,support,whole}}/**/*.[ch]pp \
-  tests/*/data/*.c{u,pp} {grader/{run,problems},starters,examples,benchmarks/{native,research/reduction},reference/{hgemm,reduction,sgemm-row,sgemm-tensor}}/**/*.cu*
+  tests/*/data/*.c{u,pp} {grader/{run,problems},starters,examples,benchmarks/{native,research/reduction},reference/{[!s],s[!g],sgemm-}*}/**/*.cu*
 # ptxsim's own tests need no second one.
 PTXSIM_ENGINE=$(python -c 'from grader.run import engine_library; print(engine_library().compiled())')
 export PTXSIM_ENGINE

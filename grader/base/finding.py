@@ -26,6 +26,7 @@ class Kind(str, Enum):
     HOST_ACCESS = "host-access"  # a program's host code touched device memory
     FAILED_CALL = "failed-call"  # of CUDA's, by a program
     STOPPED = "stopped"  # a program's kernel took too long
+    LEAK = "leak"  # a program never frees it
     OTHER = "other"  # that ptxsim found in a program
 
     FORBIDDEN_CALL = "forbidden-call"  # by host code

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from grader import base
 from grader.build.diagnostics import first_error, readable
 from grader.build.toolchain import Toolchain
-from grader.labs import COMPILED, Limits, Task, read
+from grader.labs import COMPILED, Limits, ProgramTask, read
 from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim import CompileError, EngineError, program_options, stand_in
 from ptxsim.plan import Record
@@ -38,7 +38,7 @@ def runtime_folder() -> Path:
 
 
 def compile_whole(
-    task: Task,
+    task: ProgramTask,
     contents: Mapping[str, bytes],
     folder: Path,
     toolchain: Toolchain,

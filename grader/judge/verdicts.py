@@ -16,10 +16,11 @@ from ptxsim.text import NOTHING, Message, phrase
 ILLEGAL = frozenset(
     {Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP, Kind.HOST_ACCESS}
 )
+STUCK = frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK, Kind.STOPPED})
 _WEIGHTIEST = (
     frozenset({Kind.IMPOSSIBLE_TIME}),
     ILLEGAL,
-    frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK}),
+    STUCK,
 )
 _WHY_IT_COUNTS = {
     Kind.RACE: phrase("on a GPU they depend on timing"),
@@ -121,7 +122,7 @@ def judge_case(
 
 
 def why_it_counts(error: Finding) -> Message:
-    """What is wrong with a program whose values are right."""
+    """Say why an error makes a program wrong whose values are right."""
     why = _WHY_IT_COUNTS.get(error.kind, phrase("the program is wrong"))
     return phrase("{place}: the values are right here, but {why}", place=located(error), why=why)
 

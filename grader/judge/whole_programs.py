@@ -30,6 +30,7 @@ from grader.judge.program import GradingContext
 from grader.judge.rulings import Ruling
 from grader.judge.verdicts import (
     ILLEGAL,
+    STUCK,
     located,
     merge_findings,
     overall,
@@ -37,7 +38,7 @@ from grader.judge.verdicts import (
     why_it_counts,
 )
 from grader.judge.walk import sealed
-from grader.labs import SEED, Output, ProgramCase, Submission, Task
+from grader.labs import SEED, OutputRules, ProgramCase, ProgramTask, Submission
 from grader.results import Score, SizeGroup, weighted_mean
 from grader.run import ALL, CaseOutcome, ProgramJob, ProgramRun, Progress, run_on_gpu, simulate
 from ptxsim.findings import Severity
@@ -50,7 +51,7 @@ _MOST = 60  # characters of a line that are shown
 class _Bench:
     """Runs the cases of one submission."""
 
-    def __init__(self, task: Task, context: GradingContext, folder: Path) -> None:
+    def __init__(self, task: ProgramTask, context: GradingContext, folder: Path) -> None:
         self.task, self.context, self._folder = task, context, folder
 
     def build(self, own: Mapping[str, bytes], name: str, gpu_arch: str | None = None) -> WholeBuild:
@@ -68,14 +69,14 @@ class _Bench:
             on_gpu=gpu_arch is not None,
         )
 
-    def solution(self) -> WholeBuild:
+    def solution(self, gpu_arch: str | None = None) -> WholeBuild:
         """The lab's own, which is kept: everybody's output is compared with it."""
         lab, version = self.context.lab, self.context.toolchain.cuda_version
-        about = f"{lab.sha256} {lab.architectures[0]} {version} {runtime_folder()}"
+        about = f"{lab.sha256} {gpu_arch} {lab.architectures[0]} {version} {runtime_folder()}"
         name = f"solution-{hashlib.sha256(about.encode()).hexdigest()[:24]}"
         folder = base.cache_folder() / "builds" / name
         if cache.find(folder, (PROGRAM,)) is None:
-            made = self.build(self.task.solution, "solution").program.read_bytes()
+            made = self.build(self.task.solution, name, gpu_arch).program.read_bytes()
             cache.keep(folder, b"null", {PROGRAM: made})
             (folder / PROGRAM).chmod(0o700)
         info = base.BuildInfo(ok=True, command="", log="", seconds=0.0, kernels=())
@@ -96,7 +97,7 @@ class _Bench:
 
 
 def grade_program(
-    submission: Submission, task: Task, context: GradingContext, progress: Progress
+    submission: Submission, task: ProgramTask, context: GradingContext, progress: Progress
 ) -> Ruling:
     """Raises one of ``rulings.FATAL``."""
     with tempfile.TemporaryDirectory(prefix="sgemm-program-") as name:
@@ -146,10 +147,12 @@ def _outcome(
     if verdict is base.Verdict.AC and (broken := _idle(bench, job, expected, launches)):
         verdict, message = base.Verdict.RF, broken
     if verdict is base.Verdict.AC and on_gpu:
-        job = bench.job(on_gpu, case, seed)
-        ran = run_on_gpu(job, bench.context.sandbox, bench.context.lab.limits)
-        verdict, message = _verdict(ran, (), expected, bench.task)
-        message = phrase("on the GPU: {what}", what=message) if message else NOTHING
+        ran, verdict, message = _on_gpu(bench, bench.job(on_gpu, case, seed), expected)
+        if message and solution:
+            own = bench.job(bench.solution(bench.context.gpu_arch), case, seed)
+            if _on_gpu(bench, own, expected)[1] is not base.Verdict.AC:
+                words = phrase("the lab's own solution does not come out right, either: {what}")
+                raise base.MachineError(words.given(what=message))
     return CaseOutcome(
         id=case.name,
         size={"case": case.name},
@@ -162,6 +165,14 @@ def _outcome(
     )
 
 
+def _on_gpu(
+    bench: _Bench, job: ProgramJob, expected: _Texts
+) -> tuple[ProgramRun, base.Verdict, Message]:
+    ran = run_on_gpu(job, bench.context.sandbox, bench.context.lab.limits)
+    verdict, message = _verdict(ran, (), expected, bench.task)
+    return ran, verdict, phrase("on the GPU: {what}", what=message) if message else NOTHING
+
+
 def _findings(ran: ProgramRun) -> tuple[base.Finding, ...]:
     kinds = {each.value: each for each in base.Kind}
     found = []
@@ -172,7 +183,7 @@ def _findings(ran: ProgramRun) -> tuple[base.Finding, ...]:
 
 
 def _verdict(
-    ran: ProgramRun, findings: Sequence[base.Finding], expected: _Texts, task: Task
+    ran: ProgramRun, findings: Sequence[base.Finding], expected: _Texts, task: ProgramTask
 ) -> tuple[base.Verdict, Message]:
     done, seen, limits = ran.done, ran.seen, task.file.limits
     errors = [each for each in findings if each.severity is Severity.ERROR]
@@ -181,11 +192,12 @@ def _verdict(
         raise base.MachineError.saying("the machine was too busy to run the program")
     if seen and seen.refused:
         return base.Verdict.FE, seen.refused
-    if done.swollen:
+    if done.swollen or (seen and seen.full):
         most = phrase("the device's memory takes more than {most} MiB, the lab's limit")
         return base.Verdict.RE, most.given(most=limits.memory_mb)
-    if done.timed_out or base.Kind.STOPPED in {each.kind for each in errors}:
-        return base.Verdict.TLE, phrase("did not end in time")
+    stuck = next((each for each in errors if each.kind in STUCK), None)
+    if stuck or done.timed_out:
+        return base.Verdict.TLE, located(stuck) if stuck else phrase("did not end in time")
     if seen and seen.broken:
         return base.Verdict.RE, phrase("host code wrote into the channel to its device")
     if done.signal is not None:
@@ -230,7 +242,7 @@ def _texts(ran: ProgramRun) -> _Texts:
     return {"": ran.done.stdout, **files}
 
 
-def _differences(ran: ProgramRun, expected: _Texts, rules: Output) -> Message:
+def _differences(ran: ProgramRun, expected: _Texts, rules: OutputRules) -> Message:
     texts = _texts(ran)
     for name, want in expected.items():
         if difference := _difference(texts.get(name), want, rules):
@@ -242,7 +254,7 @@ def _differences(ran: ProgramRun, expected: _Texts, rules: Output) -> Message:
 # --- texts -------------------------------------------------------------------------------------
 
 
-def _difference(got: str | None, want: str, rules: Output) -> Message:
+def _difference(got: str | None, want: str, rules: OutputRules) -> Message:
     """The first difference that counts; NOTHING if there is none."""
     if got is None:
         return phrase("the program did not write it")
@@ -254,7 +266,7 @@ def _difference(got: str | None, want: str, rules: Output) -> Message:
     return NOTHING
 
 
-def _lines(text: str, rules: Output) -> list[str]:
+def _lines(text: str, rules: OutputRules) -> list[str]:
     if rules.spaces == "exact":
         return text.split("\n")
     if rules.spaces == "any":
@@ -286,7 +298,7 @@ def _shown(line: str | None) -> str | Message:
 # --- the whole ---------------------------------------------------------------------------------
 
 
-def _ruling(task: Task, outcomes: Sequence[CaseOutcome], info: base.BuildInfo) -> Ruling:
+def _ruling(task: ProgramTask, outcomes: Sequence[CaseOutcome], info: base.BuildInfo) -> Ruling:
     """Hidden cases leave no more than ``SizeGroup`` tells."""
     weights = {case.name: case.weight for case in task.file.cases}
     secret = {case.name for case in task.file.cases if case.hidden}

@@ -22,9 +22,9 @@ from .lab import revealed as revealed
 from .lab import shipped_labs as shipped_labs
 from .program_file import COMPILED as COMPILED
 from .program_file import SEED as SEED
-from .program_file import Output as Output
+from .program_file import OutputRules as OutputRules
 from .program_file import ProgramCase as ProgramCase
-from .program_file import Task as Task
+from .program_file import ProgramTask as ProgramTask
 from .scoring_rules import CurveShape as CurveShape
 from .scoring_rules import Scoring as Scoring
 from .shape import Limits as Limits

@@ -19,7 +19,7 @@ from msgspec import Meta
 from grader.base import LabError, convert, gpus, one_line
 from grader.labs.course_rules import TimeRules, wrong_times
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
-from grader.labs.program_file import ProgramCase, ProgramFile, Task, find_task
+from grader.labs.program_file import ProgramCase, ProgramFile, ProgramTask, find_task
 from grader.labs.scoring_rules import Positive
 from grader.labs.shape import SWITCHES, LabFile, LabSettings, Rules, Shape, contradictions
 from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted, wrong
@@ -72,7 +72,9 @@ class Lab(LabSettings, kw_only=True):
     cpu: tuple[Case, ...]  # run by the simulator
     architectures: tuple[str, ...]  # "sm_80", "sm_90a"; the simulator compiles for the first
     hidden: Hidden | None = None
-    program: Task | None = None  # of a lab that asks for a whole program; ``cpu`` are its cases
+    program: ProgramTask | None = (
+        None  # of a lab that asks for a whole program; ``cpu`` are its cases
+    )
 
     @property
     def timed(self) -> tuple[Case, ...]:
@@ -192,7 +194,8 @@ def _program_lab(path: Path, data: bytes, document: dict[str, Any]) -> Lab:
     except msgspec.ValidationError as error:
         raise LabError(explain(error, document, ProgramFile, {})) from None
     task = find_task(file, path.parent)
-    digest = hashlib.sha256(data)
+    ref = ProblemRef(source="program", options={})
+    digest = hashlib.sha256(_digest(data, document, ref).encode())
     for name, content in (*task.course.items(), *task.given.items(), *task.solution.items()):
         digest.update(name.encode() + b"\0" + content)
     shared = set(LabSettings.__struct_fields__) & set(ProgramFile.__struct_fields__)
@@ -201,7 +204,7 @@ def _program_lab(path: Path, data: bytes, document: dict[str, Any]) -> Lab:
         rules=Rules(findings=file.findings),
         sha256=digest.hexdigest(),
         problem=WholeProgram(file.files.student[0], file.title),
-        problem_ref=ProblemRef(source="program", options={}),
+        problem_ref=ref,
         correctness=(),
         performance=(),
         cpu=tuple(_named(case) for case in file.cases if not case.hidden),

@@ -1,24 +1,26 @@
 """``kind: program`` in a lab file: a hand-in with its own ``main()``, judged by its output.
 
 The student's files and the course's lie together in the lab's starter, ``starters/ID/`` beside the
-lab file or here; the course's are never taken from a submission. A solution in ``reference/ID/``
-computes what must come out where the file does not say it.
+lab file or in the grader's package; the course's are never taken from a submission. A solution in
+``reference/ID/`` computes what must come out where the file does not say it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+import grader
 from grader.base import LabError
 from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.scoring_rules import Positive
-from grader.labs.shape import Architecture, Identifier, Limits
-from grader.labs.submission import REFERENCE, provided, read
+from grader.labs.shape import Architecture, Identifier, Limits, common_contradictions
+from grader.labs.submission import REFERENCE, SUFFIXES, read
 from grader.labs.yaml_file import at, wrong
 from ptxsim.plan import Record
 from ptxsim.text import Message, phrase
@@ -27,7 +29,6 @@ STARTERS = "starters"
 SEED = "{seed}"
 COMPILED = (".cu", ".cpp", ".cc", ".cxx", ".c")
 _Path = Annotated[str, Meta(pattern=r"^(?!\.)[\w.+-]+(/(?!\.)[\w.+-]+)*$", max_length=200)]
-_Name = Annotated[str, Meta(pattern=r"^(?!\.)[\w.+-]+$", max_length=200)]  # of no folder below
 
 
 class ProgramFiles(Record):
@@ -43,8 +44,8 @@ class ProgramBuild(Record):
     libraries: tuple[Annotated[str, Meta(pattern=r"^\w+$")], ...] = ()  # as of -l
 
 
-class Output(Record):
-    """What counts as the same text."""
+class OutputRules(Record):
+    """Differences between texts that count."""
 
     spaces: Literal["lines", "any", "exact"] = "lines"  # lines: but for those at their ends
     tolerance: Annotated[float, Meta(ge=0)] | None = None  # of numbers, relative above 1
@@ -58,7 +59,7 @@ class ProgramCase(Record):
     stdin: str = ""
     given: tuple[_Path, ...] = ()  # files of the starter that the program can read
     stdout: str | None = None
-    files: Mapping[_Name, str | None] = msgspec.field(default_factory=dict)  # that it writes
+    files: Mapping[str, str | None] = msgspec.field(default_factory=dict)  # that it writes
     hidden: bool = False
     weight: Positive = 1
 
@@ -76,7 +77,7 @@ class ProgramFile(Record):
     files: ProgramFiles
     cases: Annotated[tuple[ProgramCase, ...], Meta(min_length=1)]
     build: ProgramBuild = ProgramBuild()
-    output: Output = Output()
+    output: OutputRules = OutputRules()
     reference: _Path | None = None  # the solution's folder below reference/ID/
     launches: Annotated[int, Meta(ge=0)] = 1  # at least so many, on which the output depends
     findings: Literal["fail", "warn"] = "fail"
@@ -87,7 +88,7 @@ class ProgramFile(Record):
     rubric: Rubric | None = None
 
 
-class Task(Record):
+class ProgramTask(Record):
     """A checked lab file with the files that it names."""
 
     file: ProgramFile
@@ -108,7 +109,7 @@ class Task(Record):
         return {f"{place}/{name}": it for place, part in parts for name, it in part.items()}
 
 
-def find_task(file: ProgramFile, beside: Path) -> Task:
+def find_task(file: ProgramFile, beside: Path) -> ProgramTask:
     """beside: the lab file's folder. Raises LabError that does not name the lab file."""
     if mistake := next(_contradictions(file), None):
         raise LabError(mistake)
@@ -118,7 +119,7 @@ def find_task(file: ProgramFile, beside: Path) -> Task:
     if file.reference is not None:
         folder = _folder(beside, REFERENCE, f"{file.id}/{file.reference}", "reference")
         solution = _read(folder, file.files.student, "reference")
-    return Task(
+    return ProgramTask(
         file=file,
         starter=starter,
         course=_read(starter, file.files.course, "files.course"),
@@ -139,16 +140,20 @@ def _contradictions(file: ProgramFile) -> Iterator[Message]:
         drawn = any(SEED in word for word in (*case.arguments, case.stdin))
         if drawn and any(text is not None for text in texts):
             yield wrong(f"cases[{i}]", "program.seed", seed=SEED)
+        if odd := [name for name in case.files if not re.fullmatch(r"\w[\w.+-]*", name)]:
+            yield wrong(f"cases[{i}].files", "program.name", name=odd[0])
+    yield from common_contradictions(file)
     if all(case.hidden for case in file.cases):
         yield wrong("cases", "program.all-hidden")
     if both := {*file.files.student} & {*file.files.course}:
         yield wrong("files.course", "program.both", name=min(both))
-    if not any(PurePosixPath(name).suffix in COMPILED for name in file.files.student):
-        yield wrong("files.student", "program.no-source")
+    if odd := [name for name in file.files.student if not name.endswith(SUFFIXES)]:
+        yield wrong("files.student", "program.no-source", name=odd[0])
 
 
 def _folder(beside: Path, kind: str, name: str, field: str) -> Path:
-    places = (beside / kind, *provided(kind))
+    # Not the current folder's, which may be a student's: everybody's output depends on these files.
+    places = (beside / kind, Path(grader.__file__).parent / "provided" / kind)
     found = next((place / name for place in places if (place / name).is_dir()), None)
     if found is None:
         raise LabError(wrong(field, "program.no-folder", folder=f"{kind}/{name}"))

@@ -184,11 +184,16 @@ def contradictions(file: Any, shape: Shape, dims: Sequence[Dim]) -> Iterator[Mes
     yield from scoring_rules.contradictions(file.scoring, sizes, hidden=file.groups is not None)
     if file.groups is not None:
         yield from groups.contradictions(file.groups, dims, file.multiple_of)
-    if file.time is not None:
-        yield from course_rules.wrong_times(file.time)
     for name in SWITCHES:
         if getattr(file, name) == "after-due" and not (file.time and file.time.due):
             yield wrong(name, "time.no-due")
+    yield from common_contradictions(file)
+
+
+def common_contradictions(file: Any) -> Iterator[Message]:
+    """Mistakes in fields that labs of every kind have."""
+    if file.time is not None:
+        yield from course_rules.wrong_times(file.time)
     if file.rubric is not None:
         yield from course_rules.wrong_rubric(file.rubric, "rubric.")
     if file.language is not None and file.language not in known_languages():

@@ -9,10 +9,9 @@ import yaml
 
 from grader.base import LabError
 from grader.labs.program_file import COMPILED, STARTERS
-from grader.labs.submission import REFERENCE
+from grader.labs.submission import REFERENCE, SUFFIXES
 from grader.labs.yaml_file import wrong
 
-_HEADERS = (".cuh", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl")
 _SOLUTION = "solution"
 _SETTING = re.compile(r"^(\w+)\s*([:?+]?)=[ \t]*(.*)$", re.MULTILINE)
 _USE = re.compile(r"\$[({](\w+)[)}]")
@@ -32,10 +31,12 @@ def lab_of_skeleton(
     files = {
         path.relative_to(skeleton).as_posix(): path.read_bytes()
         for path in sorted(skeleton.rglob("*"))
-        if path.suffix in (*COMPILED, *_HEADERS) and path.is_file()
+        if path.suffix in (*COMPILED, *SUFFIXES) and path.is_file()
     }
     built = {word for word in words if word in files} or files.keys()
-    files = {each: text for each, text in files.items() if each in built or each.endswith(_HEADERS)}
+    files = {
+        each: text for each, text in files.items() if each in built or not each.endswith(COMPILED)
+    }
     own = tuple(student) or _unfinished(files)
     if not own:
         raise LabError(wrong("--student", "program.whose", folder=str(skeleton)))

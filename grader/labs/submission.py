@@ -14,7 +14,7 @@ from grader.base import Rejected, UsageError, Verdict, one_line
 from ptxsim.plan import Record
 from ptxsim.text import Message, phrase
 
-_SUFFIXES = (".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp")
+SUFFIXES = (".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp")
 _MAX_FILES = 64
 _MAX_ENTRIES = 4096  # of any kind, so that walking a giant tree ends
 _MAX_FILE_BYTES = 1 << 20
@@ -206,7 +206,7 @@ class _Walk:
                 if entry.is_symlink():
                     raise NotAFileError(phrase("a link; hand in the file or folder itself"))
                 if not entry.is_dir(follow_symlinks=False):
-                    if name.endswith(_SUFFIXES):
+                    if name.endswith(SUFFIXES):
                         self._read(name, entry.name, folder)
                     continue
                 if name == self._main:

@@ -18,7 +18,7 @@ from grader.problems.operands import Operand
 from grader.problems.problem import Cause, Expected, Problem
 from ptxsim.findings import Severity
 from ptxsim.plan import POISONS, Record, Size
-from ptxsim.text import NOTHING, Message, counted, phrase, verbatim
+from ptxsim.text import NOTHING, Message, phrase, verbatim
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -100,20 +100,24 @@ def _measured(
     xp: Any, operand: Operand, got: Any, expected: Expected, tolerance: float
 ) -> tuple[ErrorStats, Any]:
     """The statistics without a picture, and which elements are wrong. got: as stored."""
-    exact, wide = expected.scale is None, operand.element.wide
-    want = wide(expected.want) if exact else expected.want
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = xp.abs(wide(got) - want) / (1 if exact else expected.scale)
+    exact, wide, want, error = expected.scale is None, operand.element.wide, expected.want, None
     if expected.wrong is not None:
         wrong = expected.wrong(got.reshape(-1)).reshape(got.shape)
     elif exact:
-        wrong = got != expected.want.astype(got.dtype)
-    else:
-        wrong = ~(error <= tolerance)
+        wrong = got != want.astype(got.dtype, copy=False)
+    if exact and not wrong[: expected.length].any():
+        error = xp.zeros(1)  # of a large output the differences would take eight times its memory
+    with np.errstate(invalid="ignore", over="ignore"):
+        if error is None:
+            error = wide(got)
+            error -= wide(want) if exact else want
+            xp.abs(error, out=error)
+        if not exact:
+            error /= expected.scale
+            wrong = ~(error <= tolerance)
+        rms = float(xp.sqrt(xp.mean(error**2)))
     if expected.length is not None:
-        for each in (error, wrong):
-            each[expected.length :] = 0
-    rms = float(xp.sqrt(xp.mean(error**2)))
+        wrong[expected.length :] = False
     if expected.together and rms <= tolerance:
         wrong = xp.zeros_like(wrong)
     stats = ErrorStats(
@@ -217,21 +221,13 @@ def _zeros(target: Operand, got: Array) -> Message:
 
 
 def _unchanged(stats: ErrorStats, before: Array, got: Array) -> Message:
-    """Say that an output is as it was given, or that those at its end are, and all others right."""
+    """Say that an output is as it was given, or that its end is and all before that is right."""
     changed = np.flatnonzero(before != got)
-    kept = got.size - (int(changed[-1]) + 1 if changed.size else 0)
     if not changed.size:
         return phrase("{name} is as it was given", name=stats.operand)
-    return (
-        counted(
-            "the last element of {name} is as it was given",
-            "the last {count} elements of {name} are as they were given",
-            kept,
-            name=stats.operand,
-        )
-        if kept == stats.wrong
-        else NOTHING
-    )
+    first = int(changed[-1]) + 1
+    words = phrase("from element {first} on {name} is as it was given", name=stats.operand)
+    return words.given(first=first) if got.size - first == stats.wrong else NOTHING
 
 
 def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) -> Message:

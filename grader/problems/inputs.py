@@ -48,7 +48,7 @@ def fresh_key() -> bytes:
 def make_inputs(
     operands: Sequence[Operand], keys: Sequence[bytes] = ()
 ) -> tuple[NDArray[Any], ...]:
-    """What is given of ``operands``, from its keys; from fresh keys unless a test wants the same
+    """Make what is given of ``operands`` from its keys, fresh ones unless a test wants the same
     inputs again. Flat, in the order of the memory."""
     inputs = [each for each in operands if each.given]
     keys = keys or [fresh_key() for _ in inputs]

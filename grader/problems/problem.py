@@ -117,8 +117,8 @@ class Expected(Record):
     wrong: Callable[[Any], Any] | None = None
 
     def at(self, target: Operand, places: Any) -> Expected:
-        """What is expected at these places of the memory. Nothing where only all elements show what
-        is right; elsewhere so much that what is right as a whole passes."""
+        """Return what is expected at these places of the memory: nothing where only all elements
+        show what is right, elsewhere so much that what is right as a whole passes."""
         import numpy as np
 
         want = target.flat(self.want)[places]

@@ -10,7 +10,7 @@ from ptxsim.text import Message
 
 
 class WholeProgram(Problem):
-    """What other rooms ask of every problem. main: the first of the student's files."""
+    """Answers to what other rooms ask of a problem. main: the first of the student's files."""
 
     name = "program"
     dims = (Dim(name="case", most=1),)

@@ -84,15 +84,11 @@ def record_plans(
     given = [(size, problem.operands(size)) for size in sizes]
     request = _request(known, problem, *given[0], limits.record_s)
     # Of each size the lengths of the vectors, and the other arguments.
-    numbers = [
-        (
-            *(each.count for each in vectors),
-            *size.extents,
-            *(each.word for each in problem.scalars(size)),
-        )
-        for size, vectors in given
-    ]
-    lines = [" ".join(map(str, each)) for each in numbers]
+    lines = []
+    for size, vectors in given:
+        scalars = (each.word for each in problem.scalars(size))
+        numbers = (*(each.count for each in vectors), *size.extents, *scalars)
+        lines.append(" ".join(map(str, numbers)))
     recorder, library = recorder_program(toolchain).compiled(), build.host_library
     ended = _run_recorder(recorder, library, request, lines, sandbox, limits)
     outcomes = [

@@ -165,6 +165,8 @@ def fix_first(result: Result) -> Message:
     """Why there is no advice on speed, and what to fix first; empty when there may be advice."""
     if result.explanation is not None or result.verdict in (base.Verdict.AC, base.Verdict.IE):
         return NOTHING
+    if result.score and result.score.policy == "cases":  # a program's speed is nobody's business
+        return NOTHING
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     first = []
     if failed:

@@ -24,17 +24,18 @@ from grader.run.gpu.device import Locks, Right
 from grader.run.probe import VISIBLE
 from grader.run.process import Cage, WorkerProcess, decoded
 from grader.run.simulator.device import engine_library
-from grader.sandbox import Completed, ProcessLimits, Sandbox
-from ptxsim import Seen, device_memory, program_environment, serving_command
+from grader.sandbox import Completed, ProcessLimits, Sandbox, Starved, TookTooLong
+from ptxsim import ARENA_BYTES, Seen, device_memory, program_environment, serving_command
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 
 ALL = sys.maxsize  # launches
-_ARENA_MB = (1 << 20) + 4096  # of address space: the device's memory, mapped once
+_ARENA_MB = (ARENA_BYTES >> 20) + 4096  # of addresses: the device's memory, mapped once
 _GPUS_MB = 1 << 36  # as much as CUDA may reserve
 _CAPS = "nvidia-caps/*"  # devices of slices of a GPU
 _OUTPUT_BYTES = 4 << 20
-_SETTLING_S = 30.0  # CPU, for the device to say what it found
+_STARTING_S = 5.0  # CPU, for the device to load what it needs
+_SETTLING_S = 30.0  # CPU, for it to say what it found
 _DECODER: msgspec.json.Decoder[Seen] = base.decoder(Seen)
 
 
@@ -79,7 +80,7 @@ def simulate(job: ProgramJob, sandbox: Sandbox, limits: Limits, launches: int = 
                 [str(job.program), *job.arguments],
                 cwd=folder,
                 limits=ProcessLimits(
-                    cpu_s=limits.simulate_s,
+                    cpu_s=limits.simulate_s + _STARTING_S,
                     memory_mb=limits.memory_mb,
                     shared_mb=2 * _ARENA_MB,
                     output_bytes=_OUTPUT_BYTES,
@@ -93,7 +94,9 @@ def simulate(job: ProgramJob, sandbox: Sandbox, limits: Limits, launches: int = 
                 shared=watched,
             )
             who = phrase("ptxsim's device")
-            seen = next(decoded(who, device.work(b"", _SETTLING_S), _DECODER), None)
+            seen = None
+            with suppress(TookTooLong, Starved):
+                seen = next(decoded(who, device.work(b"", _SETTLING_S), _DECODER), None)
             if seen is None and not done.timed_out:
                 raise device.ended(who)
         return ProgramRun(done=done, seen=seen, files=_taken(job.wanted, folder))

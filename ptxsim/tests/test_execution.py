@@ -6,38 +6,39 @@ import random
 import re
 import shlex
 import shutil
+import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from program_runs import PROGRAMS, called, line_of, ptxsim, rows
 from ptxsim.execution import messages
 from ptxsim.execution.building import LIBRARY, stand_in
+from ptxsim.execution.cublas import FUNCTIONS, INTS
 from ptxsim.execution.device import Device
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.messages import BrokenChannel
+from ptxsim.execution.running import device_memory
+from ptxsim.execution.serving import Seen, program_environment, serving_command
 from ptxsim.findings.writes import Element
-from ptxsim.launching import default_engine
-from ptxsim.nvcc import compiled
+from ptxsim.launching import default_engine, engine_path
+from ptxsim.native import shipped_engine
+from ptxsim.nvcc import compiled, cuda_program, wheel_folders
 from ptxsim.outcome import RefusedProgram
 
-PROGRAMS = Path(__file__).parent / "programs"
-TABLE = Path(__file__).parent / "tables" / "programs.txt"
+LIBRARIES = {"wrong": (), "libraries": ("-lcublas", "-lcuda")}  # of programs, by their sources
 ROWS = [
-    [cell.strip() for cell in line.split("|")]
-    for line in TABLE.read_text().splitlines()
-    if line and not line.startswith("#")
+    [program, *row]
+    for program, table in (("wrong", "programs.txt"), ("libraries", "libraries.txt"))
+    for row in rows(table)
 ]
-
-
-def ptxsim(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ptxsim", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,12 +48,19 @@ def engine_is_there() -> None:
 
 
 @pytest.fixture(scope="module")
-def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("programs")
-    shutil.copy(PROGRAMS / "wrong.cu", folder)
-    done = ptxsim("nvcc", "wrong.cu", "-o", "wrong", folder=folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A function that returns the folder of a program, which its first call builds."""
+
+    @cache
+    def build(program: str) -> Path:
+        folder = tmp_path_factory.mktemp("programs")
+        source = f"{program}.cu"
+        shutil.copy(PROGRAMS / source, folder)
+        done = ptxsim("nvcc", source, "-o", program, *LIBRARIES[program], folder=folder)
+        assert done.returncode == 0, done.stderr
+        return folder
+
+    return build
 
 
 def test_the_readmes_first_program_says_what_it_shows(tmp_path: Path) -> None:
@@ -83,21 +91,44 @@ def test_allocations_have_names_in_optimised_host_code(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "wrong.cu", tmp_path)
     done = ptxsim("nvcc", "-O2", "wrong.cu", "-o", "wrong", folder=tmp_path)
     done = ptxsim("exec", "wrong", "--", "overrun", folder=tmp_path)
-    assert "past the end of the 64-byte allocation d_a (wrong.cu:21)" in done.stderr
+    where = f"wrong.cu:{line_of('wrong', 'MAIN')}"
+    assert f"past the end of the 64-byte allocation d_a ({where})" in done.stderr
 
 
-@pytest.mark.parametrize(("mistake", "status", "prints", "says"), ROWS)
-def test_a_mistake_is_named(wrong: Path, mistake: str, status: str, prints: str, says: str) -> None:
-    done = ptxsim("exec", "wrong", "--", mistake, folder=wrong)
-    lines = (PROGRAMS / "wrong.cu").read_text().splitlines()
-    line = next((at for at, text in enumerate(lines, 1) if text.endswith(f"// {mistake}")), 0)
+def test_libraries_compute_what_plain_loops_do(built: Callable[[str], Path]) -> None:
+    done = ptxsim("exec", "libraries", folder=built("libraries"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "right\n", "")
+
+
+@pytest.mark.nightly
+def test_nothing_is_found_in_thrust_and_cub(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "algorithms.cu", tmp_path)
+    done = ptxsim("exec", "algorithms.cu", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "right\n", "")
+
+
+@pytest.mark.parametrize(("program", "mistake", "status", "prints", "says"), ROWS)
+def test_a_mistake_is_named(
+    built: Callable[[str], Path],
+    program: str,
+    mistake: str,
+    status: str,
+    prints: str,
+    says: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    done = called("exec", program, "--", mistake, folder=built(program), capfd=capfd)
+    line = line_of(program, mistake)
     assert done.returncode == int(status), done.stderr
     assert prints in done.stdout
-    assert says.replace("$LINE", str(line)) in done.stderr
+    says = says.replace("$LINE", str(line)).replace("$MAIN", f"wrong.cu:{line_of('wrong', 'MAIN')}")
+    assert says in done.stderr
     if line:
-        assert f"wrong.cu:{line}" in done.stderr
+        assert f"{program}.cu:{line}" in done.stderr
     if not says:
         assert not done.stderr
+    if mistake != "unasked":
+        assert "never asked" not in done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +144,7 @@ def test_every_write_to_an_element_is_listed(watched: Path) -> None:
     ints = ("d_c[5]", "d_n[0]", "counter[0]", "total[1]", "d_b[3]:f32", "d_again:63[5]:i8")
     options = [word for each in (*ints, "d_again[1]") for word in ("--watch", each)]
     done = ptxsim("exec", "watched", *options, "--json", "found.json", folder=watched)
-    assert (done.stdout, done.returncode) == ("", 134)
+    assert (done.stdout, done.returncode) == ("", 1)
     shown = (PROGRAMS / "watched.txt").read_text()
     assert done.stderr.startswith(f"\n{shown}\nerror: race")
     writes = json.loads((watched / "found.json").read_text())["writes"]
@@ -153,13 +184,24 @@ def test_files_share_names_only_if_they_are_linked(
     assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
 
 
-def test_a_call_that_is_not_there_is_named_before_anything_runs(tmp_path: Path) -> None:
+def test_calls_that_are_not_there_are_named_with_their_lines(tmp_path: Path) -> None:
+    """Before anything runs, and also of a program that was linked with CUDA's own library."""
     (tmp_path / "graph.cu").write_text(
-        "int main() { cudaGraph_t g; return cudaGraphCreate(&g, 0); }"
+        "int main() {\n  cudaGraph_t g;\n  cudaGraphCreate(&g, 0);\n  cudaGraphDestroy(g);\n}\n"
     )
+    said = [
+        f"ptxsim: graph.cu:{line}: {call} is not simulated\n"
+        for line, call in ((3, "cudaGraphCreate"), (4, "cudaGraphDestroy"))
+    ]
     done = ptxsim("exec", "graph.cu", folder=tmp_path)
-    assert done.returncode == 3
-    assert "not simulated: cudaGraphCreate" in done.stderr
+    assert (done.returncode, done.stderr) == (3, "".join(said))
+    nvcc = cuda_program("nvcc")
+    assert nvcc
+    (tmp_path / "libcudart.so").symlink_to(wheel_folders()[0] / "lib" / LIBRARY)
+    command = [nvcc, "-g", "-cudart", "shared", "-L.", "graph.cu", "-o", "graph"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+    done = ptxsim("exec", "graph", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (3, "".join(said))
 
 
 def test_a_program_built_in_another_way_is_refused(tmp_path: Path) -> None:
@@ -184,10 +226,12 @@ def test_a_program_built_in_another_way_is_refused(tmp_path: Path) -> None:
         assert "ptxsim nvcc" in done.stderr or program == "/bin/true"
 
 
-def test_outside_of_ptxsim_such_a_program_says_how_to_run_it(wrong: Path) -> None:
+def test_outside_of_ptxsim_such_a_program_says_how_to_run_it(
+    built: Callable[[str], Path],
+) -> None:
     environment = {**os.environ, "LD_LIBRARY_PATH": str(stand_in())}
     done = subprocess.run(
-        ["./wrong", "none"], cwd=wrong, env=environment, capture_output=True, text=True
+        ["./wrong", "none"], cwd=built("wrong"), env=environment, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert "ptxsim exec PROGRAM" in done.stderr
@@ -201,6 +245,31 @@ def test_two_may_compile_the_library_at_once(
         folders = [each.result() for each in [pool.submit(stand_in) for _ in range(2)]]
     assert folders[0] == folders[1]
     assert (folders[0] / LIBRARY).is_file() and (folders[0] / "libcudart.so").is_file()
+
+
+def test_a_device_serves_a_program_that_somebody_else_runs(tmp_path: Path) -> None:
+    """Where launches do nothing, they are counted, and the program finds its results wrong."""
+    shutil.copy(PROGRAMS / "right.cu", tmp_path)
+    assert ptxsim("nvcc", "right.cu", "-o", "right", folder=tmp_path).returncode == 0
+    program, engine = tmp_path / "right", shipped_engine() or engine_path()
+    statuses, launches = [], []
+    for most in (sys.maxsize, 0):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            memory = device_memory()
+            command = serving_command(engine, program, tmp_path, ours.fileno(), memory, 9, most)
+            fds = (ours.fileno(), memory)
+            device = subprocess.Popen(command, pass_fds=fds, stdout=subprocess.PIPE)
+            given = program_environment(stand_in(), theirs.fileno(), memory)
+            fds = (theirs.fileno(), memory)
+            done = subprocess.run([program, "word"], env={**os.environ, **given}, pass_fds=fds)
+        os.close(memory)
+        said, _ = device.communicate(timeout=60)
+        seen = msgspec.json.decode(said, type=Seen)
+        statuses.append(done.returncode)
+        launches.append(seen.launches)
+    assert statuses[0] == 7 != statuses[1]
+    assert launches[0] == launches[1] > 0
 
 
 def test_no_message_breaks_the_device(tmp_path: Path) -> None:
@@ -223,36 +292,87 @@ def test_no_message_breaks_the_device(tmp_path: Path) -> None:
             device.answer(messages.NewModule(), ptx.encode())
             for _ in range(30):
                 kind = drawn.choice(kinds)
-                fields = {
-                    each.name: _drawn(each.name, drawn, numbers)
-                    for each in msgspec.structs.fields(kind)
-                }
-                text = msgspec.json.encode({"type": kind.__struct_config__.tag, **fields})
+                text = msgspec.json.encode(_drawn(msgspec.inspect.type_info(kind), drawn, numbers))
                 request = msgspec.json.decode(text, type=messages.Request)
                 device.answer(request, struct.pack("<Q", drawn.choice(numbers)))
         except (BrokenChannel, RefusedProgram) as error:
             end = type(error)
         finally:
             os.close(file)
+        assert all(str(each.message) for each in device.found.remarks())
         ended[end] += 1
     assert min(ended[BrokenChannel], ended[RefusedProgram]) > 5, ended
 
 
-def _drawn(name: str, drawn: random.Random, numbers: Sequence[int]) -> object:
+def test_no_call_of_a_library_breaks_the_device(tmp_path: Path) -> None:
+    drawn = random.Random(1)
+    at = messages.FIRST_ADDRESS
+    file = os.memfd_create("memory")
+    os.ftruncate(file, messages.ARENA_BYTES)
+    device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0)
+    device.answer(messages.NewAllocation(address=at, size=1 << 16, frames=()), b"")
+    numbers = (0, 1, 2, 2, 3, 3, 8, 68, -1, (1 << 31) - 1)
+    pointers = (*numbers, *[at] * 9, at + 4, at + 64, at + (1 << 16), 1 << 62)
+    statuses = set()
+    for function in list(FUNCTIONS.values()) * 20:
+        factors = sum(each in ("alpha", "beta") for each in function.arguments)
+        on_device = drawn.random() < 0.3
+        asked = messages.CallLibrary(
+            function=function.name,
+            arguments=tuple(
+                drawn.choice(numbers if each in INTS else pointers) for each in function.arguments
+            ),
+            on_device=on_device,
+            frames=(),
+        )
+        given = b"" if on_device else drawn.randbytes(16 * factors)
+        answer = device.answer(asked, given)
+        assert answer is not None
+        statuses.add(int.from_bytes(answer[:4], "little"))
+        with pytest.raises(BrokenChannel):
+            device.answer(asked, given + b"x")
+    os.close(file)
+    assert statuses == {0, 7, 13, 15}
+
+
+def _drawn(
+    wanted: msgspec.inspect.Type, drawn: random.Random, numbers: Sequence[int], name: str = ""
+) -> object:
+    """A value of the type; of some fields one that the device knows, more often than not."""
     extents = (1, 1, 1, 2, 32, 1025, 0, -1, 1 << 31)
-    kernel = drawn.choice(("_Z5twicePf", "nothing"))
-    refused = {"number": drawn.choice((-1, 0, 5, 99)), "args": {"function": "cudaFree"}}
-    return {
-        "name": kernel,
+    known = {
+        "name": drawn.choice(("_Z5twicePf", "nothing")),
         "kernel": "_Z5twicePf",
         "module": drawn.choice((0, 0, 0, 1)),
+        "rows": drawn.choice((1, 1, 2, 33)),
         "grid": [drawn.choice(extents) for _ in range(3)],
         "block": [drawn.choice(extents) for _ in range(3)],
         "cluster": [1, 1, drawn.choice(extents)] if drawn.random() < 0.1 else [1, 1, 1],
-        "frames": [drawn.choice(numbers)],
         "cooperative": drawn.random() < 0.1,
         "stack_bytes": 1024,
-        "refused": refused,
-        "rows": drawn.choice((1, 1, 2, 1 << 20)),
-        "waits": drawn.random() < 0.5,
-    }.get(name, drawn.choice(numbers))
+        "function": "Sgemm_v2",
+        "arguments": [0, 1],
+        "on_device": True,
+        "refused": {"number": drawn.choice((-1, 0, 5, 99)), "args": {"function": "cudaFree"}},
+    }
+    if name in known:
+        return known[name]
+    match wanted:
+        case msgspec.inspect.StructType(fields=fields, tag=tag):
+            values = {
+                each.encode_name: _drawn(each.type, drawn, numbers, each.name) for each in fields
+            }
+            return {"type": tag, **values} if tag else values
+        case msgspec.inspect.VarTupleType(item_type=item):
+            return [_drawn(item, drawn, numbers) for _ in range(drawn.randrange(3))]
+        case msgspec.inspect.UnionType(types=types):
+            return _drawn(drawn.choice(types), drawn, numbers)
+        case msgspec.inspect.LiteralType(values=values):
+            return drawn.choice(values)
+        case msgspec.inspect.BoolType():
+            return drawn.random() < 0.5
+        case msgspec.inspect.NoneType():
+            return None
+        case msgspec.inspect.StrType():
+            return "text"
+    return drawn.choice(numbers)

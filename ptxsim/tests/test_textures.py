@@ -63,6 +63,9 @@ def sampled(t: Texture, *at: float) -> float:
     first, share = [0, 0, 0], [0, 0, 0]
     for axis, (place, extent) in enumerate(zip(at, extents, strict=True)):
         here = float(place) * extent if t.normalized else float(place)
+        clamps = t.address is AddressMode.CLAMP or not t.normalized
+        if t.linear and clamps and t.address is not AddressMode.BORDER:
+            here = min(max(here, 0.5), extent - 0.5)
         if t.linear:
             first[axis], share[axis] = divmod(int(np.floor((here - 0.5) * 256 + 0.5)), 256)
         else:

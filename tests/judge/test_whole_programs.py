@@ -6,33 +6,72 @@ import msgspec
 import pytest
 
 from grader.base.records import Verdict
-from grader.judge.pipeline import grade
+from grader.judge.pipeline import Graded, grade
 from grader.judge.program import GradingContext
+from grader.judge.whole_programs import _difference
 from grader.labs.lab import find_lab, load_lab
+from grader.labs.program_file import OutputRules
+from grader.report import html
+from grader.run import first_gpu_arch
 from grader.run.protocol import quietly
 from grader.sandbox.running import Mode, Sandbox
 from tests.support.bench import bench
 from tests.support.corpus import Fixture, fixtures
-from tests.support.files import beside
-from tests.support.places import ROOT
+from tests.support.files import beside, values
+from tests.support.pages import printed
+from tests.support.places import FIXTURES, ROOT
 
 MAINS = {"vector-add": "add.cu", "heat": "heat.cu"}
 WRONG = [(lab, each) for lab, main in MAINS.items() for each in fixtures(lab, main)]
 
 
-def context(lab: Path, mode: Mode = "auto") -> GradingContext:
-    return msgspec.structs.replace(bench(), lab=load_lab(lab), sandbox=Sandbox.open(mode))
+def context(lab: Path, mode: Mode = "auto", cases: int | None = None) -> GradingContext:
+    """cases: so many of the lab's first."""
+    known = load_lab(lab)
+    assert known.program
+    file = msgspec.structs.replace(known.program.file, cases=known.program.file.cases[:cases])
+    known = msgspec.structs.replace(
+        known, program=msgspec.structs.replace(known.program, file=file)
+    )
+    return msgspec.structs.replace(bench(), lab=known, sandbox=Sandbox.open(mode))
 
 
-@pytest.mark.parametrize("lab", MAINS)
-def test_the_solution_is_accepted(lab: str) -> None:
+def solution(lab: str) -> Path:
     (rung,) = (ROOT / "reference" / lab).iterdir()
-    result = grade(rung, context(find_lab(lab)), quietly).result
-    assert result.verdict is Verdict.AC, (result.error, result.cases, result.findings)
-    assert result.score and result.score.total == 100
-    assert [group.right for group in result.groups] == [3, 1]
+    return rung
 
 
+def shown(graded: Graded) -> str:
+    """By the terminal and by the page."""
+    page = html.render(graded.result, graded.sources)
+    return printed(graded.result) + page
+
+
+def test_the_solution_is_accepted() -> None:
+    graded = grade(solution("vector-add"), context(find_lab("vector-add"), cases=1), quietly)
+    assert graded.result.verdict is Verdict.AC, (graded.result.error, graded.result.cases)
+    assert "Score 100.00 max.100 (by cases)" in shown(graded)
+
+
+def test_the_output_must_need_the_kernels() -> None:
+    folder = FIXTURES / "vector-add" / "on_the_host"
+    graded = grade(folder, context(find_lab("vector-add"), cases=1), quietly)
+    assert graded.result.verdict is Verdict.RF
+    assert "the host computes it" in shown(graded)
+    assert "No advice on speed" not in shown(graded)
+
+
+@pytest.mark.sampled
+def test_hidden_cases_count_and_are_not_shown() -> None:
+    graded = grade(FIXTURES / "heat" / "transposed", context(find_lab("heat")), quietly)
+    public, hidden = graded.result.groups
+    assert (public.right, public.sizes, hidden.right, hidden.sizes) == (1, 3, 0, 1)
+    assert graded.result.score
+    assert graded.result.score.total == 16.67
+    assert {case.id for case in graded.result.cases} == {"one-cell", "a-block", "uneven"}
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize(("lab", "want"), WRONG, ids=lambda each: getattr(each, "folder", each))
 def test_a_wrong_hand_in(lab: str, want: Fixture) -> None:
     result = grade(want.folder, context(find_lab(lab)), quietly).result
@@ -40,7 +79,8 @@ def test_a_wrong_hand_in(lab: str, want: Fixture) -> None:
     if want.finding:
         said = [(each.kind.value, each.file) for each in result.findings]
         assert (want.finding.kind, want.finding.file) in said
-    assert result.score and result.score.total < 50
+    assert result.score
+    assert result.score.total < 50
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +96,38 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["bubblewrap", "landlock"])
 def test_no_attack_is_accepted(hostile: Path, mode: Mode) -> None:
     """Each prints what is expected. RF: no launch; so the attack itself did not succeed, either."""
     result = grade(hostile / "mallory", context(hostile / "lab.yaml", mode), quietly).result
     said = {case.id: (case.verdict, str(case.message)) for case in result.cases}
-    assert result.verdict is not Verdict.AC
+    assert result.verdict is Verdict.RF, result.error
     for name in ("nothing", "memory", "trace", "signal", "reads", "writes"):
         assert said[name] == (Verdict.RF, "0 of 1 kernel launch that this lab asks for"), said
     assert said["idle"][0] is Verdict.RF
     assert "the host computes it" in said["idle"][1]
-    assert said["descriptors"][0] is Verdict.RE, said
+    assert said["descriptors"] == (Verdict.RE, "host code wrote into the channel to its device")
     assert said["forks"][0] is not Verdict.AC, said
     assert "did not write it" in said["links"][1]
+
+
+TEXTS = values(__file__, "texts.txt")
+
+
+@pytest.mark.parametrize(("got", "want", "spaces", "tolerance", "says"), TEXTS)
+def test_texts_are_compared(
+    got: str | None, want: str, spaces: str, tolerance: float | None, says: str
+) -> None:
+    rules = msgspec.convert({"spaces": spaces, "tolerance": tolerance}, OutputRules)
+    assert str(_difference(got, want, rules)) == says
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("lab", MAINS)
+def test_programs_run_on_a_gpu(lab: str) -> None:
+    tools = context(find_lab(lab))
+    tools = msgspec.structs.replace(tools, gpu_arch=first_gpu_arch())
+    right = grade(solution(lab), tools, quietly).result
+    assert right.verdict is Verdict.AC, (right.error, right.cases, right.findings)
+    assert right.environment.device == "gpu"

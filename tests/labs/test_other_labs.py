@@ -56,11 +56,12 @@ RIGHT = {
         *(*RUNGS, ROOT / "starters" / "reduction", ROOT / "examples" / "reduction" / "alice")
     ],
 }
-# Of the others: all rungs, and the starter.
+# Of the others that ask for a kernel: all rungs, and the starter.
 RIGHT |= {
     name: [*found, ROOT / "starters" / name]
-    for name in shipped_labs()
+    for name, path in shipped_labs().items()
     if name not in RIGHT and name != DEFAULT_LAB.stem and (found := rungs(name))
+    if load_lab(path).program is None
 }
 
 

@@ -15,6 +15,7 @@ from grader.base.errors import LabError
 from grader.base.records import Verdict
 from grader.judge.pipeline import grade
 from grader.labs.lab import load_lab
+from grader.problems import catalogue
 from grader.problems.comparison import check, compare, differing, poisoned, take
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import FLOAT, INT32, Operand
@@ -124,7 +125,7 @@ def last_place(y: Array) -> None:
     ("place", "change", "wrong", "words"),
     [
         (0, last_place, 1, ""),
-        (0, tail, 3, "the last 3 elements of y are as they were given"),
+        (0, tail, 3, "from element 297 on y is as it was given"),
         (0, untouched, 298, "y is as it was given"),
         (1, twice, 2, ""),
         (1, outside, 1, ""),
@@ -199,3 +200,32 @@ def test_a_multiset_and_large_whole_numbers() -> None:
     shown = dataclasses.make_dataclass("Seen", ["error", "size"])(error, case.size.dims)
     said = str(text.mismatch(shown))
     assert f"is 123456789, should be {outputs[3][0]}" in said
+
+
+# --- structure
+
+
+SMALL = {"gemm": Size.of(m=5, n=7, k=6), "transpose": Size.of(rows=5, columns=9)}
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_outputs_are_linear_in_the_inputs_that_say_so(name: str) -> None:
+    problem = catalogue.problem_class(name)()
+    size = SMALL.get(name, Size.of(n=50))
+    operands = [each for each in problem.operands(size) if each.given]
+    one, other = ([each.astype(np.float64) for each in make_inputs(operands)] for _ in range(2))
+    for group in problem.linear:
+        # What is not in the group is held.
+        pairs = list(zip(operands, one, other, strict=True))
+        held = [b if each.name in group else a for each, a, b in pairs]
+        both = [a + b if each.name in group else a for each, a, b in pairs]
+        ours, theirs, sums = (
+            problem.reference(np, size, [each.copy() for each in inputs])[0].want
+            for inputs in (one, held, both)
+        )
+        assert np.allclose(ours + theirs, sums, rtol=1e-12)
+    assert {name for group in problem.linear for name in group} <= {o.name for o in operands}
+    assert set(problem.moved) <= {each.name for each in operands}
+    if problem.moved:
+        (want,) = problem.reference(np, size, one)
+        assert (np.sort(want.want.reshape(-1)) == np.sort(one[0])).all()

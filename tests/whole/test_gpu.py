@@ -20,7 +20,7 @@ from grader.base.finding import Kind
 from grader.base.gpus import capability_of, standing_for
 from grader.base.records import Verdict, size_text
 from grader.judge.program import GradingContext
-from grader.labs.lab import Case, Lab, find_lab, load_lab
+from grader.labs.lab import Case, Lab, find_lab, load_lab, shipped_labs
 from grader.report.curve import next_sentence
 from grader.report.formatting import score_block
 from grader.results import store
@@ -101,9 +101,18 @@ def needs(architecture: str) -> None:
         pytest.skip(f"needs a GPU of {architecture}")
 
 
+# Other labs that count bytes, of which each has rungs, a starter and fixtures.
+MOVING = [
+    name
+    for name, path in shipped_labs().items()
+    if load_lab(path).program is None and load_lab(path).problem.unit.of == "bytes"
+]
+OF_THEM = [each for name in MOVING for each in fixtures(name, f"{name}.cu")]
+
+
 @pytest.mark.parametrize(
     "want",
-    [each for each in (*fixtures(), *fixtures("reduction", "reduction.cu")) if each.gpu],
+    [each for each in (*fixtures(), *OF_THEM) if each.gpu],
     ids=lambda want: f"{want.folder.parent.name}-{want.folder.name}",
 )
 def test_a_fixture_comes_to_what_it_declares(want: Fixture) -> None:
@@ -111,7 +120,7 @@ def test_a_fixture_comes_to_what_it_declares(want: Fixture) -> None:
     assert want.gpu is not None
     needs(want.architecture)
     kind = want.folder.parent.name
-    result = graded(want.folder, sums() if kind == "reduction" else None)
+    result = graded(want.folder, few_sizes(kind) if kind in MOVING else None)
     assert want.gpu.met_by(result), (result.error, result.cases, result.findings)
     assert kind != "correct" or "relocated" not in findings(result), result.findings
     right = result.verdict is Verdict.AC
@@ -144,9 +153,9 @@ def test_a_programmatic_launch_costs_no_time(tmp_path: Path) -> None:
     assert 1.02 * speeds[0] >= speeds[1], speeds
 
 
-def sums() -> Lab:
-    """The lab reduction with three sizes to time, once each."""
-    base = load_lab(find_lab("reduction"))
+def few_sizes(name: str) -> Lab:
+    """The lab with three sizes to time, once each."""
+    base = load_lab(find_lab(name))
     scoring = msgspec.structs.replace(base.scoring, runs=1)
     return msgspec.structs.replace(
         base, performance=base.performance[:3], cpu=base.cpu[:3], scoring=scoring
@@ -154,15 +163,28 @@ def sums() -> Lab:
 
 
 @pytest.mark.parametrize(
-    "folder",
-    [*sorted((ROOT / "reference" / "reduction").glob("[0-9]*")), ROOT / "starters" / "reduction"],
-    ids=lambda folder: folder.name,
+    ("name", "folder"),
+    [
+        pytest.param(name, folder, id=f"{name}-{folder.name}")
+        for name in MOVING
+        for folder in (*sorted(ROOT.glob(f"reference/{name}/[0-9]*")), ROOT / "starters" / name)
+    ],
 )
-def test_right_sums_are_timed(folder: Path) -> None:
-    result = graded(folder, sums())
+def test_what_moves_bytes_is_timed(name: str, folder: Path) -> None:
+    result = graded(folder, few_sizes(name))
     assert result.verdict is Verdict.AC, (result.cases, result.findings)
     assert sum(case.timing is not None for case in result.cases) == 3
     assert result.score and result.score.total > 0
+
+
+def test_many_types_scalars_and_what_is_changed_in_place() -> None:
+    data = ROOT / "tests" / "problems" / "data"
+    base = load_lab(data / "mixed.yaml")
+    scoring = msgspec.structs.replace(base.scoring, runs=1)
+    result = graded(data / "right", msgspec.structs.replace(base, scoring=scoring))
+    assert result.verdict is Verdict.AC, (result.error, result.cases, result.findings)
+    sizes = {str(Size(dims=case.size)) for case in result.cases if case.timing}
+    assert sizes == {"n = 1000", "n = 1000, skewed"}
 
 
 @cache

@@ -48,6 +48,7 @@ def test_outcomes(suites: Path, tmp_path: Path) -> None:
     ]
     kept = tmp_path / "kept.json"
     command = [sys.executable, "-m", "benchmarks.programs", str(suites), "--json", str(kept)]
+    command += ["--limit", "300"]  # the first on a machine compiles the engine
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     outcomes = msgspec.json.decode(kept.read_bytes(), type=list[Outcome])
     refused, right, wrong = outcomes
@@ -55,7 +56,8 @@ def test_outcomes(suites: Path, tmp_path: Path) -> None:
     assert (wrong.result, wrong.passed) == ("found", True)
     assert wrong.kinds.keys() == {"out-of-bounds", "uninitialized-read"}
     assert wrong.words.startswith("wrong.cu:7: copies bytes 0 and on of d (wrong.cu:5)")
-    assert (refused.result, refused.words) == ("refused", "not simulated: cudaProfilerNeverMade")
+    assert refused.result == "refused"
+    assert refused.words.endswith("cudaProfilerNeverMade is not simulated")
     text = markdown(outcomes, {"course-of-three/wrong": {"true": True, "why": "one too far"}})
     assert "| course-of-three | 3 | 1 | 0 | 1 | 1 | 0 | 0 | 0 | 2 |" in text
     assert "| true: one too far |" in text

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from grader.problems.inputs import Places, Source
 
 _ROUNDOFF = 2.0**-24
-_CAUSES = (  # words, and what a program computes of alpha, x and y
-    (phrase("alpha is missing: this is x + y"), (1, 1)),
-    (phrase("y was not added: this is alpha·x"), (None, 0)),
-    (phrase("this is x + alpha·y"), (1, None)),
-    (phrase("alpha·x was subtracted from y"), (-1.0, 1)),
+_CAUSES = (  # words, and by what a program multiplies x and y
+    (phrase("alpha is missing: this is x + y"), lambda alpha: 1, lambda alpha: 1),
+    (phrase("y was not added: this is alpha·x"), lambda alpha: alpha, lambda alpha: 0),
+    (phrase("this is x + alpha·y"), lambda alpha: 1, lambda alpha: alpha),
+    (phrase("alpha·x was subtracted from y"), lambda alpha: -alpha, lambda alpha: 1),
 )
 
 
@@ -62,8 +62,9 @@ class Saxpy(Problem):
     # --- right or wrong ---
 
     def reference(self, xp: Any, size: Size, inputs: Sequence[Any]) -> tuple[Expected, ...]:
-        x, y = (each.astype(xp.float64) for each in inputs)
-        return (_expected(alpha(size) * x, y),)
+        product, want = (each.astype(xp.float64) for each in inputs)
+        product *= alpha(size)
+        return (_expected(product, want),)
 
     def tolerance(self, size: Size) -> float:
         return _ROUNDOFF * (1 + _ROUNDOFF)
@@ -77,11 +78,8 @@ class Saxpy(Problem):
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
         x, y = (each.astype("float64") for each in inputs)
-        factor = alpha(size)
-        for words, (of_x, of_y) in _CAUSES:
-            a = factor if of_x is None else factor * of_x if of_x == -1.0 else of_x
-            b = factor if of_y is None else of_y
-            wrong = (_expected(a * x, b * y),)
+        for words, of_x, of_y in _CAUSES:
+            wrong = (_expected(of_x(alpha(size)) * x, of_y(alpha(size)) * y),)
             yield Cause(words=words, outputs=wrong, tolerance=2 * self.tolerance(size))
 
     # --- fast or slow ---
@@ -91,8 +89,11 @@ class Saxpy(Problem):
 
 
 def _expected(product: Any, y: Any) -> Expected:
-    want = product + y
-    return Expected(want=want, scale=abs(product) + abs(want))
+    """From arrays of which this makes others: those of 2²⁸ elements fill a small GPU."""
+    y += product
+    scale = abs(product)
+    scale += abs(y)
+    return Expected(want=y, scale=scale)
 
 
 def alpha(size: Size) -> float:

@@ -117,8 +117,8 @@ void run_child(const Size& size) {
   catch_signals();
   std::atexit(on_exit);
   const std::vector<void*> vectors = plan_begin(size);
-  std::vector<const void*> scalars;
-  for (const uint64_t& scalar : size.scalars) scalars.push_back(&scalar);
+  std::vector<const void*> scalars(size.scalars.size());
+  for (size_t i = 0; i < scalars.size(); ++i) scalars[i] = &size.scalars[i];
   try {
     const Entry entry = load();
     for (; call <= CALLS; ++call) {

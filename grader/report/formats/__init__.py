@@ -125,7 +125,8 @@ def summary(result: Result, language: base.Language = base.ENGLISH) -> str:
         lines += [clean(language(said)), f"  {clean(language(text.place(finding)))}"]
     if result.build and not result.build.ok:
         lines.append(clean(result.build.log.strip())[:_LOG_CHARACTERS])
-    if result.environment.device == "cpu" and result.verdict is not base.Verdict.IE:
+    timed = result.environment.device == "gpu" or result.score
+    if not timed and result.verdict is not base.Verdict.IE:
         lines.append(language(text.NO_SCORE_ON_CPU))
     return "\n".join(lines)
 

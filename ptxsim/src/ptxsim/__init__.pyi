@@ -1,8 +1,12 @@
 from .engine import Engine as Engine
 from .engine import load_engine as load_engine
+from .execution.building import compile_program as compile_program
 from .execution.building import program_options as program_options
 from .execution.building import stand_in as stand_in
+from .execution.messages import ARENA_BYTES as ARENA_BYTES
+from .execution.running import Execution as Execution
 from .execution.running import device_memory as device_memory
+from .execution.running import execute as execute
 from .execution.serving import Seen as Seen
 from .execution.serving import program_environment as program_environment
 from .execution.serving import serving_command as serving_command

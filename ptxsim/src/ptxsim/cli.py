@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = source_line(place.file, place.line) if place else file
         return _failed(f"{where}: {error.message}", status)
     except (CompileError, EngineError) as error:
-        return _failed(error, REFUSED)
+        return max(_failed(line, REFUSED) for line in str(error).splitlines() or [""])
     except MemoryError:
         return _failed("too little memory on this machine; give smaller arrays", REFUSED)
     text, status = answer

@@ -31,6 +31,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_undefine": "ipq",
     "sim_refine": "ipuu",
     "sim_resize": "ipqq",
+    "sim_retire": "ipq",
     "sim_cluster": "-pU",
     "sim_tensor_map": "spuuqQQUUU",
     "sim_snapshot": "ipqi",

@@ -10,8 +10,10 @@ from ptxsim.engine import Engine
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.linking import read_linked
 from ptxsim.kernels import MOST_STEPS, Kernels, Running
+from ptxsim.lowering.called_functions import reachable_functions
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import Machine, judge_races
+from ptxsim.orders import in_reverse
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Launch, Plan, Size
 from ptxsim.soundness import check_plan
@@ -44,16 +46,12 @@ class LivingKernels(Kernels):
             run.begin_look()
             printed = len(self._engine.library.sim_printed(machine.handle))
             stopped = self._launch(run, launch, limits.steps or MOST_STEPS, limits.seconds)
+            early = [each for each in run.findings if each.event and each.event.needs_difference]
+            others = [each for each in run.findings if each not in early]
             text = self._engine.library.sim_printed(machine.handle)[printed:]
-            # What only another order could show to be wrong is not said: there is but one.
             return SimOutcome(
-                findings=merge(
-                    [
-                        each
-                        for each in run.findings
-                        if not (each.event and each.event.needs_difference)
-                    ]
-                ),
+                findings=merge(others),
+                early=merge(early),
                 lines=(),
                 stopped=stopped,
                 seconds=0.0,
@@ -64,7 +62,7 @@ class LivingKernels(Kernels):
 
         try:
             check_plan(plan, self._module, self.variables, limits.bytes)
-            return judge_races(machine, limits, look)
+            return in_reverse(machine, limits, look, judge_races(machine, limits, look))
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
 
@@ -75,6 +73,15 @@ class LivingKernels(Kernels):
         status: int = self._engine.library.sim_recall(machine.handle, asked, len(asked))
         return status == header.RAN
 
+    def instructions(self, kernel: str) -> int:
+        """How many the kernel has, with the functions that it calls by name."""
+        return sum(len(each.body) for each in reachable_functions(self._module, kernel))
+
     def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
-        """Bytes of shared memory that a block of the kernel has in any case."""
-        return int(self._program(kernel, addresses).packed["shared_bytes"])
+        """Bytes of shared memory that a block of the kernel has in any case. Raises
+        RefusedProgram."""
+        try:
+            return int(self._program(kernel, addresses).packed["shared_bytes"])
+        except UnsupportedInstruction as error:
+            nothing = Plan(size=Size.of(), allocations=(), operations=())
+            raise self._refusal(error, nothing) from None

@@ -257,6 +257,12 @@ class Machine:
         found["thread"] &= MAX_THREADS - 1
         return found
 
+    def written(self) -> dict[int, Bytes]:
+        """Copies of the regions that the last launch wrote to, by their places."""
+        count, at = self._library.sim_writers, ctypes.c_void_p()
+        regions = enumerate(self._regions)
+        return {k: r.data.copy() for k, r in regions if count(self.handle, k, ctypes.byref(at))}
+
     def _launch_uses(self) -> Sequence[Use]:
         found = []
         for index in range(self._library.sim_regions(self.handle)):

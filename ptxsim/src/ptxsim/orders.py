@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from ptxsim.findings.finding import Finding, FindingKind, Severity
 from ptxsim.findings.reports import merge, with_early
-from ptxsim.outcome import SimOutcome
+from ptxsim.machine import Machine
+from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.text import phrase
 
 Run = Callable[..., SimOutcome]  # takes turn and seed as Simulator.run does
 Arrays = Sequence[NDArray[Any]]
 _MOST_SEEDS = 1 << 31
 _TOLERANCE = 1e-5
+_LEAST = 1e-30  # of floating-point numbers that are usual somewhere: as such, integers are less
 _DIFFERS = phrase(
     "{name}[{index}] depends on the order of blocks and warps, which nothing fixes: it is {one} in "
     "the order of their numbers and {other} in another; elements that differ: {count} of {total}"
@@ -145,6 +147,45 @@ def _doubted(
     if found and early and not other.stopped:
         findings = with_early([*findings, *found], early)
     return replace(first, findings=findings, stopped=other.stopped)
+
+
+def in_reverse(
+    machine: Machine,
+    limits: SimLimits,
+    look: Callable[[SimLimits], SimOutcome],
+    outcome: SimOutcome,
+) -> SimOutcome:
+    """The outcome of a launch that was just carried out, with its early reads where the reverse
+    order leaves other values in memory, which are then again what this outcome's look made of it.
+    """
+    if not outcome.early or outcome.stopped:
+        return outcome
+    after = machine.written()
+    if not machine.rewind():
+        return outcome
+    machine.begin_call(1)
+    other = look(limits)
+    reversed_ = machine.written()
+    machine.begin_call(0)
+    machine.undo_looks()
+    if other.stopped or all(_alike(data, reversed_.get(at)) for at, data in after.items()):
+        return outcome
+    return replace(outcome, findings=with_early(outcome.findings, outcome.early))
+
+
+def _alike(one: NDArray[np.uint8], other: NDArray[np.uint8] | None) -> bool:
+    """Whether they hold the same bytes, or likely floating-point numbers but for their rounding."""
+    if other is None or np.array_equal(one, other):
+        return other is not None
+    views = (
+        (one.view(dtype), other.view(dtype))
+        for dtype in map(np.dtype, ("f4", "f8"))
+        if one.size % dtype.itemsize == 0
+    )
+    return any(
+        _LEAST < _usual_size(ours) < 1 / _LEAST and not differing(ours, theirs, _TOLERANCE)
+        for ours, theirs in views
+    )
 
 
 def _differences(

@@ -15,7 +15,7 @@ from ptxsim.outcome import SimOutcome
 from ptxsim.text import verbatim
 
 # PTX of a stranger can name any file, and an excerpt of it would stand in a log.
-_SOURCES = {".cu", ".cuh", ".h", ".hpp", ".hxx", ".inl", ".c", ".cc", ".cpp", ".cxx", ".py", ".ptx"}
+SUFFIXES = {".cu", ".cuh", ".h", ".hpp", ".hxx", ".inl", ".c", ".cc", ".cpp", ".cxx", ".py", ".ptx"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Origin:
     def source(self, file: str) -> str | None:
         """The text of a file that a finding names, or None where there is none to read."""
         path = self.root / file
-        if file in self.texts or path.suffix not in _SOURCES or not path.is_file():
+        if file in self.texts or path.suffix not in SUFFIXES or not path.is_file():
             return self.texts.get(file)
         try:
             return path.read_text(errors="replace")

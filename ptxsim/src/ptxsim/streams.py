@@ -4,6 +4,8 @@ On a GPU streams run side by side. Two operations of a call race where neither c
 other, both use the same bytes and one of them writes there. What atomic, volatile and other
 synchronising accesses of two kernels do to the same word is no race. If one of them also looks at
 what the other writes that way, they may order themselves by it, so nothing is said about them.
+
+``Watch`` has the operations of a plan, ``LiveWatch`` those of a program that runs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ _PLAIN = READ | WRITTEN
 _WRITES = WRITTEN | WRITTEN_STRONGLY
 _MOST_BYTES = 1 << 28  # that are kept of what launches have used
 _MOST_PAIRS = 100_000  # that are compared
+_MOST_LIVE = 512  # operations of a running program that later ones are compared with
 
 Cells = NDArray[np.uint8]
 
@@ -66,22 +69,37 @@ def rows_use(first: Use, rows: int, pitch: int, cell: int) -> Use:
     return Use(first.region, first.start, first.start + span, first.writes, cells)
 
 
+class Order:
+    """Which operations come before which, as they are issued. Sets of them are bits by place."""
+
+    def __init__(self) -> None:
+        self._before: list[int] = []
+        self.waited = 0  # what the host has waited for
+
+    def issue(self, after: Sequence[int] | None, waits: bool) -> int:
+        """Return the earlier operations that the next one is not ordered after. after: as Issued
+        has it; waits: whether the host does, for its end."""
+        place = len(self._before)
+        everything = (1 << place) - 1
+        past = everything if after is None else self.waited
+        for distance in after or ():
+            if 0 < distance <= place:
+                past |= self._before[place - distance] | 1 << (place - distance)
+        self._before.append(past)
+        if waits:
+            self.waited = past | 1 << place
+        return everything & ~past
+
+    def forget(self, count: int) -> None:
+        """Forget the first operations."""
+        self._before = [each >> count for each in self._before[count:]]
+        self.waited >>= count
+
+
 def unordered(operations: Sequence[Operation]) -> list[int]:
     """Return, for each operation, the earlier ones that it is not ordered after, as bits."""
-    before: list[int] = []
-    rivals = []
-    waited = 0  # what the host has waited for
-    for place, operation in enumerate(operations):
-        everything = (1 << place) - 1
-        past = everything if operation.after is None else waited
-        for distance in operation.after or ():
-            if 0 < distance <= place:
-                past |= before[place - distance] | 1 << (place - distance)
-        before.append(past)
-        rivals.append(everything & ~past)
-        if host_waits(operation):
-            waited = past | 1 << place
-    return rivals
+    order = Order()
+    return [order.issue(each.after, host_waits(each)) for each in operations]
 
 
 def postponed(operations: Sequence[Operation], place: int) -> list[int]:
@@ -96,7 +114,7 @@ class Watch:
     """Compares the operations of one call as they are carried out, in the plan's order."""
 
     def __init__(self, operations: Sequence[Operation], cell: int) -> None:
-        self._cell = cell
+        self.cell = cell
         self._rivals: list[int] = []
         self._wanted: list[int] = []  # after each operation: those that later ones compare with
         self._uses: dict[int, Uses] = {}
@@ -162,8 +180,41 @@ class Watch:
         """Return the flags of the cells between two bytes; one value where all are equal."""
         if use.cells is None:
             return np.array([WRITTEN if use.writes else READ], np.uint8)
-        first = use.start // self._cell
-        return use.cells[start // self._cell - first : -(-end // self._cell) - first]
+        first = use.start // self.cell
+        return use.cells[start // self.cell - first : -(-end // self.cell) - first]
+
+
+class LiveWatch(Watch):
+    """Compares the operations of a program as it issues them, each with the last ones."""
+
+    def __init__(self, cell: int) -> None:
+        super().__init__((), cell)
+        self._order = Order()
+        self._operations: list[Operation] = []
+
+    def issue(self, operation: Operation, waits: bool, uses: Uses) -> list[tuple[Operation, int]]:
+        """The earlier operations that race with this one, and the region where they do. waits: as
+        Order takes it."""
+        if not self._kept:
+            self._forget(len(self._operations))
+            self._pairs = 0
+        elif len(self._operations) == _MOST_LIVE:
+            self._forget(_MOST_LIVE // 2)
+        place = len(self._operations)
+        self._operations.append(operation)
+        self._rivals.append(self._order.issue(operation.after, waits))
+        self._wanted.append(~self._order.waited)
+        return [(self._operations[at], region) for at, region in self.races(place, uses)]
+
+    def _forget(self, count: int) -> None:
+        for place in _places(self._kept & (1 << count) - 1):
+            self._remove(place)
+        self._order.forget(count)
+        del self._operations[:count]
+        self._rivals = [each >> count for each in self._rivals[count:]]
+        self._wanted = [each >> count for each in self._wanted[count:]]
+        self._uses = {place - count: uses for place, uses in self._uses.items()}
+        self._kept >>= count
 
 
 def _places(bits: int) -> Iterator[int]:

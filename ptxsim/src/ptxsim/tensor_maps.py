@@ -143,7 +143,7 @@ class Texture:
         made["layers"], made["pitch"] = layers, shape[-1] * self.channels * element
         made["dimensions"], made["channels"] = len(shape), self.channels
         made["element"], made["type"] = element, _TYPES[kind]
-        made["modes"] = self.address
+        made["modes"][: len(shape)] = self.address
         for name in ("linear", "normalized", "reads_normalized"):
             made[name] = getattr(self, name)
         return bytearray(made.tobytes())

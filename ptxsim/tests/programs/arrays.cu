@@ -179,7 +179,6 @@ int main() {
           const Texture t = texture(array, cudaTextureAddressMode(mode), linear, normalized);
           kind.kernel<<<1, 64>>>(t, normalized ? fractions : places, out);
           add_samples(out);
-          if (getenv("SHOW")) show(kind.name, out, 64);
           cudaDestroyTextureObject(t);
         }
     if (!strcmp(kind.name, "3d")) {
@@ -239,7 +238,7 @@ int main() {
   linear.resType = cudaResourceTypeLinear;
   linear.res.linear = {out, floats, 12 * sizeof(float)};
   const cudaTextureDesc how = {};
-  Texture line = 0, wrong = 0;
+  Texture line = 0;
   cudaMemcpy(out, values, 48, cudaMemcpyHostToDevice);
   cudaCreateTextureObject(&line, &linear, &how, nullptr);
   fetch<<<1, 16>>>(line, out + 64);
@@ -264,34 +263,4 @@ int main() {
        {(void*)places, (void*)fractions, (void*)out, (void*)rows, (void*)seen, (void*)texels})
     cudaFree(each);
   printf("%s\n", cudaGetErrorName(cudaGetLastError()));
-  if (!getenv("TELL_ERRORS")) return 0;
-  // For a GPU, whose errors ours are.
-  plane = make(bytes, {W, H, 0});
-  const auto tell = [](const char* what, cudaError_t error) {
-    printf("%s %s\n", what, cudaGetErrorName(error));
-    cudaGetLastError();
-  };
-  cudaResourceDesc r = {};
-  r.resType = cudaResourceTypeArray, r.res.array.array = plane;
-  tell("filters integers", cudaCreateTextureObject(&wrong, &r, &filtered, nullptr));
-  tell("outside", cudaMemcpy2DToArray(plane, 4, 0, nine, W * 4, W * 4, H, cudaMemcpyHostToDevice));
-  cudaMalloc(&out, 4096);
-  linear.res.linear = {out + 1, floats, 48};
-  tell("unaligned", cudaCreateTextureObject(&wrong, &linear, &how, nullptr));
-  linear.res.linear = {out, {32, 32, 32, 0, cudaChannelFormatKindFloat}, 48};
-  tell("three channels", cudaCreateTextureObject(&wrong, &linear, &how, nullptr));
-  cudaTextureDesc reads = {};
-  reads.readMode = cudaReadModeNormalizedFloat;
-  linear.res.linear = {out, cudaCreateChannelDesc<int>(), 48};
-  tell("normalized ints", cudaCreateTextureObject(&wrong, &linear, &reads, nullptr));
-  linear.res.linear = {out, cudaCreateChannelDesc<float>(), 48};
-  tell("normalized floats", cudaCreateTextureObject(&wrong, &linear, &reads, nullptr));
-  linear.res.linear = {out, floats, 1 << 20};
-  tell("beyond", cudaCreateTextureObject(&wrong, &linear, &how, nullptr));
-  pitched.res.pitch2D = {out, floats, W, H, 36};
-  tell("pitch", cudaCreateTextureObject(&wrong, &pitched, &how, nullptr));
-  cudaTextureDesc wraps = {};
-  tell("wraps", cudaCreateTextureObject(&wrong, &r, &wraps, nullptr));
-  tell("free", cudaFreeArray(plane));
-  tell("free twice", cudaFreeArray(plane));
 }

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ptxsim.execution import messages, refusals
+from ptxsim.execution import cublas, messages, missing, refusals
 from ptxsim.native import answer_of, build_native, user_cache
-from ptxsim.nvcc import CompileError, cuda_program
+from ptxsim.nvcc import CompileError, cuda_program, wheel_folders
 from ptxsim.runtime import SOURCE
 
 # nvcc's: PTX that can be read, with lines, and a runtime that can be replaced.
@@ -20,7 +20,11 @@ _NVCC = ("-cudart", "shared", "-lineinfo", "-g", "-no-compress")
 _REMEDY = "pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime"
 SINK = Path(__file__).parent / "sink" / "sink.cpp"
 LIBRARY = "libcudart.so.13"
-_MISSING = re.compile(r"undefined reference to `(cu\w+)'")
+# The other names by which programs link it; of some it has no function, and the linker says which.
+_ALSO = (
+    *("libcublas.so.13", "libcuda.so.1", "libcublasLt.so", "libcufft.so", "libcurand.so"),
+    *("libcusolver.so", "libcusparse.so"),
+)
 _VERSIONS = f"{LIBRARY} {{ global: cuda*; cu*; __cuda*; local: *; }};\n"
 
 
@@ -33,16 +37,16 @@ def compile_program(options: Sequence[str], arch: str) -> None:
     done = answer_of([nvcc, *program_options(arch, stand_in()), *options])
     if done.returncode != 0:
         said = done.stderr + done.stdout
-        missing = sorted(set(_MISSING.findall(said)))
-        if missing:
-            raise CompileError(f"not simulated: {', '.join(missing)}")
-        raise CompileError(said.strip())
+        raise CompileError(missing.said_by_linker(said) or said.strip())
 
 
 def program_options(arch: str, library: Path) -> tuple[str, ...]:
     """Options by which nvcc makes programs that ptxsim can run. library: as of ``stand_in``."""
     virtual = arch.replace("sm_", "compute_")
-    return (*_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{library}")
+    # NVIDIA's own headers come first, where they are.
+    headers = (f"{each}/include" for each in (*wheel_folders(), library))
+    last = (f"-Xcompiler=-idirafter,{each}" for each in headers)
+    return (*_NVCC, "-gencode", f"arch={virtual},code={virtual}", f"-L{library}", *last)
 
 
 def stand_in(cache: Path | None = None) -> Path:
@@ -55,12 +59,15 @@ def stand_in(cache: Path | None = None) -> Path:
     folder = (cache or user_cache("ptxsim")) / f"runtime-{digest.hexdigest()[:16]}"
     made = folder / f"stand-in-{digest.hexdigest()[:16]}"
     if not made.exists():
+        (folder / "include").mkdir(parents=True, exist_ok=True)
+        (folder / "include" / "cublas_v2.h").write_text(cublas.header())
         with tempfile.NamedTemporaryFile("w", suffix=".map") as versions:
             versions.write(_VERSIONS)
             versions.flush()
             link = (f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={versions.name}", "-ldl")
             build_native("g++", [SINK, SOURCE], (*flags, *link), made, shared=True)
-    for name in (LIBRARY, LIBRARY.removesuffix(".13")):
+    names = [LIBRARY, *_ALSO]
+    for name in {*names, *(each.partition(".so")[0] + ".so" for each in names)}:
         with suppress(FileExistsError):  # another process may be as far
             (folder / name).symlink_to(made.name)
     return folder
@@ -73,7 +80,7 @@ def sink_flags() -> tuple[str, ...]:
     if nvcc is None:
         raise CompileError(f"no nvcc on PATH or in the wheels; {_REMEDY}")
     headers = (f"-I{_include(nvcc)}", f"-I{SOURCE.parent}")
-    defined = (*messages.macros(), *refusals.macros())
+    defined = (*messages.macros(), *refusals.macros(), *cublas.macros())
     return ("-std=c++20", "-O1", "-fPIC", "-fvisibility=default", *headers, *defined)
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ import msgspec
 
 from ptxsim.execution.building import compile_program
 from ptxsim.execution.running import Execution, execute
-from ptxsim.findings.remarks import clean, in_words, source_line
-from ptxsim.findings.writes import Element, in_lines, listed
+from ptxsim.findings.remarks import clean, source_line
+from ptxsim.findings.sarif import sarif, sarif_result
+from ptxsim.findings.writes import Element, listed
 from ptxsim.launching import default_engine
-from ptxsim.report import Origin
 
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c", ".o", ".a"}
 _FOUND, _REFUSED = 1, 3
@@ -67,6 +68,7 @@ def add_options(commands: Any) -> None:
     parser.add_argument(
         "--seconds", type=float, default=600.0, help="of CPU for one launch (%(default)s)"
     )
+    parser.add_argument("--stop", action="store_true", help="end the program at the first error")
     parser.add_argument(
         "--no-skip",
         action="store_false",
@@ -84,6 +86,7 @@ def add_options(commands: Any) -> None:
         help="list every write to this element of a variable, d_c[5], or of d_c:21[5] by its line",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to FILE, too")
+    parser.add_argument("--sarif", type=Path, metavar="FILE", help="the same, as SARIF 2.1.0")
 
 
 def _run(given: argparse.Namespace) -> tuple[str, int]:
@@ -92,21 +95,34 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
     watch = [Element.named(each) for each in given.watch]
     for each in files:
         each.stat()
+    if given.jobs < 1:
+        raise ValueError(f"--jobs {given.jobs}: give 1 or more")
     compiled = files[0].suffix in _SOURCES
     if not compiled and len(files) > 1:
         raise ValueError(f"{files[1]}: its arguments follow --")
+    folders = [each.parent for each in files]
+    folders += [Path(each[2:]) for each in given.flags if each.startswith("-I")]
     with tempfile.TemporaryDirectory(prefix="ptxsim-") as folder:
         program = Path(folder) / files[0].stem if compiled else files[0]
         if compiled:
             sources = map(str, files)
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
-        engine, arguments = default_engine(), given.of_program
-        engine.library.sim_jobs(given.jobs)
-        ended = execute(program, arguments, engine, given.seconds, watch, skips=given.skips)
+        default_engine().library.sim_jobs(given.jobs)
+        ended = execute(
+            program,
+            given.of_program,
+            seconds=given.seconds,
+            watch=watch,
+            skips=given.skips,
+            stops=given.stop,
+            folders=folders,
+        )
     if given.json:
-        given.json.write_text(_document(ended))
-    sys.stderr.write(_words(ended))
+        given.json.write_text(document(ended))
+    if given.sarif:
+        given.sarif.write_text(sarif_document(ended, files[0]))
+    sys.stderr.write("".join(f"\n{each}\n" for each in ended.paragraphs()))
     if ended.refused:
         place = ended.refused.place
         where = source_line(place.file, place.line) if place else files[0]
@@ -114,29 +130,32 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
         return "", _REFUSED
     if ended.mistakes:
         raise ValueError(ended.mistakes[0])
-    if ended.status:
-        return "", ended.status if ended.status > 0 else 128 - ended.status
-    return "", _FOUND if ended.remarks else 0
+    if not ended.clean:
+        return "", _FOUND
+    return "", ended.status if ended.status >= 0 else 128 - ended.status
 
 
-def _words(ended: Execution) -> str:
-    origin = Origin(Path.cwd(), "the PTX", {})
-    writes = "\n".join(in_lines(ended.writes, ended.writes_left_out, origin.source))
-    paragraphs = [*filter(None, [writes]), *in_words(ended.remarks, origin.source)]
-    paragraphs += (f"note: {each}" for each in ended.notes)
-    return "".join(f"\n{each}\n" for each in paragraphs)
-
-
-def _document(ended: Execution) -> str:
+def document(ended: Execution) -> str:
+    """What JSON has of it; README.md describes the fields."""
     found = [
         {**msgspec.structs.asdict(each), "message": str(each.message)} for each in ended.remarks
     ]
-    document = {
+    whole = {
         "status": ended.status,
         "launches": ended.launches,
+        "refused": str(ended.refused) if ended.refused else None,
         "skipped": ended.skipped,
         "notes": [*map(str, ended.notes)],
         "findings": found,
         **listed(ended.writes, ended.writes_left_out),
     }
-    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+
+
+def sarif_document(ended: Execution, program: Path) -> str:
+    results = [
+        sarif_result(each, each.kind, str(each.message), each.file or str(program))
+        for each in ended.remarks
+    ]
+    failure = str(ended.refused) if ended.refused else None
+    return sarif("ptxsim", version("ptxsim"), program.stem, results, failure)

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from ptxsim.engine import Engine
-from ptxsim.execution import messages
+from ptxsim.execution import blas, messages
+from ptxsim.execution.found import Found
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.modules import Modules
-from ptxsim.execution.refusals import sentence_of
+from ptxsim.execution.refusals import error_of, sentence_of
 from ptxsim.execution.watcher import Watcher
-from ptxsim.findings.finding import Finding, Severity
 from ptxsim.findings.names import plain_name
-from ptxsim.findings.remarks import Remark, remark
-from ptxsim.findings.reports import merge
 from ptxsim.findings.sentences import sentence
 from ptxsim.findings.writes import Element
 from ptxsim.kernels import trapped
 from ptxsim.outcome import SimLimits, SimOutcome
-from ptxsim.plan.records import Launch, Place
+from ptxsim.plan.records import Copy, Free, Launch, Memset, Operation, Synchronise
+from ptxsim.streams import LiveWatch, Uses
 from ptxsim.text import Message, phrase
 
 # An A100, but for its name: the figures that sm_80 promises. runtime.hpp's Target has the units.
 _DEVICE = "ptxsim\n8 0 108 2048 32 65536 41943040 1410000 1215000 5120 167936 166912 1024 {memory}"
 _MEMORY = 40 << 30
+_MOST_USED = 64  # launches of which it is kept what memory they use
 _LAUNCH_TIMEOUT, _ASSERT, _LAUNCH_FAILURE = 702, 710, 719  # of cudaError_t
+_STRUCTURE = 64  # bytes, at most
 _READ_UNWRITTEN = phrase("copies bytes {first} and on of {name} to the host; nobody wrote them")
 _STOPPED = phrase("{kernel} did not end within {seconds:g} s of CPU time: --seconds allows more")
 _TIMES = phrase("times between events are the simulator's own: they mean nothing for a GPU")
@@ -55,22 +58,21 @@ class Device:
         self._modules = Modules(engine, file, self.watcher)
         self._host = host
         self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
-        self._found: list[Finding] = []
-        self._calls: dict[tuple[str, Place | None, str], Remark[str]] = {}
+        self._live: dict[int, tuple[Callable[[], str], int]] = {}  # allocations, with their bytes
+        self._broken = False  # by a launch: no call does anything
+        self._issued: messages.IssueOperation | None = None  # a launch that comes next
+        self._watch: LiveWatch | None = None
+        self._used: dict[Launch, Uses] = {}  # memory, by launches that may come again
+        self.found = Found(host)
         self._skips = skips and not watch
         self.launches: Counter[str] = Counter()
         self.skipped = 0  # of these
         self.notes: list[Message] = []
 
     @property
-    def remarks(self) -> list[Remark[str]]:
-        """All that was found, errors first."""
-        launches = [
-            remark(each, str) for each in merge(self._found) if each.severity is not Severity.NOTE
-        ]
-        order = list(Severity)
-        found = [*self._calls.values(), *launches]
-        return sorted(found, key=lambda each: order.index(each.severity))
+    def left(self) -> list[tuple[Callable[[], str], int]]:
+        """Allocations that nobody has freed, though it was possible: their names, and bytes."""
+        return [] if self._broken else list(self._live.values())
 
     def answer(self, request: messages.Request, more: bytes) -> bytes | None:
         """Raises RefusedProgram for what cannot be simulated."""
@@ -83,29 +85,64 @@ class Device:
                 self._modules.add_variable(request)
             case messages.NewAllocation():
                 self._allocate(request)
-            case messages.FreeAllocation(address=address):
-                self._modules.memory.free(address)
+            case messages.FreeAllocation(address=address, frames=frames):
+                memory = self._modules.memory
+                memory.free(address, self._host.freed(memory.naming_at(address), frames))
+                self._live.pop(address, None)
+                self._broken = False
+            case messages.ShareMemory():
+                self._modules.memory.define(request)
+                self.found.shared = True
             case messages.ReadBytes(frames=frames):
-                if unwritten := self._modules.memory.undefined(request):
+                if (unwritten := self._unwritten(request)) is not None:
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
-                    self._call("uninitialized-read", frames, words)
+                    self.found.in_call("uninitialized-read", frames, words)
             case messages.DefineBytes():
                 return self._write(request)
             case messages.HostFault(address=address, frames=frames):
                 words = _HOST_TOUCHES.given(name=self._modules.memory.name_at(address))
-                self._call("host-access", frames, words)
-            case messages.FailedCall(refused=refused, frames=frames):
-                self._call("failed-call", frames, sentence_of(refused))
+                self.found.in_call("host-access", frames, words)
+            case messages.FailedCall():
+                self._failed(request)
+            case messages.AskForError():
+                self.found.asked()
+            case messages.IssueOperation():
+                self._issue(request)
             case messages.AskElapsed():
                 self.notes = [_TIMES]
             case messages.LoadModules():
                 return b"" if self._modules.memory else None
+            case messages.MeasureKernel(name=name, module=module):
+                return self._modules.measure(name, module).encode()
             case messages.FindKernel(name=name, module=module):
                 return self._modules.figures(name, module).encode()
+            case messages.ListVariables(module=module):
+                return self._modules.variables(module).encode()
             case messages.LaunchKernel():
                 return self._launch(request, more)
+            case messages.CallLibrary(frames=frames):
+
+                def write(rows: messages.DefineBytes) -> None:
+                    watched = bool(self._modules.memory.watched)
+                    self._write(msgspec.structs.replace(rows, frames=frames, waits=watched))
+
+                status, result, wrong = blas.call(self._modules.memory, request, more, write)
+                for kind, words in wrong:
+                    self.found.in_call(kind, frames, words)
+                return status.to_bytes(4, "little") + result
         return None
+
+    def _unwritten(self, read: messages.ReadBytes) -> tuple[str, int] | None:
+        """The allocation and its first byte that nobody wrote. Thrust copies its results as
+        structures, whose padding nobody writes."""
+        memory = self._modules.memory
+        found = memory.undefined(read)
+        if found and read.rows == 1 and 8 <= read.size <= _STRUCTURE:
+            head = messages.DefineBytes(address=read.address, size=4, rows=1, pitch=0)
+            if not memory.undefined(head) and self._host.is_library(read.frames):
+                return None
+        return found
 
     def _write(self, request: messages.DefineBytes) -> bytes | None:
         memory = self._modules.memory
@@ -121,6 +158,39 @@ class Device:
     def _allocate(self, request: messages.NewAllocation) -> None:
         name = self._host.namer(request.frames)
         self._modules.memory.add(request.address, request.size, name, None)
+        self._live[request.address] = name, request.size
+
+    def _failed(self, call: messages.FailedCall) -> None:
+        at = call.address
+        about = self._modules.memory.described(at) if at else ("memory of the host",) * 2
+        words = sentence_of(call.refused, *about)
+        if call.told:
+            self.found.in_call("failed-call", call.frames, words)
+        else:
+            self.found.failed_launch(call.frames, words, error_of(call.refused))
+
+    def _issue(self, asked: messages.IssueOperation) -> None:
+        if asked.what == "launch":
+            self._issued = asked
+            return
+        size = asked.parts[0].size if asked.parts else 0
+        known: dict[str, Operation] = {
+            "copy": Copy(source=0, source_delta=0, target=0, target_delta=0, size=size),
+            "memset": Memset(allocation=0, delta=0, value=0, size=size),
+            "free": Free(allocation=0),
+        }
+        operation = known.get(asked.what, Synchronise())
+        used = map(self._modules.memory.part_use, asked.parts)
+        self._compare(operation, asked, [each for each in used if each])
+
+    def _compare(self, operation: Operation, asked: messages.IssueOperation, uses: Uses) -> None:
+        """Find the races with operations on other streams."""
+        memory = self._modules.memory
+        if self._watch is None or self._watch.cell != memory.cell:
+            self._watch = LiveWatch(memory.cell)
+        operation = msgspec.structs.replace(operation, after=asked.after, frames=asked.frames)
+        for earlier, region in self._watch.issue(operation, asked.waits, uses):
+            self.found.in_race(earlier, operation, memory.name_at(region))
 
     def _launch(self, asked: messages.LaunchKernel, params: bytes) -> bytes:
         """The error that it ends with, in a line of its own, and what the kernel printed."""
@@ -144,23 +214,28 @@ class Device:
             cluster=asked.cluster,
         )
         self.watcher.look()
+        issued, self._issued = self._issued, None
         if self._skips and loaded.kernels.recall(memory, launch):
             self.skipped += 1
+            if issued:
+                self._compare(launch, issued, self._used.get(launch, ()))
             return b"0\n"
+        memory.trace(issued is not None)
         outcome = loaded.kernels.carry_out(memory, launch, self._limits)
         self.watcher.launched(outcome)
         if outcome.findings:
-            self._found = list(merge([*self._found, *outcome.findings]))
+            self.found.in_launch(outcome.findings)
+        if issued:
+            if len(self._used) == _MOST_USED:
+                self._used.clear()
+            self._used[launch] = memory.launch_uses()
+            self._compare(launch, issued, self._used[launch])
         if outcome.stopped and not outcome.findings:
             words = _STOPPED.given(kernel=plain_name(asked.kernel), seconds=self._limits.seconds)
-            self._call("stopped", asked.frames, words)
-        return f"{_error(outcome)}\n{outcome.printed}".encode()
-
-    def _call(self, kind: str, frames: Sequence[int], words: Message) -> None:
-        place = self._host.place(frames)
-        key = (kind, place, str(words))
-        count = self._calls[key].count + 1 if key in self._calls else 1
-        self._calls[key] = Remark.at(place, kind, Severity.ERROR, words, count=count)
+            self.found.in_call("stopped", asked.frames, words)
+        error = _error(outcome)
+        self._broken |= bool(error)
+        return f"{error}\n{outcome.printed}".encode()
 
 
 def _error(outcome: SimOutcome) -> int:

@@ -6,14 +6,18 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
+from ptxsim.execution.sources import Sources
 from ptxsim.native import answer_of
 from ptxsim.plan.records import Place
 
 _ANSWER = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*)")
-_VARIABLE = re.compile(r"cuda(?:Malloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)")
+_LIBRARY = re.compile(r"/(?:thrust|cub)/")
+_VARIABLE = re.compile(
+    r"cu(?:da|Mem)(?:Malloc|Alloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)"
+)
 
 _CALL = re.compile(r"\bcu\w+(?=\s*(?:<[^;()]*>\s*)?\()")
 
@@ -21,10 +25,13 @@ _CALL = re.compile(r"\bcu\w+(?=\s*(?:<[^;()]*>\s*)?\()")
 class HostCode:
     """The host side of ``program``, a file with debug information if it was built for ptxsim."""
 
-    def __init__(self, program: Path) -> None:
+    def __init__(self, program: Path, folders: Sequence[Path] = ()) -> None:
         self._program = program
         self._known: dict[int, Place | None] = {}
-        self._here = Path.cwd()
+        self.sources = Sources((*folders, program.parent))
+        self._here = self.sources.here
+        self._names: dict[tuple[int, ...], str] = {}
+        self._of_library: set[int] = set()  # those of CUDA's headers: Thrust, CUB
         self._sites: dict[tuple[int, ...], int] = {}  # of allocations, in their order
 
     @cached_property
@@ -41,17 +48,38 @@ class HostCode:
             # Of each: the address, and the place with those it is inlined into.
             chains = done.stdout.split("0x")[1:]
             for frame, chain in zip(new, chains, strict=False):
-                inlined = map(self._own, chain.splitlines()[1:])
-                self._known[frame] = next((each for each in inlined if each), None)
+                lines = chain.splitlines()[1:]
+                self._known[frame] = next(filter(None, map(self._own, lines)), None)
+                if lines and _LIBRARY.search(lines[0]):
+                    self._of_library.add(frame)
         places = (self._known.get(each) for each in frames)
         return next((each for each in places if each), None)
+
+    def is_library(self, frames: Sequence[int]) -> bool:
+        """Whether Thrust or CUB makes the call."""
+        self.place(frames)
+        return bool(frames) and frames[0] in self._of_library
 
     def namer(self, frames: Sequence[int]) -> Callable[[], str]:
         """Return a function that says how people call memory that was allocated there."""
         site = self._sites.setdefault(tuple(frames), len(self._sites))
-        return lambda: self._name(tuple(frames), site)
+        return partial(self._name, tuple(frames), site)
+
+    def freed(self, name: Callable[[], str], frames: Sequence[int]) -> Callable[[], str]:
+        """The same for memory that was freed there."""
+        return partial(self._freed, name, tuple(frames))
+
+    def _freed(self, name: Callable[[], str], frames: tuple[int, ...]) -> str:
+        place, (known, brackets, _) = self.place(frames), name().partition(")")
+        where = f"freed at {place.file}:{place.line}" if place else "freed"
+        return f"{known}, {where})" if brackets else f"{known} ({where})"
 
     def _name(self, frames: tuple[int, ...], site: int) -> str:
+        if frames not in self._names:
+            self._names[frames] = self._new_name(frames, site)
+        return self._names[frames]
+
+    def _new_name(self, frames: tuple[int, ...], site: int) -> str:
         place = self.place(frames)
         if place is None:
             return "an allocation"
@@ -67,10 +95,7 @@ class HostCode:
         return found[0] if found else "host code"
 
     def _line(self, place: Place) -> str:
-        try:
-            text = (self._here / place.file).read_text(errors="replace")
-        except OSError:
-            return ""
+        text = self.sources.text(place.file) or ""
         return "".join(text.splitlines()[place.line - 1 : place.line])
 
     def _own(self, text: str) -> Place | None:

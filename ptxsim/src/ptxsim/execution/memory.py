@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import mmap
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,13 +17,23 @@ from ptxsim.execution.messages import (
     BrokenChannel,
     CopyBytes,
     DefineBytes,
-    ReadBytes,
+    Part,
 )
 from ptxsim.execution.watcher import Watcher
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
+from ptxsim.streams import Use, rows_use
 
+_MOST_ROWS_BYTES = 1 << 28  # from the first to the last, of a copy that is compared with others
 _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
+
+
+class Stretch(NamedTuple):
+    """An allocation from an address on."""
+
+    name: Callable[[], str]
+    left: int  # bytes, to its end
+    freed: bool
 
 
 class DeviceMemory(Machine):
@@ -32,8 +45,10 @@ class DeviceMemory(Machine):
         self.single_launches = True
         self._file = mmap.mmap(file, ARENA_BYTES, mmap.MAP_SHARED)
         self._bytes = np.frombuffer(self._file, np.uint8)
+        self._starts: list[int] = []  # addresses of the regions, in order
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
+        self._freed: set[int] = set()  # addresses
         self._watcher = watcher
         self.watched = watcher.watched
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
@@ -60,9 +75,12 @@ class DeviceMemory(Machine):
         self._insert(Region("", address, data, True, len(data)), lambda: name)
         return address
 
-    def free(self, address: int) -> None:
+    def free(self, address: int, name: Callable[[], str]) -> None:
+        """name: what it is called from now on."""
         place, _ = self._find(address, 0)
-        self._library.sim_resize(self.handle, place, 0)
+        self._library.sim_retire(self.handle, place)
+        self._naming[place] = name
+        self._freed.add(address)
         self._watcher.leave(address)
 
     def define(self, rows: DefineBytes) -> None:
@@ -83,7 +101,7 @@ class DeviceMemory(Machine):
         self._library.sim_refine(self.handle, self.cell, cell)
         self.cell = cell
 
-    def undefined(self, rows: ReadBytes) -> tuple[str, int] | None:
+    def undefined(self, rows: DefineBytes) -> tuple[str, int] | None:
         """The name of the allocation and the offset of the first byte there that nobody wrote."""
         for place, start in self._rows(rows.address, rows.pitch, rows):
             size = self._library.sim_defined(self.handle, place, start, rows.size, self.cell)
@@ -91,15 +109,64 @@ class DeviceMemory(Machine):
                 return self._naming[place](), start + size
         return None
 
+    def allocation(self, address: int) -> Stretch | None:
+        """The allocation that begins last at or below an address of the file, from there on."""
+        place = self.region_at(address)
+        region = self._regions[place]
+        if not FIRST_ADDRESS <= region.address <= address < FIRST_ADDRESS + ARENA_BYTES:
+            return None
+        left = region.address + region.size - address
+        return Stretch(self._naming[place], left, region.address in self._freed)
+
+    def cells(self, address: int, size: int) -> Bytes:
+        """Bytes of the file."""
+        return self._bytes[address - FIRST_ADDRESS :][:size]
+
     def unwritten(self, address: int, size: int) -> bool:
         """Whether nobody has written some of these bytes."""
         place, start = self._find(address, size)
         size_held: int = self._library.sim_defined(self.handle, place, start, size, self.cell)
         return size_held < size
 
+    def region_at(self, address: int) -> int:
+        return max(bisect.bisect_right(self._starts, address) - 1, 0)
+
     def name_at(self, address: int) -> str:
         """The name of what begins last at or below an address."""
-        return self._naming[self.region_at(address)]()
+        return self.naming_at(address)()
+
+    def naming_at(self, address: int) -> Callable[[], str]:
+        place = self.region_at(address)
+        return self._naming[place]
+
+    def described(self, address: int) -> tuple[str, str]:
+        """The name of what lies at an address, and the place of the address in it."""
+        place = self.region_at(address)
+        region = self._regions[place]
+        offset = address - region.address
+        if not 0 <= offset <= region.size:
+            return "no allocation", f"{address:#x}, outside of all"
+        name = self._naming[place]()
+        return name, f"byte {offset} of {name}, which has {region.size}"
+
+    def part_use(self, part: Part) -> Use | None:
+        """How a copy or a memset uses memory; None for rows so far apart that nobody compares them.
+        Raises BrokenChannel."""
+        span = (part.rows - 1) * part.pitch + part.size
+        place, start = self._find(part.address, span)
+        if part.rows > 1 and not part.size <= part.pitch <= span <= _MOST_ROWS_BYTES:
+            return None
+        use = Use(self._regions[place].address, start, start + part.size, part.writes)
+        return rows_use(use, part.rows, part.pitch, self.cell)
+
+    def launch_uses(self) -> list[Use]:
+        """How the last launch, which was traced, used memory that lives on."""
+        here = [each for each in self._launch_uses() if each.region < len(self._regions)]
+        named = ((self._regions[each.region].address, each) for each in here)
+        return [replace(each, region=at) for at, each in named if at != WORKSPACE_AT]
+
+    def trace(self, on: bool) -> None:
+        self._library.sim_trace(self.handle, on)
 
     def _rows(self, address: int, pitch: int, rows: DefineBytes) -> Iterator[tuple[int, int]]:
         """The region of all rows and where in it each begins. Raises BrokenChannel."""
@@ -116,8 +183,9 @@ class DeviceMemory(Machine):
         return place, start
 
     def _insert(self, region: Region, name: Callable[[], str]) -> None:
-        place = self.region_at(region.address) + 1 if self._regions else 0
+        place = bisect.bisect_right(self._starts, region.address)
         self._add(region)
+        self._starts.insert(place, region.address)
         self._regions.insert(place, region)
         self._naming.insert(place, name)
         if self._watcher.elements and region.address != WORKSPACE_AT:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
-from typing import IO, Annotated
+from typing import IO, Annotated, Literal
 
 import msgspec
 
@@ -19,13 +19,15 @@ from ptxsim.plan.records import MOST_ROWS, Dim3, Refused
 from ptxsim.record import Record
 
 FIRST_ADDRESS = 0x6A5D_0000_0000  # of device memory
-ARENA_BYTES = 1 << 40
+ARENA_BYTES = 1 << 44  # none of it is used twice
 STRIDE = 1 << 20  # allocations begin at its multiples; half of one, at least, is nobody's
 _MOST_TEXT, _MOST_BYTES = 1 << 16, 1 << 28
 _HEAD = struct.Struct("<II")
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 56)]
 Frames = tuple[Count, ...]  # return addresses in the program's file, innermost first
+
+Arguments = Annotated[tuple[int, ...], msgspec.Meta(max_length=32)]
 
 
 class AskDevice(Record, tag="device"):
@@ -48,6 +50,16 @@ class FindKernel(Record, tag="kernel"):
     module: Count
 
 
+class MeasureKernel(FindKernel, tag="measure"):
+    """Asks for the figures of a kernel that ptxas has to tell."""
+
+
+class ListVariables(Record, tag="variables"):
+    """Asks for the names and sizes of a module's variables."""
+
+    module: Count
+
+
 class NewAllocation(Record, tag="allocate"):
     address: Count
     size: Count
@@ -63,6 +75,7 @@ class NewVariable(NewAllocation, tag="variable"):
 
 class FreeAllocation(Record, tag="free"):
     address: Count
+    frames: Frames
 
 
 class DefineBytes(Record, tag="define", kw_only=True):
@@ -74,6 +87,10 @@ class DefineBytes(Record, tag="define", kw_only=True):
     pitch: Count  # bytes from the start of one to the next
     frames: Frames = ()  # where elements are watched; the call then waits for an answer
     waits: bool = False
+
+
+class ShareMemory(DefineBytes, tag="share"):
+    """Host code may read and write here without a call."""
 
 
 class CopyBytes(DefineBytes, tag="copy"):
@@ -101,6 +118,32 @@ class FailedCall(Record, tag="refused"):
 
     refused: Refused
     frames: Frames
+    address: Count  # of the device memory that it is about; 0: none
+    told: bool  # host code has the error, as the call's value
+
+
+class AskForError(Record, tag="asked"):
+    """Host code has asked for the error of launches that failed."""
+
+
+class Part(Record):
+    """Memory that a copy or a memset uses: rows of ``size`` bytes."""
+
+    address: Count
+    size: Count
+    rows: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
+    pitch: Count  # bytes from the start of one row to the next
+    writes: bool
+
+
+class IssueOperation(Record, tag="issue"):
+    """Comes before each operation of a program whose streams may run side by side."""
+
+    what: Literal["launch", "copy", "memset", "free", "wait"]
+    after: tuple[Count, ...] | None  # as Issued has it
+    waits: bool  # host code does, for its end
+    parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=2)]  # () of a launch
+    frames: Frames
 
 
 class AskElapsed(Record, tag="elapsed"):
@@ -121,19 +164,35 @@ class LaunchKernel(Record, tag="launch"):
     frames: Frames
 
 
+class CallLibrary(Record, tag="library"):
+    """A function of cuBLAS; the message's bytes are what its factors point to on the host, 16 of
+    each. The answer: cublasStatus_t, and a result for the host."""
+
+    function: str
+    arguments: Arguments
+    on_device: bool  # factors and results
+    frames: Frames
+
+
 Request = (
     AskDevice
+    | CallLibrary
     | NewModule
     | LoadModules
     | FindKernel
+    | MeasureKernel
+    | ListVariables
     | NewAllocation
     | NewVariable
     | FreeAllocation
+    | ShareMemory
     | DefineBytes
     | CopyBytes
     | ReadBytes
     | HostFault
     | FailedCall
+    | AskForError
+    | IssueOperation
     | AskElapsed
     | LaunchKernel
 )

@@ -18,8 +18,10 @@ from ptxsim.frontend.interface import Entry
 from ptxsim.frontend.module import ptx_text
 from ptxsim.living import LivingKernels
 from ptxsim.lowering.memory_layout import initial_bytes
+from ptxsim.plan.limits import MAX_THREADS
+from ptxsim.ptxas import Measured, measured
 
-_REGISTERS = 32  # of a thread: PTX does not say
+_FEW_INSTRUCTIONS = 100  # of a kernel, which a thread of any block has registers for
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,9 @@ class _Module:
 
     texts: list[str]  # PTX; several are linked
     known: dict[str, messages.NewVariable] = field(default_factory=dict)  # by host code, mangled
+    kernels: LivingKernels | None = None
     loaded: Loaded | None = None
+    measured: dict[str, Measured] | None = None  # by kernel; None: not yet
 
 
 class Modules:
@@ -64,9 +68,8 @@ class Modules:
         """Device memory with all modules' variables; its use loads the modules that are new."""
         if self._made and not self._new:
             return self._made
-        here = Path.cwd()
         loading, self._new = self._new, []
-        kernels = [LivingKernels(each.texts, here, self._engine) for each in loading]
+        kernels = [self._kernels(each) for each in loading]
         cell = min((each.global_cell for each in kernels), default=4)
         if self._made is None:
             self._made = DeviceMemory(self._engine, self._file, cell, self._watcher)
@@ -102,6 +105,16 @@ class Modules:
                 memory.add(asked.address, asked.size, name, initial_bytes(variable, addresses))
         return Loaded(kernels, kernels.declared.entries, addresses)
 
+    def _kernels(self, module: _Module) -> LivingKernels:
+        if module.kernels is None:
+            module.kernels = LivingKernels(module.texts, Path.cwd(), self._engine)
+        return module.kernels
+
+    def variables(self, number: int) -> str:
+        """The variables of a module, by name and size. Raises BrokenChannel."""
+        found = self._kernels(self._module(number)).variables
+        return "\n".join(f"{each.name} {max(each.size, 1)}" for each in found)
+
     def of_kernel(self, kernel: str, number: int) -> Loaded | None:
         """The module of this number if it has the kernel. Raises BrokenChannel."""
         loaded = self._module(number).loaded if self.memory else None
@@ -116,8 +129,17 @@ class Modules:
         cluster = entry.cluster or (0, 0, 0)
         params = list(itertools.chain.from_iterable((p.offset, p.size) for p in entry.params))
         shared = loaded.kernels.shared_bytes(name, loaded.addresses)
-        figures = [_REGISTERS, shared, entry.max_threads, *cluster, len(entry.params), *params]
+        large = loaded.kernels.instructions(name) > _FEW_INSTRUCTIONS
+        measured = Measured().registers, int(large and entry.max_threads == MAX_THREADS)
+        figures = [*measured, shared, entry.max_threads, *cluster, len(entry.params), *params]
         return " ".join(map(str, figures))
+
+    def measure(self, name: str, number: int) -> str:
+        """What sink_measure reads of a kernel. Raises BrokenChannel."""
+        module = self._module(number)
+        if module.measured is None:
+            module.measured = measured(module.texts)
+        return " ".join(map(str, module.measured.get(name, Measured())))
 
     def _module(self, number: int) -> _Module:
         if number >= len(self._all):

@@ -14,16 +14,22 @@ _TABLE = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes())
 _ROWS = [(name, error, text) for error, rows in _TABLE.items() for name, text in rows.items()]
 
 
-def sentence_of(refused: Refused) -> Message:
-    """Raises BrokenChannel for a refusal that nobody made."""
-    if not 0 <= refused.number < len(_ROWS):
-        raise BrokenChannel
-    _, error, text = _ROWS[refused.number]
-    given = {"error": error, **refused.args}
+def sentence_of(refused: Refused, memory: str, where: str) -> Message:
+    """memory, where: the name of what it is about, and the place in it. Raises BrokenChannel for a
+    refusal that nobody made."""
+    error, text = error_of(refused), _ROWS[refused.number][2]
+    given = {"error": error, "memory": memory, "where": where, **refused.args}
     sentence = Message(text=text)
     if not {*sentence.places} <= {*given}:
         raise BrokenChannel
     return sentence.given(**{name: readable(given[name])[:_MOST_TEXT] for name in sentence.places})
+
+
+def error_of(refused: Refused) -> str:
+    """The name of CUDA's error. Raises BrokenChannel for a refusal that nobody made."""
+    if not 0 <= refused.number < len(_ROWS):
+        raise BrokenChannel
+    return str(_ROWS[refused.number][1])
 
 
 def macros() -> tuple[str, ...]:

@@ -33,6 +33,7 @@ class Seen(Record):
     remarks: tuple[Remark[str], ...]
     launches: int
     refused: Message | None  # why it could not go on
+    full: bool  # there was too little memory to watch all that it allocates
     broken: bool  # it wrote into the channel what is no message
 
 
@@ -68,7 +69,7 @@ def _serve(words: Sequence[str]) -> Seen:
     device = Device(
         load_engine(Path(engine)), int(memory), host, float(seconds), most=int(launches)
     )
-    refused, broken = None, False
+    refused, full, broken = None, False, False
     with socket.socket(fileno=int(channel)) as ours:
         try:
             for request, more in messages.requests(ours):
@@ -76,14 +77,17 @@ def _serve(words: Sequence[str]) -> Seen:
                     messages.reply(ours, answer)
         except RefusedProgram as why:
             refused = why.message
+        except MemoryError:
+            full = True
         except messages.BrokenChannel:
             broken = True
         except ConnectionError:  # it ended while its kernel ran
             pass
     return Seen(
-        remarks=tuple(device.remarks),
+        remarks=tuple(device.found.remarks()),
         launches=device.launches.total(),
         refused=refused,
+        full=full,
         broken=broken,
     )
 

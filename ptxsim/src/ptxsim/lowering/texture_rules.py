@@ -44,29 +44,19 @@ def texture(low: Lowering, item: Instruction, mods: list[str]) -> None:
     )
 
 
-def surface_load(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    """suld.b.2d.v4.b32.trap {a, b, c, d}, [surface, {x, y}]"""
-    values = low.vector(item.operands[0], mods[-2], output=True)
-    _access(low, "suld", mods, values, item.operands[1])
-
-
-def surface_store(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    """sust.b.2d.b32.trap [surface, {x, y}], {a}"""
-    values = low.vector(item.operands[1], mods[-2], output=False)
-    _access(low, "sust", mods, values, item.operands[0])
-
-
-def _access(
-    low: Lowering, name: str, mods: list[str], values: list[ops.Operand], place: str
-) -> None:
+def surface(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    """suld.b.2d.v4.b32.trap {a, b, c, d}, [surface, {x, y}]; sust has its values last"""
     if mods[0] != "b" or mods[-1] not in _OUTSIDE or mods[-2] not in ("b8", "b16", "b32", "b64"):
         raise low.unsupported()
+    loads = item.opcode.startswith("suld")
+    listed, place = item.operands if loads else reversed(item.operands)
+    values = low.vector(listed, mods[-2], output=loads)
     operands, dimensions, layered = _place(low, mods[1], place)
     widths = {each.width for each in values if isinstance(each, (ops.Register, ops.Constant))}
     if len(widths) != 1:
         raise low.unsupported_form()
     low.emit_guarded(
-        name,
+        item.opcode[:4],
         [*values, *([None] * (4 - len(values))), *operands],
         imm=layered | _OUTSIDE.index(mods[-1]) << 1 | len(values) << 3,
         width=SIZES[mods[-2]],

@@ -182,7 +182,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
                                                                    int threads, size_t shared,
                                                                    unsigned) {
   return answer(__func__, [&](const char* caller) {
-    *blocks = blocks_per_multiprocessor(kernel_of(function, caller), threads, shared);
+    *blocks = blocks_per_multiprocessor(measured_kernel(function, caller), threads, shared);
     return cudaSuccess;
   });
 }
@@ -194,7 +194,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function,
                                                       int blocks, int threads) {
   return answer(__func__, [&](const char* caller) {
-    const Kernel& kernel = kernel_of(function, caller);
+    const Kernel& kernel = measured_kernel(function, caller);
     const cudaOccDeviceProp device = occupancy_device();
     const cudaOccFuncAttributes attributes = occupancy_kernel(kernel);
     const cudaOccDeviceState state = occupancy_state(kernel);

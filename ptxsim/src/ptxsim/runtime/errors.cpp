@@ -34,6 +34,10 @@ constexpr Known ERRORS[] = {
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
      "an illegal memory access was encountered"},
+    {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered",
+     "part or all of the requested memory range is already mapped"},
+    {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered",
+     "pointer does not correspond to a registered memory region"},
     {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
      "too many resources requested for launch"},
     {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
@@ -56,6 +60,8 @@ const Known& known(cudaError_t error) {
 }  // namespace
 
 std::recursive_mutex one_call;
+thread_local const char* spoken_as = nullptr;
+thread_local bool runtime_used = false;
 
 Argument::Argument(const char* name, dim3 d)
     : name(name), text("(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " +
@@ -77,6 +83,8 @@ cudaError_t failed(cudaError_t error, const Refused& refused) {
   return error;
 }
 
+void forget_error() { last_error = cudaSuccess; }
+
 void driver_failed(const Refused& refused) { last_failure = json(refused); }
 
 std::string last_failure_json() { return last_failure.empty() ? "null" : last_failure; }
@@ -88,7 +96,10 @@ cudaError_t cudaGetLastError() {
   last_error = cudaSuccess;
   return error;
 }
-cudaError_t cudaPeekAtLastError() { return sink_broken ? sink_broken : last_error; }
+cudaError_t cudaPeekAtLastError() {
+  if (last_error) sink_asked();
+  return sink_broken ? sink_broken : last_error;
+}
 
 const char* cudaGetErrorName(cudaError_t error) { return known(error).name; }
 const char* cudaGetErrorString(cudaError_t error) { return known(error).text; }

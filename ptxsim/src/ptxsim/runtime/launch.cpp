@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <deque>
 
@@ -31,6 +32,10 @@ struct Ruling {
   cudaError_t error = cudaSuccess;
   Refused why{};
 };
+
+uint64_t registers_of_warp(const Kernel& kernel) {
+  return (uint64_t(kernel.registers) * 32 + REGISTER_UNIT - 1) / REGISTER_UNIT * REGISTER_UNIT;
+}
 
 // The blocks of a cooperative launch wait for each other, so all must run at the same time.
 Ruling judge_cooperative(const Kernel& kernel, dim3 grid, uint64_t threads, size_t shared) {
@@ -66,9 +71,7 @@ Ruling judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared, bool co
     return {cudaErrorInvalidValue,
             {SHARED_NOT_RAISED, {{"bytes", shared}, {"most", kernel.shared_dynamic}}}};
   const uint64_t warps = (threads + 31) / 32;
-  const uint64_t registers = warps * ((uint64_t(kernel.registers) * 32 + REGISTER_UNIT - 1) /
-                                      REGISTER_UNIT * REGISTER_UNIT);
-  if (registers > MAX_REGISTERS)
+  if (warps * registers_of_warp(kernel) > MAX_REGISTERS)
     return {cudaErrorLaunchOutOfResources,
             {TOO_MANY_REGISTERS, {{"threads", threads}, {"registers", kernel.registers}}}};
   return cooperative ? judge_cooperative(kernel, grid, threads, shared) : Ruling{};
@@ -103,8 +106,11 @@ struct Asked {
   dim3 cluster{0, 0, 0};
 };
 
-cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+cudaError_t launch(Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                    cudaStream_t stream, const Asked& asked = {}) {
+  // Any kernel has registers for so many threads, one with a launch bound for as many as it says.
+  constexpr uint64_t FEW_THREADS = 256;
+  if (kernel.demanding && uint64_t(block.x) * block.y * block.z > FEW_THREADS) sink_measure(kernel);
   Ruling ruling = judge(kernel, grid, block, shared, asked.cooperative);
   if (ruling.error == cudaSuccess) ruling = judge_cluster(kernel, grid, asked.cluster);
   if (ruling.error != cudaSuccess) {
@@ -201,12 +207,22 @@ Frames& launch_site() {
 
 size_t module_of(void** handle) { return reinterpret_cast<size_t>(*handle); }
 
+void register_kernel(const void* function, const char* name, size_t module) {
+  kernels[function] = {name, module};
+}
+
 Kernel& kernel_of(const void* function, const char* caller) {
   const auto found = kernels.find(function);
   Kernel* const kernel =
       found == kernels.end() ? nullptr : sink_kernel(found->second.name, found->second.module);
   if (!kernel) refuse({NOT_A_KERNEL, {{"function", caller}}});
   return *kernel;
+}
+
+Kernel& measured_kernel(const void* function, const char* caller) {
+  Kernel& kernel = kernel_of(function, caller);
+  sink_measure(kernel);
+  return kernel;
 }
 
 extern "C" {
@@ -223,7 +239,7 @@ char __cudaInitModule(void**) { return 1; }
 
 void __cudaRegisterFunction(void** module, const char* function, char*, const char* name, int,
                             uint3*, uint3*, dim3*, dim3*, int*) {
-  kernels[function] = {name, module_of(module)};
+  register_kernel(function, name, module_of(module));
 }
 // Under CUDA 13 a kernel is launched by a handle; ours is the host function itself.
 cudaError_t __cudaGetKernel(cudaKernel_t* handle, const void* function) {
@@ -276,7 +292,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                            const cudaLaunchConfig_t* config) {
   return answer(__func__, [&](const char* caller) {
-    const Kernel& kernel = kernel_of(function, caller);
+    const Kernel& kernel = measured_kernel(function, caller);
     const dim3 asked = asked_by(*config, caller).cluster;
     const Ruling ruling = judge_cluster(kernel, config->gridDim, asked);
     if (ruling.error != cudaSuccess) return failed(ruling.error, caller);
@@ -289,7 +305,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
                                                  const cudaLaunchConfig_t* config) {
   return answer(__func__, [&](const char* caller) {
-    const Kernel& kernel = kernel_of(function, caller);
+    const Kernel& kernel = measured_kernel(function, caller);
     if (gpu.target.major < 9) return failed(cudaErrorInvalidValue, caller);
     const dim3 own = kernel.cluster;  // what it declares is the only size that it has
     uint64_t most = own.x                   ? uint64_t(own.x) * own.y * own.z
@@ -332,12 +348,15 @@ cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
   return answer(__func__, [&](const char* caller) {
-    const Kernel& kernel = kernel_of(function, caller);
+    const Kernel& kernel = measured_kernel(function, caller);
     const Target& target = gpu.target;
     std::memset(attributes, 0, sizeof *attributes);
     attributes->sharedSizeBytes = kernel.shared_static;
-    attributes->maxThreadsPerBlock = kernel.max_threads;
+    const uint64_t warps = MAX_REGISTERS / std::max<uint64_t>(registers_of_warp(kernel), 1);
+    attributes->maxThreadsPerBlock = int(std::min<uint64_t>(warps * 32, kernel.max_threads));
     attributes->numRegs = kernel.registers;
+    attributes->localSizeBytes = kernel.local_bytes;
+    attributes->constSizeBytes = kernel.constant_bytes;
     attributes->ptxVersion = attributes->binaryVersion = target.major * 10 + target.minor;
     attributes->maxDynamicSharedSizeBytes = int(kernel.shared_dynamic);
     attributes->preferredShmemCarveout = kernel.carveout;

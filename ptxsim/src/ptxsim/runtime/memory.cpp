@@ -33,7 +33,8 @@ Place device_place(const void* address, size_t bytes, const char* caller, Side s
   if (sink_find(address, bytes, place)) return place;
   const Refusal source = sink_freed(address) ? SOURCE_FREED : SOURCE_OUTSIDE;
   const Refusal target = sink_freed(address) ? TARGET_FREED : TARGET_OUTSIDE;
-  refuse({side == Side::source ? source : target, {{"function", caller}, {"bytes", bytes}}});
+  refuse(
+      {side == Side::source ? source : target, {{"function", caller}, {"bytes", bytes}}, address});
 }
 
 void check_symbol_range(const Symbol& symbol, size_t offset, size_t bytes, const char* caller) {
@@ -68,7 +69,8 @@ cudaError_t release(void* address, bool ordered, cudaStream_t stream, const char
   if (address == nullptr) return cudaSuccess;
   Place place;
   if (!sink_find(address, 0, place) || place.delta != 0)
-    refuse({sink_freed(address) ? FREED_TWICE : NOT_AN_ALLOCATION, {{"function", caller}}});
+    refuse(
+        {sink_freed(address) ? FREED_TWICE : NOT_AN_ALLOCATION, {{"function", caller}}, address});
   sink_free(place.allocation, ordered, stream, caller);
   return cudaSuccess;
 }
@@ -143,24 +145,27 @@ cudaError_t write_symbol(const void* variable, const void* source, size_t bytes,
 }
 
 cudaError_t read_symbol(void* target, const void* variable, size_t bytes, size_t offset,
-                        cudaMemcpyKind kind, cudaStream_t stream, const char* caller) {
+                        cudaMemcpyKind kind, bool blocking, cudaStream_t stream,
+                        const char* caller) {
   Symbol& symbol = symbol_of(variable, caller);
   check_symbol_range(symbol, offset, bytes, caller);
-  return copy(target, static_cast<char*>(address_of(symbol)) + offset, bytes, kind, false, stream,
-              caller);
+  return copy(target, static_cast<char*>(address_of(symbol)) + offset, bytes, kind, blocking,
+              stream, caller);
 }
 
 }  // namespace
 
-cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
+cudaError_t copy_rows(void* target, const void* source, const Rows& given, cudaMemcpyKind kind,
                       bool blocking, cudaStream_t stream, const char* caller) {
+  const bool apart = given.bytes != given.source_pitch || given.bytes != given.target_pitch;
+  const Rows rows = apart ? given : Rows{given.bytes * given.count};
   const bool from_device = from_device_side(source, kind), to_device = to_device_side(target, kind);
   check_direction(from_device, to_device, kind, caller);
   if (from_device && to_device) return copy_on_device(target, source, rows, stream, caller);
   if (!sink_executes && rows.count > 1) refuse({ROWS_FROM_HOST, {{"function", caller}}});
   if (from_device) {
     const size_t read = extent(rows, rows.source_pitch);
-    sink_read(target, device_place(source, read, caller, Side::source), rows, stream);
+    sink_read(target, device_place(source, read, caller, Side::source), rows, blocking, stream);
   } else if (to_device) {
     const size_t written = extent(rows, rows.target_pitch);
     sink_write(device_place(target, written, caller, Side::target), source, rows, blocking, stream);
@@ -214,7 +219,7 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
 cudaError_t cudaMallocHost(void** address, size_t bytes) {
   return answer(__func__, [&](const char* caller) {
     if (address == nullptr) return failed(cudaErrorInvalidValue, caller);
-    if (sink_executes) return cudaMallocManaged(address, bytes, cudaMemAttachGlobal);
+    if (sink_executes) return cudaMallocManaged(address, bytes, cudaMemAttachHost);
     *address = std::malloc(bytes);
     return *address ? cudaSuccess : failed(cudaErrorMemoryAllocation, caller);
   });
@@ -227,8 +232,12 @@ cudaError_t cudaFreeHost(void* address) {
   std::free(address);
   return cudaSuccess;
 }
-cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+cudaError_t cudaHostRegister(void* host, size_t bytes, unsigned) {
+  return answer(__func__, [&](const char* caller) { return sink_pin(host, bytes, caller); });
+}
+cudaError_t cudaHostUnregister(void* host) {
+  return answer(__func__, [&](const char* caller) { return sink_unpin(host, caller); });
+}
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   return answer(__func__, [&](const char*) {
@@ -274,13 +283,13 @@ cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* source, size
 cudaError_t cudaMemcpyFromSymbol(void* target, const void* symbol, size_t bytes, size_t offset,
                                  cudaMemcpyKind kind) {
   return answer(__func__, [&](const char* caller) {
-    return read_symbol(target, symbol, bytes, offset, kind, nullptr, caller);
+    return read_symbol(target, symbol, bytes, offset, kind, true, nullptr, caller);
   });
 }
 cudaError_t cudaMemcpyFromSymbolAsync(void* target, const void* symbol, size_t bytes, size_t offset,
                                       cudaMemcpyKind kind, cudaStream_t stream) {
   return answer(__func__, [&](const char* caller) {
-    return read_symbol(target, symbol, bytes, offset, kind, stream, caller);
+    return read_symbol(target, symbol, bytes, offset, kind, false, stream, caller);
   });
 }
 cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {

@@ -25,9 +25,11 @@ std::map<cudaEvent_t, Operations> events;  // what each stood behind when it was
 std::map<cudaEvent_t, double> recorded;    // when that was
 Operations latest;                         // that no later operation comes after
 Operations seen;                           // that a query found done
-std::map<size_t, Operations> ahead;        // of each operation, what it comes after
-Operations finished;                       // that the host has waited for, or asked for till then
-std::map<Operations, int> asked;           // how many queries about these found them under way
+// What each operation comes after, until the host has waited for it, or asked for it till then.
+std::map<size_t, Operations> ahead;
+constexpr size_t MOST_AHEAD = 1 << 16;  // of a program that never waits
+bool side_by_side = false;              // there are streams that do not wait for each other
+std::map<Operations, int> asked;        // how many queries about these found them under way
 struct LastLaunch {
   size_t place;
   cudaStream_t stream;
@@ -45,7 +47,10 @@ cudaError_t new_handle(Handle* handle) {
 
 cudaError_t new_stream(cudaStream_t* stream, unsigned flags) {
   new_handle(stream);
+  static bool another = false;
   const bool blocking = !(flags & cudaStreamNonBlocking);
+  side_by_side |= another || !blocking;
+  another = true;
   streams[*stream] = {blocking, blocking ? streams[DEFAULT].last : Operations()};
   return cudaSuccess;
 }
@@ -78,6 +83,7 @@ std::string noted(const Operations& after) {
   const bool all = latest.empty();
   latest.insert(place);
   ahead[place] = after;
+  if (ahead.size() > MOST_AHEAD) ahead.erase(ahead.begin());
   if (all) return "";
   std::string distances;
   for (const size_t each : after)
@@ -94,10 +100,9 @@ void host_waits_for_next() {
 void finish(const Operations& done) {
   std::vector<size_t> left(done.begin(), done.end());
   while (!left.empty()) {
-    const size_t place = left.back();
+    const auto found = ahead.extract(left.back());
     left.pop_back();
-    if (finished.insert(place).second)
-      left.insert(left.end(), ahead[place].begin(), ahead[place].end());
+    if (found) left.insert(left.end(), found.mapped().begin(), found.mapped().end());
   }
 }
 
@@ -109,15 +114,20 @@ cudaError_t wait(const Operations& after) {
   return cudaSuccess;
 }
 
+void see(const Operations& done) {
+  finish(done);
+  seen.insert(done.begin(), done.end());
+}
+
 // A GPU may be still at work however often a program asks, so one that does not look at the answer
 // must not be taken to have waited. Whoever asks until the answer is yes has.
 cudaError_t query(const Operations& done) {
   constexpr int ANSWERS = 8;  // that say no
   last_launch.reset();
-  const bool known = std::includes(finished.begin(), finished.end(), done.begin(), done.end());
+  const auto under_way = [](size_t place) { return ahead.count(place) > 0; };
+  const bool known = std::none_of(done.begin(), done.end(), under_way);
   if (!known && asked[done]++ < ANSWERS) return cudaErrorNotReady;
-  finish(done);
-  seen.insert(done.begin(), done.end());
+  see(done);
   return cudaSuccess;
 }
 
@@ -143,11 +153,13 @@ bool order_launch(cudaStream_t stream) {
 }
 
 bool order_has_streams() { return streams.size() > 1; }
+bool order_may_differ() { return side_by_side; }
+void order_host_sees(cudaStream_t stream) { see(behind(stream)); }
 
 void order_wait_for_device() {
   latest = {sink_place()};
   seen.clear();
-  for (const auto& [place, _] : ahead) finished.insert(place);
+  ahead.clear();
   for (auto& [_, stream] : streams) stream.last.clear();
   host_waits_for_next();
 }
@@ -156,7 +168,6 @@ void order_end_call() {
   latest.clear();
   seen.clear();
   ahead.clear();
-  finished.clear();
   asked.clear();
   events.clear();
   last_launch.reset();

@@ -33,18 +33,33 @@ bool as_one(size_t target_pitch, size_t source_pitch, size_t width, size_t heigh
 struct Managed {
   const char* start;
   size_t bytes;
+  bool pinned;
 };
 std::vector<Managed> managed;
+
+const Managed* managed_at(const void* address) {
+  const char* at = static_cast<const char*>(address);
+  const auto found = std::find_if(managed.begin(), managed.end(), [at](const Managed& each) {
+    return at >= each.start && size_t(at - each.start) < each.bytes;
+  });
+  return found == managed.end() ? nullptr : &*found;
+}
+
+cudaError_t only_managed(const void* address, const char* function) {
+  return answer(function, [&](const char* caller) {
+    const bool wrong = sink_executes && !is_managed(address);
+    return wrong ? failed(cudaErrorInvalidValue, caller) : cudaSuccess;
+  });
+}
 
 size_t stack_bytes = 1 << 10;
 
 }  // namespace
 
-bool is_managed(const void* address) {
-  const char* at = static_cast<const char*>(address);
-  return std::any_of(managed.begin(), managed.end(), [at](const Managed& each) {
-    return at >= each.start && size_t(at - each.start) < each.bytes;
-  });
+bool is_managed(const void* address) { return managed_at(address) != nullptr; }
+bool is_pinned(const void* address) {
+  const Managed* const found = managed_at(address);
+  return found && found->pinned;
 }
 
 size_t device_stack_bytes() { return stack_bytes; }
@@ -80,23 +95,29 @@ cudaError_t cudaMallocPitch(void** address, size_t* pitch, size_t width, size_t 
     return cudaMalloc(address, *pitch * height);
   });
 }
-cudaError_t cudaMallocManaged(void** address, size_t bytes, unsigned) {
+cudaError_t cudaMallocManaged(void** address, size_t bytes, unsigned flags) {
   const cudaError_t error = cudaMalloc(address, bytes);
-  if (error == cudaSuccess) managed.push_back({static_cast<const char*>(*address), bytes});
+  if (error == cudaSuccess)
+    managed.push_back({static_cast<const char*>(*address), bytes, flags == cudaMemAttachHost});
   if (error == cudaSuccess) sink_share(*address, bytes);
   return error;
 }
 // Managed memory is on the device from the start.
 #if CUDART_VERSION >= 13000
-cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) {
-  return cudaSuccess;
+cudaError_t cudaMemPrefetchAsync(const void* address, size_t, cudaMemLocation, unsigned,
+                                 cudaStream_t) {
+  return only_managed(address, __func__);
 }
-cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) {
-  return cudaSuccess;
+cudaError_t cudaMemAdvise(const void* address, size_t, cudaMemoryAdvise, cudaMemLocation) {
+  return only_managed(address, __func__);
 }
 #else
-cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
+cudaError_t cudaMemPrefetchAsync(const void* address, size_t, int, cudaStream_t) {
+  return only_managed(address, __func__);
+}
+cudaError_t cudaMemAdvise(const void* address, size_t, cudaMemoryAdvise, int) {
+  return only_managed(address, __func__);
+}
 #endif
 void __cudaRegisterManagedVar(void** module, void** variable, char* device, const char* name,
                               int external, size_t bytes, int constant, int global) {
@@ -104,7 +125,7 @@ void __cudaRegisterManagedVar(void** module, void** variable, char* device, cons
   __cudaRegisterVar(module, reinterpret_cast<char*>(variable), device, name, external, bytes,
                     constant, global);
   cudaGetSymbolAddress(variable, static_cast<const void*>(variable));
-  managed.push_back({static_cast<const char*>(*variable), bytes});
+  managed.push_back({static_cast<const char*>(*variable), bytes, false});
   sink_share(*variable, bytes);
 }
 

@@ -46,7 +46,10 @@ struct Kernel {
   std::vector<std::pair<size_t, size_t>> params;  // offset and size, from the PTX
   size_t shared_dynamic = 0;  // the most a launch may ask for; cudaFuncSetAttribute changes it
   int carveout = -1;
-  bool large_clusters = false;  // of more than 8 blocks, which not every GPU can run
+  bool measured = false;                       // whether registers and the next two are ptxas's
+  size_t local_bytes = 0, constant_bytes = 0;  // of a thread; of its module
+  bool demanding = false;                      // it may need more registers than a large block has
+  bool large_clusters = false;                 // of more than 8 blocks, which not every GPU can run
 
   size_t param_bytes() const {
     return params.empty() ? 0 : params.back().first + params.back().second;
@@ -79,6 +82,7 @@ struct Argument {
 struct Refused {
   Refusal refusal;
   std::vector<Argument> args;
+  const void* address = nullptr;  // of memory that it is about, as far as host code gave one
 };
 
 // What a sink throws where a call fails and host code may go on.
@@ -90,10 +94,21 @@ struct CallFailed : std::exception {
 extern std::recursive_mutex one_call;  // at a time; a callback may make others
 extern cudaError_t sink_broken;        // what a kernel ended with, and every call from then on
 
+// Another library's call that is made of the runtime's: they have its name.
+extern thread_local const char* spoken_as;
+extern thread_local bool runtime_used;
+struct Spoken {
+  const char* before = spoken_as;
+  explicit Spoken(const char* name) { spoken_as = name; }
+  ~Spoken() { spoken_as = before; }
+};
+
 // Answers one of CUDA's functions, whose name is `caller`.
 template <class Work>
 cudaError_t answer(const char* caller, Work work) {
   const std::lock_guard<std::recursive_mutex> alone(one_call);
+  if (spoken_as) caller = spoken_as;
+  else runtime_used = true;
   if (sink_broken) return sink_broken;
   try {
     return work(caller);
@@ -108,11 +123,15 @@ extern const bool sink_executes;  // at once: host code may read what it gets fr
 // number of the module, in which names are looked up: another may have the same.
 size_t sink_register(const void* fat_binary, const void* within);
 Kernel* sink_kernel(const std::string& name, size_t module);  // mangled; null: there is none
+void sink_measure(Kernel& kernel);  // by ptxas, where the sink has not done it before
 // The address of a variable that host code registers, or null where it is given when asked for.
 void* sink_variable(const std::string& name, size_t module, size_t bytes);
 void sink_share(void* address, size_t bytes);  // device memory, with host code
-double sink_clock();                           // milliseconds, by which events are apart
-void sink_elapsed();                           // notes that host code asks how far they are
+// Lets kernels see memory of the host's own, and no longer.
+cudaError_t sink_pin(void* host, size_t bytes, const char* caller);
+cudaError_t sink_unpin(void* host, const char* caller);
+double sink_clock();  // milliseconds, by which events are apart
+void sink_elapsed();  // notes that host code asks how far they are
 // Ends the call, or host code's work, here or where `frames` say.
 [[noreturn]] void refuse(const Refused& refused);
 [[noreturn]] void refuse(const Refused& refused, const Frames& frames);
@@ -139,7 +158,8 @@ struct Rows { size_t bytes, count = 1, source_pitch = 0, target_pitch = 0; };
 void sink_memset(Place place, int value, const Rows& rows, cudaStream_t stream);
 void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream);
 // To host memory; only where the sink executes.
-void sink_read(void* target, Place source, const Rows& rows, cudaStream_t stream);
+void sink_read(void* target, Place source, const Rows& rows, bool blocking, cudaStream_t stream);
+void sink_asked();  // host code has asked for the last error, and there is one
 // From host memory; several rows only where the sink executes. blocking: the host waits for the
 // device before it goes on.
 void sink_write(Place target, const void* source, const Rows& rows, bool blocking,
@@ -163,7 +183,10 @@ void copy_in_rows(void* target, const void* source, const Rows& rows);
 // Where the <<<>>> stands that this thread is launching, else empty.
 Frames& launch_site();
 size_t module_of(void** handle);  // as __cudaRegisterFatBinary gave it
+// `function` stands for a kernel from now on.
+void register_kernel(const void* function, const char* name, size_t module);
 Kernel& kernel_of(const void* function, const char* caller);
+Kernel& measured_kernel(const void* function, const char* caller);
 
 // --- device.cpp
 // Blocks of one multiprocessor; 0 when a block of so many threads cannot run at all.
@@ -171,7 +194,8 @@ int blocks_per_multiprocessor(const Kernel& kernel, int threads, size_t dynamic)
 
 // --- pitched.cpp
 bool is_managed(const void* address);
-size_t device_stack_bytes();  // of a thread, as cudaDeviceSetLimit left it
+bool is_pinned(const void* address);  // what is_managed, by cudaMallocHost
+size_t device_stack_bytes();          // of a thread, as cudaDeviceSetLimit left it
 
 // --- order.cpp
 // What the next operation, on this stream, comes after: a field of it in JSON, or "" for all
@@ -180,9 +204,14 @@ std::string order_on(cudaStream_t stream, bool host_waits = false);
 // Notes that the next operation is a launch; whether what was done last in this call, by whatever
 // stream, is a launch into the same one. Only such a launch may begin before that one has ended.
 bool order_launch(cudaStream_t stream);
-bool order_has_streams();      // others than the default stream
-void order_wait_for_device();  // the host does, in the next operation
+bool order_has_streams();  // others than the default stream
+bool order_may_differ();   // from the program's: some streams do not wait for each other
+void order_host_sees(cudaStream_t stream);  // that all is done that it was asked for
+void order_wait_for_device();               // the host does, in the next operation
 void order_end_call();
+
+// --- tensor_map.cpp
+void* entry_point(const std::string& symbol);  // of the driver; null: it has none
 
 // --- text.cpp
 std::string number(uint64_t value);
@@ -194,6 +223,7 @@ std::istream& operator>>(std::istream& in, Target& target);  // its name in the 
 // --- errors.cpp
 cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error
 cudaError_t failed(cudaError_t error, const Refused& refused);
+void forget_error();
 void driver_failed(const Refused& refused);  // the same for the driver, whose errors do not last
 std::string json(const Refused& refused);
 std::string last_failure_json();  // null, or what failed last

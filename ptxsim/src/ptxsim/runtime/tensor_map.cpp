@@ -54,38 +54,42 @@ CUresult error_name(CUresult error, const char** name) {
   return CUDA_SUCCESS;
 }
 
-// Null for what is not supported.
-void* entry_point(const std::string& symbol) {
+cudaError_t find(const char* symbol, void** function, cudaDriverEntryPointQueryResult* status) {
+  return answer("cudaGetDriverEntryPoint", [&](const char*) {
+    *function = entry_point(symbol);
+    if (!*function) refuse({DRIVER_CALL, {{"function", symbol}}});
+    if (status) *status = cudaDriverEntryPointSuccess;
+    return cudaSuccess;
+  });
+}
+
+}  // namespace
+
+// A sink that executes has a driver of its own in the place of what is weak here.
+#define WEAK __attribute__((weak))
+
+WEAK void* entry_point(const std::string& symbol) {
   if (symbol == "cuTensorMapEncodeTiled") return reinterpret_cast<void*>(encode_tiled);
   if (symbol == "cuGetErrorString") return reinterpret_cast<void*>(error_text);
   if (symbol == "cuGetErrorName") return reinterpret_cast<void*>(error_name);
   return nullptr;
 }
 
-cudaError_t find(const char* symbol, void** function, cudaDriverEntryPointQueryResult* status) {
-  *function = entry_point(symbol);
-  if (!*function) refuse({DRIVER_CALL, {{"function", symbol}}});
-  if (status) *status = cudaDriverEntryPointSuccess;
-  return cudaSuccess;
-}
-
-}  // namespace
-
 extern "C" {
 
 // For host code that was written to be linked with the driver.
-CUresult CUDAAPI cuInit(unsigned) { return CUDA_SUCCESS; }
-CUresult CUDAAPI cuGetErrorString(CUresult error, const char** text) {
+WEAK CUresult CUDAAPI cuInit(unsigned) { return CUDA_SUCCESS; }
+WEAK CUresult CUDAAPI cuGetErrorString(CUresult error, const char** text) {
   return error_text(error, text);
 }
-CUresult CUDAAPI cuGetErrorName(CUresult error, const char** name) {
+WEAK CUresult CUDAAPI cuGetErrorName(CUresult error, const char** name) {
   return error_name(error, name);
 }
 CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int, cuuint64_t,
                                      CUdriverProcAddressQueryResult* status) {
-  find(symbol, function, nullptr);
-  if (status) *status = CU_GET_PROC_ADDRESS_SUCCESS;
-  return CUDA_SUCCESS;
+  const bool found = find(symbol, function, nullptr) == cudaSuccess;
+  if (status) *status = found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
                                         void* address, const cuuint64_t* extents,

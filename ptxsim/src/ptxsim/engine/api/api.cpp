@@ -117,7 +117,7 @@ int sim_region(Machine* m, u64 base, u64 size, u8* data, u64 held, int defined, 
     r->data = data;
     r->made_up = held < size;
     r->all_defined = defined;
-    if (!defined) r->defined.assign((size + cell - 1) / cell, 0);
+    if (!defined) r->defined.resize((size + cell - 1) / cell);
     m->regions.insert(next, std::move(r));
     return RAN;
   });
@@ -174,12 +174,21 @@ int sim_refine(Machine* m, u32 before, u32 cell) {
     if (!cell || before % cell) return REFUSED;
     for (const auto& r : m->regions) {
       if (r->all_defined) continue;
-      std::vector<u8> defined(r->defined.size() * (before / cell));
+      Zeroed<u8> defined(r->defined.size() * (before / cell));
       for (size_t at = 0; at < defined.size(); ++at) defined[at] = r->defined[at * cell / before];
       r->defined = std::move(defined);
     }
     return RAN;
   });
+}
+
+// Frees a region for good: it has no bytes, and nothing is known of them.
+int sim_retire(Machine* m, u64 index) {
+  if (index >= m->regions.size()) return REFUSED;
+  Region freed{};
+  freed.base = m->regions[index]->base;
+  *m->regions[index] = std::move(freed);
+  return RAN;
 }
 
 // Gives a region another size, at most the one that it was made with: 0 while it is freed.

@@ -94,7 +94,8 @@ u8* value_before(Warp& w, int lane, const Region& r, i64 index, u64 address, u32
   if (has_acquired(w) || mixed(u64(m.order) << 48 ^ u64(me) << 24 ^ address) & 1) return nullptr;
   const Region::Stamp look{me, w.epoch(lane), w.pc};
   const i32 order = w.program->code[w.pc].order();
-  if (order & RESULT)
+  if (order & RESULT &&
+      !(order & AWAITED))  // a loop waits for the word that it reads: the new one comes
     m.report(event_of(w, order & UPDATED ? EARLY_LOOK : UNFENCED_READ, r, index, address, bytes,
                       look, word.write));
   return reinterpret_cast<u8*>(&word.before);

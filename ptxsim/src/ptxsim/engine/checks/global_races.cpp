@@ -140,7 +140,7 @@ bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes
     if (!r.all_defined && !r.defined[at >> w.program->global_shift]) undefined = true;
     if (r.stamps.empty()) continue;
     const Region::Stamp& s = r.stamps[at >> w.program->global_shift];
-    if (!s.block || !checked || in_order(w, lane, s)) continue;
+    if (!s.block || !checked || s.pc & SAME_BIT || in_order(w, lane, s)) continue;
     if (s.pc & ATOMIC_BIT && !may_be_missing(s))
       look_at_atomic(w, event_between(w, LOOKS_AT_ATOMIC, lane, r, index, at, bytes, s));
     else global_race(w, lane, r, index, at, bytes, false, true, false, s);
@@ -169,7 +169,7 @@ void check_read_only(Warp& w, int lane, const Region& r, i64 index, u64 address,
   for (u64 at = address - r.base; at < address - r.base + bytes;
        at += 1u << w.program->global_shift) {
     const Region::Stamp& s = r.stamps[at >> w.program->global_shift];
-    if (!s.block) continue;
+    if (!s.block || s.pc & SAME_BIT) continue;
     Event e = event_between(w, READ_ONLY_WRITTEN, lane, r, index, at, bytes, s);
     e.other_write = true;
     return w.block->machine->report(e);
@@ -223,7 +223,8 @@ void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 byte
         global_race(w, lane, r, index, at, bytes, true, false, false, reader, first);
         break;
       }
-    s = {me, w.epoch(lane), w.pc | (atomic ? ATOMIC_BIT : 0)};
+    const bool as_before = same && !first && (!s.block || s.pc & SAME_BIT);
+    s = {me, w.epoch(lane), w.pc | (atomic ? ATOMIC_BIT : 0) | (as_before ? SAME_BIT : 0)};
   }
 }
 

@@ -126,6 +126,9 @@ Type type_of(std::string_view text) {
 }  // namespace
 
 BitRule bit_rule(std::string_view name) {
+  // `i >= n || a[i] > x` is decided where i >= n is.
+  if (name == "and.pred") return {conjunction, 1, false, 1, false};
+  if (name == "or.pred") return {disjunction, 1, false, 1, false};
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return {};
   const std::string_view base = name.substr(0, dot);
@@ -178,13 +181,16 @@ bool propagate_bits(Warp& w, const Ins& i) {
       const u64 kept = named.shape[k] == 'w' ? part : u32(part);
       if (i.o[k] < 0 || !kept) continue;
       bad[k] |= 1u << l;
+      if (named.shape[k] == 'p') continue;
       w.undefined_bits[size_t(i.o[k]) * LANES + l] = kept;
     }
   }
   for (size_t k = 0; k < outputs; ++k) {
     if (i.o[k] < 0) continue;
-    w.undefined[i.o[k]] = (w.undefined[i.o[k]] & ~w.exec) | bad[k];
-    if (bad[k]) w.origin[i.o[k]] = origin;
+    const bool predicate = named.shape[k] == 'p';
+    u32& lanes = (predicate ? w.pred_undefined : w.undefined)[i.o[k]];
+    lanes = (lanes & ~w.exec) | bad[k];
+    if (bad[k]) (predicate ? w.pred_origin : w.origin)[i.o[k]] = origin;
   }
   return true;
 }

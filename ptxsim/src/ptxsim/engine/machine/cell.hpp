@@ -38,6 +38,7 @@ struct ExternCell {
 
 // Beside the program counter of an access, here and in a Region::Stamp.
 constexpr u32 ATOMIC_BIT = 0x40000000u;
+constexpr u32 SAME_BIT = 0x80000000u;  // of writes: they changed nothing in this launch
 constexpr u32 PC_MASK = 0x3fffffffu;
 
 }  // namespace sim

@@ -103,7 +103,8 @@ struct Machine {
   // Regions as the call found them, and as the first look left them.
   struct Kept {
     u64 base, size;
-    std::vector<u8> data, defined;
+    std::vector<u8> data;
+    Zeroed<u8> defined;
     bool held;  // the data
     bool in_heap;
     u64 given;

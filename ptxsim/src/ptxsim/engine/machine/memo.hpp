@@ -12,8 +12,8 @@ namespace sim {
 struct Memo {
   struct Part {
     Region* region;
-    std::vector<u8> found, found_defined;
-    std::vector<u8> left, left_defined;  // empty where nothing changed
+    std::vector<u8> found, left;  // the latter empty where nothing changed
+    Zeroed<u8> found_defined, left_defined;
   };
   std::vector<Part> parts;  // all that the last such launch touched, if that was all it depends on
   bool whole = false;       // they hold bytes

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "epoch.hpp"
+#include "zeroed.hpp"
 
 namespace sim {
 
@@ -26,16 +27,16 @@ struct Region {
     const u64 offset = address - base;
     return data + (made_up ? offset % 16 : offset);
   }
-  bool all_defined;         // no byte was ever left unwritten
-  bool watched = false;     // somebody watches one of its elements
-  std::vector<u8> defined;  // per cell, when not all_defined
+  bool all_defined;      // no byte was ever left unwritten
+  bool watched = false;  // somebody watches one of its elements
+  Zeroed<u8> defined;    // per cell, when not all_defined
   struct Stamp {
     u32 block;  // + 1; 0: nobody
     Epoch epoch;
     u32 pc;
     bool operator==(const Stamp&) const = default;
   };
-  std::vector<Stamp> stamps;  // per cell, last write in this launch; empty until written
+  Zeroed<Stamp> stamps;       // per cell, last write in this launch; empty until written
   std::vector<Stamp> hidden;  // the plain write that atomics followed; empty until there is one
   // Reads of LINE cells in a row by one warp at one time; bit k of `cells` stands for the k-th.
   struct Reads {
@@ -45,11 +46,11 @@ struct Region {
   };
   // The latest reads, those of another warp of that block, and those of another block.
   struct Line { Reads last, before, elsewhere; };
-  std::vector<Line> lines;  // in this launch; empty until read
+  Zeroed<Line> lines;  // in this launch; empty until read
   // Per cell the first two lanes that read it, the same one twice if only one did; of a line's last
   // reads, if their pc has TOLD_APART.
   struct Lanes { u8 first, second; };
-  std::vector<Lanes> readers;
+  Zeroed<Lanes> readers;
   bool copied = false;       // asynchronously to shared memory, by this launch
   bool touched = false;      // by this launch, perhaps
   bool read_unseen = false;  // by this launch, in a way that `lines` do not tell

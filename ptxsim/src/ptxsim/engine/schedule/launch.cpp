@@ -210,9 +210,9 @@ class Residents {
 
 void Machine::launch() {
   for (auto& r : regions) {
-    r->stamps.clear();
+    release(r->stamps);
     r->hidden.clear();
-    r->lines.clear();
+    release(r->lines);
     r->copied = r->touched = r->read_unseen = false;
     r->uses.clear();
     r->freed.pc = ~0u;

@@ -4,6 +4,8 @@
 #include "parts.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <thread>
 
 #include "../program/kinds.hpp"
@@ -61,6 +63,16 @@ std::unique_ptr<Part> part_of(const Machine& m, u64 first, u64 last) {
   return part;
 }
 
+void run_part(Part& part, double seconds) {
+  try {
+    part.machine.deadline = cpu_seconds() + seconds;
+    part.machine.launch();
+    part.ended = true;
+  } catch (const std::exception&) {
+    part.ended = false;  // there is too little memory
+  }
+}
+
 bool reads_all(const Region& r) {
   return r.read_unseen || (r.touched && r.lines.empty() && r.stamps.empty());
 }
@@ -115,8 +127,8 @@ bool may_part(const Machine& m) {
   const Program& p = *m.program;
   const bool whole = !m.sampling && m.last_block == ~u64{0} && m.order == FORWARDS;
   if (jobs < 2 || !whole || m.tracing || m.follows || m.looks_again || m.workspace || p.shares ||
-      m.cluster_size() > 1 || p.has_strong_loads || !p.extern_ends.empty() || !p.patterns.empty() ||
-      !m.watching.elements.empty())
+      !m.watching.elements.empty() || m.cluster_size() > 1 || p.has_strong_loads ||
+      !p.extern_ends.empty() || !p.patterns.empty())
     return false;
   const auto in_heap = [](const auto& r) { return r->in_heap || r->made_up; };
   return std::none_of(m.regions.begin(), m.regions.end(), in_heap) &&
@@ -131,24 +143,19 @@ bool run_in_parts(Machine& m, u64 first, u64 last) {
   const u64 count = std::min({u64(jobs), MOST_PARTS, last - first, MOST_SHADOW / (SHADOW * bytes)});
   if (count < 2 || !m.events.empty() || !m.suspended.empty()) return false;
   std::vector<std::vector<u8>> found;
+  found.reserve(m.regions.size());
   for (const auto& r : m.regions) found.emplace_back(r->data, r->data + r->size);
   Parts parts;
   for (u64 k = 0; k < count; ++k)
     parts.push_back(
         part_of(m, first + (last - first) * k / count, first + (last - first) * (k + 1) / count));
-  const double seconds = m.deadline - cpu_seconds();
   {
     std::vector<std::jthread> threads;
+    threads.reserve(count);
     for (const auto& part : parts) try {
-        threads.emplace_back([&part = *part, seconds] {
-          try {
-            part.machine.deadline = cpu_seconds() + seconds;
-            part.machine.launch();
-            part.ended = true;
-          } catch (...) {  // too little memory: it has not ended
-          }
-        });
-      } catch (...) {  // nor has one that never began
+        threads.emplace_back(run_part, std::ref(*part), m.deadline - cpu_seconds());
+      } catch (const std::exception&) {
+        part->ended = false;  // there are too many threads
       }
   }
   bool good = std::all_of(parts.begin(), parts.end(), [](const auto& p) { return p->silent(); });

@@ -60,7 +60,11 @@ bool recall(Machine& m, const std::string& asked) {
 
 bool begin_memo(Machine& m, Memo& memo) {
   m.unrepeatable = false;
-  if (memo.parts.empty() || (memo.wait && memo.wait--)) return false;
+  if (memo.wait) {
+    --memo.wait;
+    return false;
+  }
+  if (memo.parts.empty()) return false;
   u64 bytes = 0;
   for (const Memo::Part& each : memo.parts)
     bytes += 2 * (each.region->size + each.region->defined.size());

@@ -103,8 +103,6 @@ char* run_of(cudaArray_const_t handle, size_t x, size_t y, size_t bytes, const c
   return array.memory + first;
 }
 
-bool is_channel(int bits) { return bits == 8 || bits == 16 || bits == 32; }
-
 }  // namespace
 
 size_t channels_of(const cudaChannelFormatDesc& desc, const char* caller) {
@@ -112,8 +110,8 @@ size_t channels_of(const cudaChannelFormatDesc& desc, const char* caller) {
   const size_t count = size_t(std::find(bits, bits + 4, 0) - bits);
   const bool equal = std::all_of(bits, bits + count, [&](int each) { return each == desc.x; });
   const bool rest = std::all_of(bits + count, bits + 4, [](int each) { return each == 0; });
-  if (!is_channel(desc.x) || !equal || !rest || count == 3 || desc.f > cudaChannelFormatKindFloat ||
-      (desc.f == cudaChannelFormatKindFloat && desc.x == 8))
+  if ((desc.x != 8 && desc.x != 16 && desc.x != 32) || !equal || !rest || count == 3 ||
+      desc.f > cudaChannelFormatKindFloat || (desc.f == cudaChannelFormatKindFloat && desc.x == 8))
     refuse({BAD_CHANNELS, {{"function", caller}}});
   return count;
 }
@@ -197,11 +195,6 @@ cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms* p) {
     return copy_3d(*p, {cudaMemcpyDefault, true, nullptr}, caller);
   });
 }
-cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* p, cudaStream_t stream) {
-  return answer(__func__, [&](const char* caller) {
-    return copy_3d(*p, {cudaMemcpyDefault, false, stream}, caller);
-  });
-}
 
 // --- copies of rectangles
 cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t array, size_t x, size_t y, const void* source,
@@ -240,25 +233,17 @@ cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t target, size_t to_x, size_t to_
 }
 
 // --- copies of so many bytes, row after row
-cudaError_t cudaMemcpyToArrayAsync(cudaArray_t array, size_t x, size_t y, const void* source,
-                                   size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return answer("cudaMemcpyToArray", [&](const char* caller) {
-    return cudaMemcpyAsync(run_of(array, x, y, bytes, caller), source, bytes, kind, stream);
-  });
-}
 cudaError_t cudaMemcpyToArray(cudaArray_t array, size_t x, size_t y, const void* source,
                               size_t bytes, cudaMemcpyKind kind) {
-  return cudaMemcpyToArrayAsync(array, x, y, source, bytes, kind, nullptr);
-}
-cudaError_t cudaMemcpyFromArrayAsync(void* target, cudaArray_const_t array, size_t x, size_t y,
-                                     size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return answer("cudaMemcpyFromArray", [&](const char* caller) {
-    return cudaMemcpyAsync(target, run_of(array, x, y, bytes, caller), bytes, kind, stream);
+  return answer(__func__, [&](const char* caller) {
+    return cudaMemcpy(run_of(array, x, y, bytes, caller), source, bytes, kind);
   });
 }
 cudaError_t cudaMemcpyFromArray(void* target, cudaArray_const_t array, size_t x, size_t y,
                                 size_t bytes, cudaMemcpyKind kind) {
-  return cudaMemcpyFromArrayAsync(target, array, x, y, bytes, kind, nullptr);
+  return answer(__func__, [&](const char* caller) {
+    return cudaMemcpy(target, run_of(array, x, y, bytes, caller), bytes, kind);
+  });
 }
 
 // --- pitched memory

@@ -15,7 +15,9 @@ extern "C" {
 cudaError_t cudaDeviceReset() {
   const std::lock_guard<std::recursive_mutex> alone(one_call);
   sink_broken = cudaSuccess;
-  cudaGetLastError();
+  forget_error();
+  unpin_all();
+  free_all();
   return cudaSuccess;
 }
 cudaError_t cudaInitDevice(int, unsigned, unsigned) { return cudaSuccess; }
@@ -52,35 +54,12 @@ cudaError_t cudaMemcpyPeerAsync(void* target, int, const void* source, int, size
   return cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, stream);
 }
 
-// --- memory of the host
-cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
-  return answer(__func__, [&](const char* caller) {
-    *device = host;
-    return is_managed(host) ? cudaSuccess : failed(cudaErrorInvalidValue, caller);
-  });
-}
-cudaError_t cudaHostGetFlags(unsigned* flags, void*) {
-  *flags = cudaHostAllocMapped;
-  return cudaSuccess;
-}
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
-  return answer(__func__, [&](const char*) {
-    Place place;
-    const bool known = sink_find(address, 0, place), shared = known && is_managed(address);
-    std::memset(attributes, 0, sizeof *attributes);
-    attributes->type = shared  ? cudaMemoryTypeManaged
-                       : known ? cudaMemoryTypeDevice
-                               : cudaMemoryTypeUnregistered;
-    attributes->devicePointer = known ? const_cast<void*>(address) : nullptr;
-    attributes->hostPointer = known && !shared ? nullptr : const_cast<void*>(address);
-    return cudaSuccess;
-  });
-}
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, size_t, unsigned) { return cudaSuccess; }
 
 // --- streams: all that came before is done
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t work, void* data) {
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t work, void* data) {
   return answer(__func__, [&](const char*) {
+    order_host_sees(stream);
     work(data);
     return cudaSuccess;
   });
@@ -88,6 +67,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t work, void* data) {
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t work, void* data,
                                   unsigned) {
   return answer(__func__, [&](const char*) {
+    order_host_sees(stream);
     work(stream, cudaSuccess, data);
     return cudaSuccess;
   });

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -14,7 +13,7 @@
 namespace {
 
 int channel = -1;
-bool forked = false;
+pid_t owner = 0;  // the process that has the device
 
 // All of it in one call, where the channel takes it.
 void send_parts(iovec* part, size_t parts) {
@@ -41,9 +40,6 @@ void receive_bytes(void* data, size_t bytes) {
   }
 }
 
-// A copy of the process has no device: what it asked for would reach the one of its parent.
-void mark_forked() { forked = true; }
-
 }  // namespace
 
 int shared_memory = -1;  // the file that both processes map
@@ -54,7 +50,7 @@ void open_channel() {
     give_up("this program was built for ptxsim: run it as ptxsim exec PROGRAM");
   unsetenv("PTXSIM_CHANNEL");
   for (const int each : {channel, shared_memory}) fcntl(each, F_SETFD, FD_CLOEXEC);
-  pthread_atfork(nullptr, nullptr, mark_forked);
+  owner = getpid();
 }
 
 void give_up(const char* why) {
@@ -63,7 +59,9 @@ void give_up(const char* why) {
 }
 
 void tell(const std::string& json, const void* blob, size_t bytes) {
-  if (forked) give_up("a process that was forked asks for CUDA, which it cannot have: use exec");
+  // A copy of the process has no device: what it asked for would reach the one of its parent.
+  if (getpid() != owner)
+    give_up("a process that was forked asks for CUDA, which it cannot have: use exec");
   const uint32_t head[2] = {uint32_t(json.size()), uint32_t(bytes)};
   if (bytes > MAX_BLOB_BYTES || json.size() > MAX_MESSAGE_BYTES)
     give_up("one call hands over more than ptxsim exec takes");

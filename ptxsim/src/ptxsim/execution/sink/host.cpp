@@ -39,11 +39,22 @@ const Program& program() {
   return found;
 }
 
+bool unasked = false;  // host code has not asked for the error of a launch by <<<>>> that failed
+
+void tell_failure(const Refused& refused, const Frames& frames) {
+  const bool told = launch_site().empty(), known = in_device_range(refused.address);
+  unasked |= !told;
+  tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" + frames_json(frames) +
+       ",\"address\":" + number(known ? reinterpret_cast<uint64_t>(refused.address) : 0) +
+       ",\"told\":" + truth(told) + "}");
+}
+
 void on_fault(int signal, siginfo_t* info, void*) {
   if (in_device_range(info->si_addr))
     tell("{\"type\":\"fault\",\"address\":" + number(reinterpret_cast<uint64_t>(info->si_addr)) +
          ",\"frames\":" + frames_json(call_stack()) + "}");
-  ::signal(signal, SIG_DFL);  // and once more, to its end
+  ::signal(signal, SIG_DFL);
+  raise(signal);  // once more, to its end
 }
 
 }  // namespace
@@ -76,16 +87,17 @@ std::string frames_json(const Frames& frames) {
   return "[" + found + "]";
 }
 
-void sink_refused(const Refused& refused, size_t) {
-  tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" + frames_json(site()) +
-       "}");
+void sink_refused(const Refused& refused, size_t) { tell_failure(refused, site()); }
+
+void sink_asked() {
+  if (unasked) tell("{\"type\":\"asked\"}");
+  unasked = false;
 }
 
 void refuse(const Refused& refused) { refuse(refused, site()); }
 
 void refuse(const Refused& refused, const Frames& frames) {
-  tell("{\"type\":\"refused\",\"refused\":" + json(refused) + ",\"frames\":" + frames_json(frames) +
-       "}");
+  tell_failure(refused, frames);
   launch_site().clear();
   throw CallFailed{failed(ERRORS[refused.refusal], refused)};
 }

@@ -17,7 +17,7 @@ namespace {
 struct Allocation {
   uint64_t address;
   size_t bytes;
-  bool live;
+  bool live, variable;
 };
 
 std::vector<Allocation> allocations;  // by address, which is the order in which they were made
@@ -36,12 +36,6 @@ void map_memory() {
   view = static_cast<unsigned char*>(second);
 }
 
-// Before anything is written there, variables get their first values.
-void load_modules() {
-  if (!modules_loaded) ask("{\"type\":\"load\"}");
-  modules_loaded = true;
-}
-
 const Allocation* around(const void* pointer) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
   const auto after =
@@ -51,13 +45,13 @@ const Allocation* around(const void* pointer) {
 }
 
 // What it is: JSON.
-void* allocate(const std::string& what, size_t bytes) {
+void* allocate(const std::string& what, size_t bytes, bool variable) {
   map_memory();
   const uint64_t room = FIRST_ADDRESS + ARENA_BYTES - next_address;
   if (bytes > room || room - bytes < 2 * STRIDE) refuse({MEMORY_OF_NO_GPU, {}});
   const uint64_t address = next_address;
   next_address += (bytes + STRIDE / 2 + STRIDE - 1) / STRIDE * STRIDE;
-  allocations.push_back({address, bytes, true});
+  allocations.push_back({address, bytes, true, variable});
   tell("{\"type\":" + what + ",\"address\":" + number(address) + ",\"size\":" + number(bytes) +
        ",\"frames\":" + frames_json(site()) + "}");
   return reinterpret_cast<void*>(address);
@@ -87,10 +81,53 @@ void tell_written(const char* type, Place place, const Rows& rows, const std::st
 
 void define(Place place, size_t bytes) { tell(about("define", place, {bytes}, 0)); }
 
+// What a copy or a memset does with memory, if it is of the device or shared with it.
+struct Part {
+  const void* address;
+  size_t bytes, rows, pitch;
+  bool writes;
+};
+
+Part source_part(const void* address, const Rows& rows) {
+  return {address, rows.bytes, rows.count, rows.source_pitch, false};
+}
+Part target_part(const void* address, const Rows& rows) {
+  return {address, rows.bytes, rows.count, rows.target_pitch, true};
+}
+
+size_t operations = 0;  // so far
+
+// Says what the operation that comes now is ordered after, if streams may run side by side. waits:
+// the host does, for its end. order: as order_on gives it.
+void issue(const char* what, const std::string& order, bool waits,
+           const std::vector<Part>& parts = {}) {
+  ++operations;
+  if (!order_may_differ()) return;
+  std::string used;
+  for (const Part& each : parts)
+    if (in_device_range(each.address))
+      used += (used.empty() ? "{\"address\":" : ",{\"address\":") +
+              number(reinterpret_cast<uint64_t>(each.address)) + ",\"size\":" + number(each.bytes) +
+              ",\"rows\":" + number(each.rows) + ",\"pitch\":" + number(each.pitch) +
+              ",\"writes\":" + truth(each.writes) + "}";
+  tell(std::string("{\"type\":\"issue\",\"what\":\"") + what + "\"" +
+       (order.empty() ? ",\"after\":null" : order) + ",\"waits\":" + truth(waits) + ",\"parts\":[" +
+       used + "],\"frames\":" + frames_json(site()) + "}");
+}
+
+void issue_on(cudaStream_t stream, const char* what, bool waits, const std::vector<Part>& parts) {
+  issue(what, order_may_differ() ? order_on(stream, waits) : "", waits, parts);
+}
+
 }  // namespace
 
 const bool sink_executes = true;
 bool modules_loaded = false;
+
+void load_modules() {
+  if (!modules_loaded) ask("{\"type\":\"load\"}");
+  modules_loaded = true;
+}
 
 unsigned char* shared_view(const void* address) {
   return view + (reinterpret_cast<uint64_t>(address) - FIRST_ADDRESS);
@@ -103,19 +140,23 @@ bool in_device_range(const void* address) {
 
 void* sink_variable(const std::string& name, size_t module, size_t bytes) {
   return allocate("\"variable\",\"name\":" + json_text(name) + ",\"module\":" + number(module),
-                  bytes);
+                  bytes, true);
 }
 
 void* sink_allocate_workspace(size_t bytes, bool, cudaStream_t) {
   load_modules();
   allocated += bytes;
-  return allocate("\"allocate\"", bytes);
+  return allocate("\"allocate\"", bytes, false);
 }
 
 size_t sink_workspace_bytes() { return allocated; }
 
-void sink_free(size_t allocation, bool, cudaStream_t, const char*) {
+void sink_free(size_t allocation, bool ordered, cudaStream_t stream, const char* caller) {
   Allocation& freed = allocations[allocation];
+  if (freed.variable) refuse({NOT_AN_ALLOCATION, {{"function", caller}}});
+  const auto all = reinterpret_cast<const void*>(freed.address);
+  if (ordered) issue_on(stream, "free", false, {{all, freed.bytes, 1, 0, true}});
+  else order_wait_for_device(), issue("wait", "", true);
   const size_t page = size_t(sysconf(_SC_PAGESIZE));
   const size_t pages = (freed.bytes + page - 1) / page * page;
   void* const there = reinterpret_cast<void*>(freed.address);
@@ -123,7 +164,13 @@ void sink_free(size_t allocation, bool, cudaStream_t, const char*) {
   mprotect(there, pages, PROT_NONE);
   freed.live = false;
   allocated -= freed.bytes;
-  tell("{\"type\":\"free\",\"address\":" + number(freed.address) + "}");
+  tell("{\"type\":\"free\",\"address\":" + number(freed.address) +
+       ",\"frames\":" + frames_json(site()) + "}");
+}
+
+void free_all() {
+  for (size_t k = 0; k < allocations.size(); ++k)
+    if (allocations[k].live && !allocations[k].variable) sink_free(k, false, nullptr, "");
 }
 
 bool sink_find(const void* address, size_t bytes, Place& place) {
@@ -143,39 +190,55 @@ bool sink_freed(const void* address) {
 
 void sink_share(void* address, size_t bytes) {
   mprotect(address, std::max<size_t>(bytes, 1), PROT_READ | PROT_WRITE);
-  Place place;  // host code writes there without a call; a variable holds something anyway
-  if (modules_loaded && sink_find(address, bytes, place)) define(place, bytes);
+  if (modules_loaded)  // a variable holds something anyway
+    tell("{\"type\":\"share\",\"address\":" + number(reinterpret_cast<uint64_t>(address)) +
+         ",\"size\":" + number(bytes) + ",\"rows\":1,\"pitch\":0}");
 }
 
-void sink_memset(Place place, int value, const Rows& rows, cudaStream_t) {
+void put(Place target, const void* source, const Rows& rows) {
+  copy_in_rows(shared_view(address_of(target)), source, rows);
+  tell_written("define", target, rows);
+}
+
+void sink_memset(Place place, int value, const Rows& rows, cudaStream_t stream) {
   load_modules();
+  issue_on(stream, "memset", false, {target_part(address_of(place), rows)});
   for (size_t row = 0; row < rows.count; ++row)
     std::memset(shared_view(address_of(place)) + row * rows.target_pitch, value, rows.bytes);
   tell_written("define", place, rows);
 }
 
-void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t) {
+void sink_copy(Place source, Place target, const Rows& rows, cudaStream_t stream) {
   load_modules();
+  issue_on(stream, "copy", false,
+           {source_part(address_of(source), rows), target_part(address_of(target), rows)});
   copy_in_rows(shared_view(address_of(target)), shared_view(address_of(source)), rows);
   const auto from = reinterpret_cast<uint64_t>(address_of(source));
   tell_written("copy", target, rows,
                ",\"source\":" + number(from) + ",\"source_pitch\":" + number(rows.source_pitch));
 }
 
-void sink_write(Place target, const void* source, const Rows& rows, bool, cudaStream_t) {
+void sink_write(Place target, const void* source, const Rows& rows, bool blocking,
+                cudaStream_t stream) {
   load_modules();
-  copy_in_rows(shared_view(address_of(target)), source, rows);
-  tell_written("define", target, rows);
+  issue_on(stream, "copy", blocking,
+           {source_part(source, rows), target_part(address_of(target), rows)});
+  put(target, source, rows);
 }
 
-void sink_read(void* target, Place source, const Rows& rows, cudaStream_t) {
-  load_modules();  // what leaves the device has to hold something
+// Into memory that is not pinned every copy is done when the call returns.
+void sink_read(void* target, Place source, const Rows& rows, bool blocking, cudaStream_t stream) {
+  load_modules();
+  issue_on(stream, "copy", blocking || !in_device_range(target),
+           {source_part(address_of(source), rows), target_part(target, rows)});
+  // What leaves the device has to hold something.
   tell(about("read", source, rows, rows.source_pitch, ",\"frames\":" + frames_json(site())));
   copy_in_rows(target, shared_view(address_of(source)), rows);
 }
 
-void sink_synchronise(const std::string&) {}  // all is done
-size_t sink_place() { return 0; }
+void sink_synchronise(const std::string& order) { issue("wait", order, true); }
+void issue_launch(const std::string& order) { issue("launch", order, false); }
+size_t sink_place() { return operations; }
 
 void sink_elapsed() {
   static bool told = false;

@@ -14,6 +14,7 @@ struct Wrapper {
   const unsigned char* const* linked;
 };
 constexpr uint32_t TO_BE_LINKED = 2;  // version
+constexpr uint32_t WRAPPER = 0x466243b1, FAT_BINARY = 0xba55ed50, MACHINE_CODE = 0x464c457f;
 constexpr size_t HEADER = 16, SIZE_AT = 8, KIND_AT = 0, HEAD_AT = 4, LENGTH_AT = 8, ARCH_AT = 28,
                  FLAGS_AT = 40;
 constexpr uint16_t PTX = 1;
@@ -27,7 +28,7 @@ Value read(const unsigned char* at) {
 }
 
 std::map<std::pair<size_t, std::string>, Kernel> kernels;  // by module and name
-size_t modules = 0;
+size_t module_count = 0;
 
 // The PTX in a fat binary, which a zero byte ends: the newest that the device can run, or else the
 // first.
@@ -69,11 +70,27 @@ size_t sink_register(const void* fat_binary, const void*) {
   if (wrapper->version != TO_BE_LINKED) ptx = ptx_of(wrapper->data);
   else  // CUDA's own libraries bring no PTX for this device; who calls them has an undefined name
     for (auto each = wrapper->linked; *each; ++each) ptx += ptx_of(*each);
-  if (ptx.empty()) give_up("a part of this program has machine code only, or compressed PTX: build it by "
-            "ptxsim nvcc, with nvcc's options");
+  if (ptx.empty())
+    give_up(
+        "a part of this program has machine code only, or compressed PTX: build it by "
+        "ptxsim nvcc, with nvcc's options");
+  return register_ptx(ptx);
+}
+
+size_t register_ptx(const std::string& ptx) {
   modules_loaded = false;
   tell("{\"type\":\"module\"}", ptx.data(), ptx.size());
-  return modules++;
+  return module_count++;
+}
+
+std::string ptx_in(const void* image) {
+  const auto bytes = static_cast<const unsigned char*>(image);
+  switch (read<uint32_t>(bytes)) {
+    case WRAPPER: return ptx_of(static_cast<const Wrapper*>(image)->data);
+    case FAT_BINARY: return ptx_of(bytes);
+    case MACHINE_CODE: return "";
+    default: return static_cast<const char*>(image) + std::string(1, '\0');
+  }
 }
 
 Kernel* sink_kernel(const std::string& name, size_t module) {
@@ -85,8 +102,8 @@ Kernel* sink_kernel(const std::string& name, size_t module) {
   kernel.name = name;
   kernel.module = module;
   size_t params = 0;
-  in >> kernel.registers >> kernel.shared_static >> kernel.max_threads >> kernel.cluster.x >>
-      kernel.cluster.y >> kernel.cluster.z >> params;
+  in >> kernel.registers >> kernel.demanding >> kernel.shared_static >> kernel.max_threads >>
+      kernel.cluster.x >> kernel.cluster.y >> kernel.cluster.z >> params;
   for (std::pair<size_t, size_t> each; params > 0 && in >> each.first >> each.second; --params)
     kernel.params.push_back(each);
   if (!in) return nullptr;
@@ -95,13 +112,22 @@ Kernel* sink_kernel(const std::string& name, size_t module) {
   return &(kernels[{module, name}] = kernel);
 }
 
+void sink_measure(Kernel& kernel) {
+  if (kernel.measured) return;
+  kernel.measured = true;
+  std::istringstream in(ask("{\"type\":\"measure\",\"name\":" + json_text(kernel.name) +
+                            ",\"module\":" + number(kernel.module) + "}"));
+  in >> kernel.registers >> kernel.local_bytes >> kernel.constant_bytes;
+}
+
 // Variables have their addresses from the start.
 void* sink_allocate(const std::string&, size_t, const std::string&) { return nullptr; }
 void sink_symbol(const std::string&, size_t, const void*, size_t, bool, cudaStream_t) {}
 
 void sink_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params, cudaStream_t, bool cooperative, bool,
-                 dim3 cluster) {
+                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
+                 bool, dim3 cluster) {
+  issue_launch(order_may_differ() ? order_on(stream) : "");
   std::fflush(stdout);  // what a kernel prints comes behind what host code did
   const std::string answer =
       ask("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) +

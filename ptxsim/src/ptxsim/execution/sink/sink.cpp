@@ -2,9 +2,12 @@
 #include "arrays.cpp"
 #include "calls.cpp"
 #include "channel.cpp"
+#include "cublas.cpp"
+#include "driver.cpp"
 #include "host.cpp"
 #include "memory.cpp"
 #include "modules.cpp"
+#include "pools.cpp"
 #include "textures.cpp"
 
 // Before any constructor of the program's own, since this library is loaded before it.

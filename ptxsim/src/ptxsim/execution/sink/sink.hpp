@@ -6,7 +6,10 @@
 // - memory.cpp: device memory, which both processes share: allocations, copies
 // - arrays.cpp: CUDA arrays, copies in three dimensions
 // - textures.cpp: texture and surface objects
+// - pools.cpp: memory pools, registered memory of the host
 // - calls.cpp: calls that a recorder cannot answer
+// - cublas.cpp: cuBLAS, which ptxsim's process computes
+// - driver.cpp: CUDA's driver
 // - host.cpp: where host code stands, and its mistakes
 //
 // ptxsim/execution/messages.py has the messages. Addresses and bounds are macros from there, too.
@@ -24,12 +27,23 @@ std::string ask(const std::string& json, const void* blob = nullptr, size_t byte
 [[noreturn]] void give_up(const char* why);  // the program cannot go on
 
 // --- modules.cpp
-void open_device();          // learns what device ptxsim stands for
-extern bool modules_loaded;  // all that are registered so far
-extern size_t watched;       // elements of device memory
+// The PTX, ended by a zero, of text or a fat binary; none in machine code.
+std::string ptx_in(const void* image);
+size_t register_ptx(const std::string& ptx);  // the number of the module
+void open_device();                           // learns what device ptxsim stands for
+extern bool modules_loaded;                   // all that are registered so far
+extern size_t watched;                        // elements of device memory
 
 // --- memory.cpp
+void load_modules();  // before anything is written there: variables get their first values
 unsigned char* shared_view(const void* address);  // through which host code's copies go
+void put(Place target, const void* source, const Rows& rows);  // in no stream
+void issue_launch(const std::string& order);  // which comes now; order: as order_on gives it
+void free_all();                              // but variables
+
+// --- pools.cpp
+void unpin_all();
+void* device_side(const void* host);  // of memory that both see; null: there is none
 
 // --- arrays.cpp
 struct Array {

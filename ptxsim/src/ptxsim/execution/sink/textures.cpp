@@ -75,9 +75,12 @@ void use_resource(Texture& t, const cudaResourceDesc& r, const char* caller) {
 void sample_as(Texture& t, const cudaResourceDesc& r, const cudaTextureDesc& d,
                const char* caller) {
   bool border = false;
-  for (int axis = 0; axis < t.dimensions; ++axis) {
-    t.modes[axis] = u8(d.addressMode[axis]);
-    border |= d.addressMode[axis] == cudaAddressModeBorder;
+  for (int axis = 0; axis < 3; ++axis) {
+    const bool used = axis < t.dimensions, bordered = d.addressMode[axis] == cudaAddressModeBorder;
+    if (used && d.addressMode[axis] > cudaAddressModeBorder)
+      throw CallFailed{failed(cudaErrorInvalidValue, caller)};
+    t.modes[axis] = used || bordered ? u8(d.addressMode[axis]) : u8(cudaAddressModeClamp);
+    border |= used && bordered;
   }
   const bool coloured = std::any_of(d.borderColor, d.borderColor + 4, [](float c) { return c; });
   if (d.sRGB || (border && coloured))
@@ -94,7 +97,7 @@ void sample_as(Texture& t, const cudaResourceDesc& r, const cudaTextureDesc& d,
 u64 make_object(const Texture& t, const Made& made) {
   Place place;
   void* const memory = sink_allocate_workspace(sizeof t, false, nullptr);
-  if (sink_find(memory, sizeof t, place)) sink_write(place, &t, {sizeof t}, true, nullptr);
+  if (sink_find(memory, sizeof t, place)) put(place, &t, {sizeof t});
   const u64 handle = reinterpret_cast<u64>(memory);
   objects[handle] = made;
   return handle;
