@@ -72,7 +72,7 @@ def test_hidden_cases_count_and_are_not_shown() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("lab", "want"), WRONG, ids=lambda each: getattr(each, "folder", each))
+@pytest.mark.parametrize(("lab", "want"), WRONG, ids=[each.folder.name for _, each in WRONG])
 def test_a_wrong_hand_in(lab: str, want: Fixture) -> None:
     result = grade(want.folder, context(find_lab(lab)), quietly).result
     assert want.cpu.met_by(result), (result.error, result.cases, result.findings)

@@ -12,7 +12,6 @@
 #include "checks/suspect_reads.cpp"
 #include "checks/undefined.cpp"
 #include "checks/undefined_bits.cpp"
-#include "checks/watched.cpp"
 #include "memory/access.cpp"
 #include "memory/atomics.cpp"
 #include "memory/cluster_addresses.cpp"
