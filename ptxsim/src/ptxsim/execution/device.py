@@ -15,6 +15,7 @@ from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.modules import Modules
 from ptxsim.execution.refusals import error_of, sentence_of
 from ptxsim.execution.watcher import Watcher
+from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.sentences import sentence
 from ptxsim.findings.writes import Element
@@ -97,7 +98,9 @@ class Device:
                 if (unwritten := self._unwritten(request)) is not None:
                     name, first = unwritten
                     words = _READ_UNWRITTEN.given(name=name, first=first)
-                    self.found.in_call("uninitialized-read", frames, words)
+                    partly = self._modules.memory.partly_written(request)
+                    severity = Severity.WARNING if partly else Severity.ERROR
+                    self.found.in_call("uninitialized-read", frames, words, severity)
             case messages.DefineBytes():
                 return self._write(request)
             case messages.HostFault(address=address, frames=frames):

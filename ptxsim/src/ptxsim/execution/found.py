@@ -42,12 +42,18 @@ class Found:
         self._launches = merge([*self._launches, *findings])
         self.errors |= any(each.severity is Severity.ERROR for each in self._launches)
 
-    def in_call(self, kind: str, frames: Sequence[int], words: Message) -> _Key:
+    def in_call(
+        self,
+        kind: str,
+        frames: Sequence[int],
+        words: Message,
+        severity: Severity = Severity.ERROR,
+    ) -> _Key:
         place = self._host.place(frames)
         key = (kind, place, str(words))
         count = self._calls[key].count + 1 if key in self._calls else 1
-        self._calls[key] = Remark.at(place, kind, Severity.ERROR, words, count=count)
-        self.errors = True
+        self._calls[key] = Remark.at(place, kind, severity, words, count=count)
+        self.errors |= severity is Severity.ERROR
         return key
 
     def failed_launch(self, frames: Sequence[int], words: Message, error: str) -> None:

@@ -25,6 +25,7 @@ from ptxsim.plan.records import Plan, Size
 from ptxsim.streams import Use, rows_use
 
 _MOST_ROWS_BYTES = 1 << 28  # from the first to the last, of a copy that is compared with others
+_PROBES = 64  # of a copy
 _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
 
 
@@ -108,6 +109,15 @@ class DeviceMemory(Machine):
             if size < rows.size:
                 return self._naming[place](), start + size
         return None
+
+    def partly_written(self, rows: DefineBytes) -> bool:
+        """Whether somebody wrote some of them, as far as bytes here and there show."""
+        ends = [(0, 0), (rows.rows - 1, rows.size - 1)]
+        between = range(rows.size // _PROBES, rows.size, max(rows.size // _PROBES, 1))
+        places = [*ends, *((rows.rows // 2, at) for at in between)]
+        return not all(
+            self.unwritten(rows.address + row * rows.pitch + at, 1) for row, at in places
+        )
 
     def allocation(self, address: int) -> Stretch | None:
         """The allocation that begins last at or below an address of the file, from there on."""
