@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from ptxsim import engine_header as header
 from ptxsim.engine import Engine, view
@@ -103,6 +104,7 @@ class Kernels:
             program = self._program(launch.kernel, machine.addresses)
             run.programs[launch.kernel] = (program, self._handle(program))
         program, handle = run.programs[launch.kernel]
+        lanes_before = self._lanes(program, handle).copy()
         check_parameters(launch, program.param_bytes)
         params = (ctypes.c_uint8 * max(len(launch.params), 1))(*launch.params)
         machine.workspace[:] = 0
@@ -140,7 +142,7 @@ class Kernels:
         events = view(
             library.sim_event(machine.handle), header.EVENT, library.sim_events(machine.handle)
         )
-        lanes = view(library.sim_blocks(handle), header.FLOW, program.length)["lanes"]
+        lanes = self._lanes(program, handle) - lanes_before
         by_all = lanes >= math.prod((*launch.grid, *launch.block))
         parameters = laid_out(self._module.functions[launch.kernel].params)
         given = [
@@ -159,6 +161,11 @@ class Kernels:
         run.findings += [each for each in found if each is not None]
         library.sim_clear_events(machine.handle)
         return _STOPS[status]
+
+    def _lanes(self, program: EngineProgram, handle: int) -> Any:
+        """How often lanes have executed each instruction, in all launches of the program."""
+        blocks = self._engine.library.sim_blocks(handle)
+        return view(blocks, header.FLOW, program.length)["lanes"]
 
     def _handle(self, program: EngineProgram) -> int:
         made, bad = ctypes.c_void_p(), ctypes.c_uint64()
