@@ -1,5 +1,5 @@
-// The course's part: a random plate, whose edges keep their temperature, and what becomes of it. The
-// grader takes this file from the lab, whatever yours says.
+// The course's part: a random plate, whose edges keep their temperature, and what becomes of it.
+// The grader takes this file from the lab, whatever yours says.
 //
 //   heat ROWS COLUMNS STEPS SEED     prints the total, and writes the plate to plate.txt
 #include <cstdio>

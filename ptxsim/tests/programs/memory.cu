@@ -82,6 +82,7 @@ int main(int, char** argv) {
   cudaFreeHost(pinned), cudaFree(managed), cudaFree(plain);
   cudaMalloc(&plain, 64);
   cudaHostRegister(values.data(), 400, cudaHostRegisterDefault);
+  if (mistake == "same page") TELL(cudaHostRegister(&values[100], 4, 0));  // same page
   cudaDeviceReset();
   printf("kept: %d\n", values[5]);
   if (mistake == "reset") TELL(cudaFree(plain));  // reset

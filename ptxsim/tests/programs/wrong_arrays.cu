@@ -6,6 +6,12 @@ __global__ void write(int* out) { out[threadIdx.x] = 1; }
 __global__ void sample(cudaTextureObject_t t, float* out) {
   *out = tex2D<float>(t, 0, 0);  // destroyed
 }
+__global__ void sample_freed(cudaTextureObject_t t, float* out) {
+  *out = tex2D<float>(t, 0, 0);  // freed texture
+}
+__global__ void store_freed(cudaSurfaceObject_t s) {
+  surf2Dwrite(1.0f, s, threadIdx.x * 4, 0);  // freed surface
+}
 __global__ void sample_line(cudaTextureObject_t t, float* out) {
   *out = tex1D<float>(t, 0);  // dimensions
 }
@@ -70,6 +76,11 @@ int main(int, char** argv) {
   store<<<1, 8>>>(s);
   if (mistake == "surface") store<<<1, 9>>>(s);
   if (mistake == "unwritten") cudaMemcpyFromArray(host, array, 0, 0, 64, cudaMemcpyDeviceToHost);
+  if (mistake == "freed texture" || mistake == "freed surface") {
+    cudaFreeArray(array);
+    if (mistake == "freed texture") sample_freed<<<1, 1>>>(t, out);
+    if (mistake == "freed surface") store_freed<<<1, 8>>>(s);
+  }
   cudaDestroyTextureObject(t);
   if (mistake == "destroyed") sample<<<1, 1>>>(t, out);
   printf("%s\n", cudaGetErrorName(cudaGetLastError()));

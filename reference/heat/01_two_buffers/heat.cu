@@ -12,8 +12,7 @@ __global__ void step(const float* from, float* to, int rows, int columns) {
   if (row >= rows || column >= columns) return;
   const int i = row * columns + column;
   const bool edge = row == 0 || column == 0 || row == rows - 1 || column == columns - 1;
-  to[i] =
-      edge ? from[i] : (from[i - columns] + from[i + columns] + from[i - 1] + from[i + 1]) / 4;
+  to[i] = edge ? from[i] : (from[i - columns] + from[i + columns] + from[i - 1] + from[i + 1]) / 4;
 }
 
 void heat(float* plate, int rows, int columns, int steps) {

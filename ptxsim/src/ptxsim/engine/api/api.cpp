@@ -151,7 +151,7 @@ int sim_copy_defined(Machine* m, u64 source, u64 from, u64 target, u64 to, u64 b
   const Region& s = *m->regions[source];
   Region& t = *m->regions[target];
   if (!within(from, bytes, s.size) || !within(to, bytes, t.size)) return REFUSED;
-  for (u64 at = to / cell; !t.all_defined && at * cell < to + bytes; ++at) {
+  for (u64 at = to / cell; bytes && !t.all_defined && at * cell < to + bytes; ++at) {
     const u64 inside = std::max(at * cell, to) - to;
     const u8 now = s.all_defined || s.defined[(from + inside) / cell];
     const bool whole = at * cell >= to && (at + 1) * cell <= to + bytes;

@@ -64,26 +64,28 @@ template <bool write> Flow surface(Warp& w, const Ins& i) {
   for (u32 v = 0; write && v < count; ++v)
     check_defined(w, o.values[v], UNDEFINED_STORE, false, i.width);
   Access a{};
-  Region* found[LANES];
-  i64 index[LANES];
   a.bytes = i.width * count;
   for (u32 rest = w.exec; rest; rest &= rest - 1) {
     const int l = __builtin_ctz(rest);
     a.at[l] = place_of(w, i, l, write);
-    found[l] = w.block->machine->find(a.at[l], index[l]);
-    if (a.at[l] && found[l] && within(a.at[l], a.bytes, found[l]->base, found[l]->size))
-      a.mask |= 1u << l;
+    a.mask |= u32(a.at[l] != 0) << l;
   }
+  for (u32 rest = ~a.mask; rest && a.mask; rest &= rest - 1)
+    a.at[__builtin_ctz(rest)] = a.at[a.first()];
   drop_misaligned(w, a, GLOBAL, write);
+  Region* const common = a.mask ? settle_global(w, a, GLOBAL, write) : nullptr;
   if (a.mask) trace(w, a, write ? WRITTEN : READ);
   u32 undefined = 0;
   for (u32 rest = w.exec; rest; rest &= rest - 1) {
     const int l = __builtin_ctz(rest);
     const bool valid = a.mask >> l & 1;
+    i64 index = hint_of(w, GLOBAL).region;
+    Region* const r = common || !valid ? common : w.block->machine->find(a.at[l], index);
+    if (write && (!valid || r->made_up)) continue;
     if (valid && !write)
-      undefined |= u32(global_read(w, l, *found[l], index[l], a.at[l], a.bytes, true)) << l;
-    for (u32 v = 0; v < count && (valid || !write); ++v) {
-      u8* const at = valid ? found[l]->at(a.at[l]) + size_t(v) * i.width : nullptr;
+      undefined |= u32(global_read(w, l, *r, index, a.at[l], a.bytes, true)) << l;
+    for (u32 v = 0; v < count; ++v) {
+      u8* const at = valid ? r->at(a.at[l]) + size_t(v) * i.width : nullptr;
       u64 value = 0;
       if (!write) {
         if (valid) std::memcpy(&value, at, i.width);
@@ -96,12 +98,12 @@ template <bool write> Flow surface(Warp& w, const Ins& i) {
       const bool same = std::memcmp(at, &value, i.width) == 0;
       std::memcpy(at, &value, i.width);
       forget_before(*w.block->machine, address);
-      global_write(w, l, *found[l], index[l], address, i.width, same, false, true);
+      global_write(w, l, *r, index, address, i.width, same, false, true);
       w.block->machine->changes += !same;
       w.block->machine->stores += 1;
     }
   }
-  if (a.mask && !write) remember_reads(w, nullptr, a);
+  if (a.mask && !write) remember_reads(w, common, a);
   for (u32 v = 0; !write && v < count; ++v)
     if (undefined || w.tainted) mark_undefined(w, o.values[v], undefined, w.pc);
   return Flow::next;

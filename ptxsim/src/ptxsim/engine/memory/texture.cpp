@@ -98,18 +98,14 @@ void add_texel(Warp& w, int lane, const Texture& t, u64 address, double weight, 
   Access a{};
   a.bytes = texel_bytes(t);
   a.mask = 1u << lane;
-  a.at[lane] = address;
-  i64 index = -1;
-  Region* r = w.block->machine->find(address, index);
-  if (!r || !within(address, a.bytes, r->base, r->size)) return;
+  std::fill(a.at, a.at + LANES, address);
+  Region* const r = settle_global(w, a, GLOBAL, false);
+  if (!r) return;
+  const i64 index = hint_of(w, GLOBAL).region;
   check_read_only(w, lane, *r, index, address, a.bytes);
   sample.undefined |= global_read(w, lane, *r, index, address, a.bytes, false);
   remember_reads(w, r, a);
   trace(w, a, READ);
-  Hint& hint = hint_of(w, GLOBAL);
-  hint.low = r->base;
-  hint.high = r->base + r->size;
-  hint.region = index;
   for (int c = 0; c < t.channels; ++c) {
     sample.texel[c] = channel(t, r->at(address) + u64(c) * t.element);
     sample.sums[c] += weight * bits_to_float(sample.texel[c]);

@@ -170,11 +170,15 @@ bool run_in_parts(Machine& m, u64 first, u64 last) {
   }
   const u32 cell = 1u << m.program->global_shift;
   for (const auto& part : parts)
-    for (size_t k = 0; k < m.regions.size(); ++k)
-      for (size_t at = 0; at < part->machine.regions[k]->stamps.size(); ++at)
-        if (part->machine.regions[k]->stamps[at].block)
+    for (size_t k = 0; k < m.regions.size(); ++k) {
+      const Region& r = *part->machine.regions[k];
+      // Where memory has run out, something may have been written without a stamp.
+      if (!part->ended && r.touched) std::copy(found[k].begin(), found[k].end(), r.data);
+      for (size_t at = 0; at < r.stamps.size(); ++at)
+        if (r.stamps[at].block)
           std::copy_n(&found[k][at * cell], std::min<u64>(cell, found[k].size() - at * cell),
-                      m.regions[k]->data + at * cell);
+                      r.data + at * cell);
+    }
   m.program->shares = true;
   return false;
 }

@@ -168,83 +168,55 @@ cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* desc, cudaExtent* extent, un
                              cudaArray_t handle) {
   return answer(__func__, [&](const char* caller) {
     const Array& array = array_of(handle, caller);
-    if (desc) *desc = array.desc;
-    if (extent) *extent = array.extent;
-    if (flags) *flags = array.flags;
+    give(desc, array.desc), give(extent, array.extent), give(flags, array.flags);
     return cudaSuccess;
   });
 }
-cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* desc, cudaArray_const_t array) {
-  return answer(__func__, [&](const char* caller) {
-    *desc = array_of(array, caller).desc;
-    return cudaSuccess;
-  });
-}
+RUNTIME(cudaGetChannelDesc, (cudaChannelFormatDesc * desc, cudaArray_const_t array),
+        give(desc, array_of(array, caller).desc))
 
 // --- copies of volumes
-cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) {
-  return answer(__func__,
-                [&](const char* caller) { return copy_3d(*p, {p->kind, true, nullptr}, caller); });
-}
-cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t stream) {
-  return answer(__func__,
-                [&](const char* caller) { return copy_3d(*p, {p->kind, false, stream}, caller); });
-}
-cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms* p) {
-  return answer(__func__, [&](const char* caller) {
-    return copy_3d(*p, {cudaMemcpyDefault, true, nullptr}, caller);
-  });
-}
+RUNTIME(cudaMemcpy3D, (const cudaMemcpy3DParms* p), copy_3d(*p, {p->kind, true, nullptr}, caller))
+RUNTIME(cudaMemcpy3DAsync, (const cudaMemcpy3DParms* p, cudaStream_t stream),
+        copy_3d(*p, {p->kind, false, stream}, caller))
+RUNTIME(cudaMemcpy3DPeer, (const cudaMemcpy3DPeerParms* p),
+        copy_3d(*p, {cudaMemcpyDefault, true, nullptr}, caller))
 
 // --- copies of rectangles
-cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t array, size_t x, size_t y, const void* source,
-                                     size_t pitch, size_t width, size_t height, cudaMemcpyKind kind,
-                                     cudaStream_t stream) {
-  return answer("cudaMemcpy2DToArray", [&](const char* caller) {
-    return to_array(array, {x, y, 0}, source, pitch, {width, height, 1}, {kind, false, stream},
-                    caller);
-  });
-}
+RUNTIME(cudaMemcpy2DToArrayAsync,
+        (cudaArray_t array, size_t x, size_t y, const void* source, size_t pitch, size_t width,
+         size_t height, cudaMemcpyKind kind, cudaStream_t stream),
+        to_array(array, {x, y, 0}, source, pitch, {width, height, 1}, {kind, false, stream},
+                 "cudaMemcpy2DToArray"))
 cudaError_t cudaMemcpy2DToArray(cudaArray_t array, size_t x, size_t y, const void* source,
                                 size_t pitch, size_t width, size_t height, cudaMemcpyKind kind) {
   return cudaMemcpy2DToArrayAsync(array, x, y, source, pitch, width, height, kind, nullptr);
 }
-cudaError_t cudaMemcpy2DFromArrayAsync(void* target, size_t pitch, cudaArray_const_t array,
-                                       size_t x, size_t y, size_t width, size_t height,
-                                       cudaMemcpyKind kind, cudaStream_t stream) {
-  return answer("cudaMemcpy2DFromArray", [&](const char* caller) {
-    return from_array(target, pitch, array, {x, y, 0}, {width, height, 1}, {kind, false, stream},
-                      caller);
-  });
-}
+RUNTIME(cudaMemcpy2DFromArrayAsync,
+        (void* target, size_t pitch, cudaArray_const_t array, size_t x, size_t y, size_t width,
+         size_t height, cudaMemcpyKind kind, cudaStream_t stream),
+        from_array(target, pitch, array, {x, y, 0}, {width, height, 1}, {kind, false, stream},
+                   "cudaMemcpy2DFromArray"))
 cudaError_t cudaMemcpy2DFromArray(void* target, size_t pitch, cudaArray_const_t array, size_t x,
                                   size_t y, size_t width, size_t height, cudaMemcpyKind kind) {
   return cudaMemcpy2DFromArrayAsync(target, pitch, array, x, y, width, height, kind, nullptr);
 }
-cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t target, size_t to_x, size_t to_y,
-                                     cudaArray_const_t source, size_t x, size_t y, size_t width,
-                                     size_t height, cudaMemcpyKind kind) {
-  return answer(__func__, [&](const char* caller) {
-    const cudaExtent extent{width, height, 1};
-    return copy_volume(inside(target, {to_x, to_y, 0}, width, extent, caller),
-                       inside(source, {x, y, 0}, width, extent, caller), width, extent,
-                       {kind, true, nullptr}, caller);
-  });
-}
+RUNTIME(cudaMemcpy2DArrayToArray,
+        (cudaArray_t target, size_t to_x, size_t to_y, cudaArray_const_t source, size_t x, size_t y,
+         size_t width, size_t height, cudaMemcpyKind kind),
+        copy_volume(inside(target, {to_x, to_y, 0}, width, {width, height, 1}, caller),
+                    inside(source, {x, y, 0}, width, {width, height, 1}, caller), width,
+                    {width, height, 1}, {kind, true, nullptr}, caller))
 
 // --- copies of so many bytes, row after row
-cudaError_t cudaMemcpyToArray(cudaArray_t array, size_t x, size_t y, const void* source,
-                              size_t bytes, cudaMemcpyKind kind) {
-  return answer(__func__, [&](const char* caller) {
-    return cudaMemcpy(run_of(array, x, y, bytes, caller), source, bytes, kind);
-  });
-}
-cudaError_t cudaMemcpyFromArray(void* target, cudaArray_const_t array, size_t x, size_t y,
-                                size_t bytes, cudaMemcpyKind kind) {
-  return answer(__func__, [&](const char* caller) {
-    return cudaMemcpy(target, run_of(array, x, y, bytes, caller), bytes, kind);
-  });
-}
+RUNTIME(cudaMemcpyToArray,
+        (cudaArray_t array, size_t x, size_t y, const void* source, size_t bytes,
+         cudaMemcpyKind kind),
+        cudaMemcpy(run_of(array, x, y, bytes, caller), source, bytes, kind))
+RUNTIME(cudaMemcpyFromArray,
+        (void* target, cudaArray_const_t array, size_t x, size_t y, size_t bytes,
+         cudaMemcpyKind kind),
+        cudaMemcpy(target, run_of(array, x, y, bytes, caller), bytes, kind))
 
 // --- pitched memory
 cudaError_t cudaMalloc3D(cudaPitchedPtr* made, cudaExtent extent) {
@@ -252,8 +224,8 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* made, cudaExtent extent) {
   void* address = nullptr;
   const cudaError_t error =
       cudaMallocPitch(&address, &pitch, extent.width, extent.height * extent.depth);
-  *made = {address, pitch, extent.width, extent.height};
-  return error;
+  if (error) return error;
+  return give(made, {address, pitch, extent.width, extent.height});
 }
 cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent,
                               cudaStream_t stream) {

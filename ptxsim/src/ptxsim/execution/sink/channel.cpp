@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,13 +16,22 @@ namespace {
 int channel = -1;
 pid_t owner = 0;  // the process that has the device
 
+// Does it again where one of the program's signals came first.
+template <class Work>
+ssize_t unbroken(Work work) {
+  ssize_t done;
+  do done = work();
+  while (done < 0 && errno == EINTR);
+  return done;
+}
+
 // All of it in one call, where the channel takes it.
 void send_parts(iovec* part, size_t parts) {
   msghdr message = {};
   while (parts) {
     message.msg_iov = part;
     message.msg_iovlen = parts;
-    ssize_t sent = sendmsg(channel, &message, MSG_NOSIGNAL);
+    ssize_t sent = unbroken([&] { return sendmsg(channel, &message, MSG_NOSIGNAL); });
     if (sent < 0) give_up("ptxsim has ended");
     for (; parts && size_t(sent) >= part->iov_len; ++part, --parts) sent -= part->iov_len;
     if (!parts) return;
@@ -33,7 +43,7 @@ void send_parts(iovec* part, size_t parts) {
 void receive_bytes(void* data, size_t bytes) {
   auto next = static_cast<char*>(data);
   while (bytes) {
-    const ssize_t got = recv(channel, next, bytes, 0);
+    const ssize_t got = unbroken([&] { return recv(channel, next, bytes, 0); });
     if (got <= 0) give_up("ptxsim has ended");
     next += got;
     bytes -= size_t(got);
@@ -46,8 +56,10 @@ int shared_memory = -1;  // the file that both processes map
 
 void open_channel() {
   const char* given = std::getenv("PTXSIM_CHANNEL");
-  if (!given || std::sscanf(given, "%d,%d", &channel, &shared_memory) != 2)
-    give_up("this program was built for ptxsim: run it as ptxsim exec PROGRAM");
+  if (!given) give_up("this program was built for ptxsim: run it as ptxsim exec PROGRAM");
+  char* next = nullptr;
+  channel = int(std::strtol(given, &next, 10));
+  shared_memory = *next == ',' ? int(std::strtol(next + 1, nullptr, 10)) : -1;
   unsetenv("PTXSIM_CHANNEL");
   for (const int each : {channel, shared_memory}) fcntl(each, F_SETFD, FD_CLOEXEC);
   owner = getpid();

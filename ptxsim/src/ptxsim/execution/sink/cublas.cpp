@@ -129,17 +129,17 @@ int cublasGetVersion_v2(void*, int* version) {
   return SUCCESS;
 }
 
-#define PROPERTY(set, get, type, member)                                                        \
-  int set(void* handle, type value) {                                                           \
+#define PROPERTY(set, get, member)                                                              \
+  int set(void* handle, decltype(Handle::member) value) {                                       \
     return with(handle, #set, [&](Handle& own) { return own.member = value, SUCCESS; });        \
   }                                                                                             \
-  int get(void* handle, type* value) {                                                          \
+  int get(void* handle, decltype(Handle::member)* value) {                                      \
     return with(handle, #get, [&](const Handle& own) { return *value = own.member, SUCCESS; }); \
   }
-PROPERTY(cublasSetStream_v2, cublasGetStream_v2, cudaStream_t, stream)
-PROPERTY(cublasSetPointerMode_v2, cublasGetPointerMode_v2, int, on_device)
-PROPERTY(cublasSetMathMode, cublasGetMathMode, int, math)
-PROPERTY(cublasSetAtomicsMode, cublasGetAtomicsMode, int, atomics)
+PROPERTY(cublasSetStream_v2, cublasGetStream_v2, stream)
+PROPERTY(cublasSetPointerMode_v2, cublasGetPointerMode_v2, on_device)
+PROPERTY(cublasSetMathMode, cublasGetMathMode, math)
+PROPERTY(cublasSetAtomicsMode, cublasGetAtomicsMode, atomics)
 #undef PROPERTY
 int cublasSetWorkspace_v2(void* handle, void*, size_t) {
   return with(handle, "cublasSetWorkspace", [](const Handle&) { return SUCCESS; });

@@ -21,7 +21,6 @@ constexpr CUdevice DEVICE = 0;
 
 struct Module {
   size_t number;
-  void* handle = reinterpret_cast<void*>(number);  // as __cudaRegisterFatBinary has them
   std::map<std::string, std::pair<void*, size_t>> variables{};
 };
 std::map<const void*, Module>& modules() {
@@ -29,6 +28,7 @@ std::map<const void*, Module>& modules() {
   return *made;
 }
 
+void** places(CUdeviceptr* at) { return reinterpret_cast<void**>(at); }
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 CUcontext context() { return reinterpret_cast<CUcontext>(&initialised); }  // there is one
 
@@ -45,19 +45,15 @@ CUresult result_of(cudaError_t error) {
   }
 }
 
-enum class Needs { nothing, driver, context };
-
 // Does `work` in the name of the driver's function. The runtime makes what it needs by itself.
 template <class Work>
-CUresult call(Needs needs, const char* name, Work work) {
+CUresult call(bool needs_context, const char* name, Work work) {
   const std::string spoken = std::string(name).substr(0, std::string(name).find("_v"));
   const Spoken as(spoken.c_str());
   return result_of(answer(name, [&](const char* caller) {
-    if (needs != Needs::nothing && !initialised && !runtime_used)
-      refuse({NO_DRIVER, {{"function", caller}}});
-    if (needs == Needs::context && !current && !runtime_used)
-      refuse({NO_CONTEXT, {{"function", caller}}});
-    return cudaError_t(result_of(work()));
+    if (!initialised && !runtime_used) refuse({NO_DRIVER, {{"function", caller}}});
+    if (needs_context && !current && !runtime_used) refuse({NO_CONTEXT, {{"function", caller}}});
+    return cudaError_t(result_of(work(caller)));
   }));
 }
 
@@ -80,28 +76,29 @@ cudaError_t load(CUmodule* made, const void* image, const char* caller) {
   return cudaSuccess;
 }
 
-cudaError_t load_file(CUmodule* made, const char* path) {
+cudaError_t load_file(CUmodule* made, const char* path, const char* caller) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) refuse({NO_FILE, {{"function", "cuModuleLoad"}, {"path", path}}});
+  if (!file) refuse({NO_FILE, {{"function", caller}, {"path", path}}});
   const std::string image(std::istreambuf_iterator<char>(file), {});
-  return load(made, image.c_str(), "cuModuleLoad");
+  return load(made, image.c_str(), caller);
 }
 
-cudaError_t find_kernel(CUfunction* function, CUmodule from, const char* name) {
-  Module& module = module_of(from, "cuModuleGetFunction");
+cudaError_t find_kernel(CUfunction* function, CUmodule from, const char* name, const char* caller) {
+  Module& module = module_of(from, caller);
   load_modules();
   Kernel* const kernel = sink_kernel(name, module.number);
-  if (!kernel) refuse({NO_SUCH_NAME, {{"function", "cuModuleGetFunction"}, {"name", name}}});
+  if (!kernel) refuse({NO_SUCH_NAME, {{"function", caller}, {"name", name}}});
   register_kernel(kernel, name, module.number);
   *function = reinterpret_cast<CUfunction>(kernel);
   return cudaSuccess;
 }
 
-cudaError_t find_variable(CUdeviceptr* address, size_t* bytes, CUmodule from, const char* name) {
-  Module& module = module_of(from, "cuModuleGetGlobal");
+cudaError_t find_variable(CUdeviceptr* address, size_t* bytes, CUmodule from, const char* name,
+                          const char* caller) {
+  Module& module = module_of(from, caller);
   const auto found = module.variables.find(name);
   if (found == module.variables.end())
-    refuse({NO_SUCH_NAME, {{"function", "cuModuleGetGlobal"}, {"name", name}}});
+    refuse({NO_SUCH_NAME, {{"function", caller}, {"name", name}}});
   load_modules();
   if (address) *address = reinterpret_cast<CUdeviceptr>(found->second.first);
   if (bytes) *bytes = found->second.second;
@@ -117,6 +114,7 @@ std::optional<std::vector<void*>> from_buffer(const Kernel& kernel, void** extra
     else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<size_t*>(extra[1]);
   if (bytes < kernel.param_bytes() || (bytes && !buffer)) return {};
   std::vector<void*> arguments;
+  arguments.reserve(kernel.params.size());
   for (const auto& [offset, _] : kernel.params) arguments.push_back(buffer + offset);
   return arguments;
 }
@@ -124,7 +122,8 @@ std::optional<std::vector<void*>> from_buffer(const Kernel& kernel, void** extra
 cudaError_t launch(CUfunction function, dim3 grid, dim3 block, unsigned shared, CUstream stream,
                    void** params, void** extra, const char* caller, bool together = false) {
   std::optional<std::vector<void*>> own;
-  if (!params && !(own = from_buffer(kernel_of(function, caller), extra)))
+  if (!params) own = from_buffer(kernel_of(function, caller), extra);
+  if (!params && !own)
     refuse({FAILED, {{"function", caller}, {"error", "CUDA_ERROR_INVALID_VALUE"}}});
   const auto run = together ? cudaLaunchCooperativeKernel : cudaLaunchKernel;
   return run(function, grid, block, own ? own->data() : params, shared, stream);
@@ -152,8 +151,8 @@ cudaError_t attribute_of(int* value, CUfunction_attribute attribute, CUfunction 
 
 // The largest block with which most threads run at a time.
 cudaError_t best_block(int* blocks, int* threads, CUfunction function, CUoccupancyB2DSize shared_of,
-                       size_t shared, int limit) {
-  const Kernel& kernel = kernel_of(function, "cuOccupancyMaxPotentialBlockSize");
+                       size_t shared, int limit, const char* caller) {
+  const Kernel& kernel = kernel_of(function, caller);
   int most = 0;
   for (int size = limit > 0 ? std::min(limit, kernel.max_threads) : kernel.max_threads; size > 0;
        size -= size % 32 ? size % 32 : 32) {
@@ -187,42 +186,6 @@ cudaError_t copy_rows(const CUDA_MEMCPY2D& c) {
                       c.Height, cudaMemcpyDefault);
 }
 
-cudaError_t put(auto* where, auto value) {
-  if (where) *where = value;
-  return where ? cudaSuccess : cudaErrorInvalidValue;
-}
-
-struct Known {
-  CUresult error;
-  const char *name, *text;
-};
-constexpr Known DRIVER_ERRORS[] = {
-    {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
-    {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
-    {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-    {CUDA_ERROR_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
-    {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
-    {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
-    {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
-    {CUDA_ERROR_FILE_NOT_FOUND, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
-    {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
-    {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
-    {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
-    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
-     "too many resources requested for launch"},
-    {CUDA_ERROR_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT",
-     "the launch timed out and was terminated"},
-    {CUDA_ERROR_ASSERT, "CUDA_ERROR_ASSERT", "device-side assert triggered"},
-    {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-    {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
-    {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
-};
-const Known& known(CUresult error) {
-  const Known* each = DRIVER_ERRORS;
-  while (each->error != error && each->error != CUDA_ERROR_UNKNOWN) ++each;
-  return *each;
-}
-
 }  // namespace
 
 // Functions whose later versions have other names are called by the newest.
@@ -234,59 +197,69 @@ void* entry_point(const std::string& symbol) {
 
 extern "C" {
 
+// Those that calls of ours return, and what programs look for.
+#define DRIVER_ERRORS(EACH)                                                                        \
+  EACH(SUCCESS)                                                                                    \
+  EACH(ERROR_INVALID_VALUE) EACH(ERROR_OUT_OF_MEMORY) EACH(ERROR_NOT_INITIALIZED)                  \
+      EACH(ERROR_INVALID_DEVICE) EACH(ERROR_INVALID_IMAGE) EACH(ERROR_INVALID_CONTEXT)             \
+          EACH(ERROR_FILE_NOT_FOUND) EACH(ERROR_INVALID_HANDLE) EACH(ERROR_NOT_FOUND)              \
+              EACH(ERROR_NOT_READY) EACH(ERROR_LAUNCH_OUT_OF_RESOURCES) EACH(ERROR_LAUNCH_TIMEOUT) \
+                  EACH(ERROR_ASSERT) EACH(ERROR_LAUNCH_FAILED) EACH(ERROR_NOT_SUPPORTED)
+
 CUresult cuGetErrorName(CUresult error, const char** name) {
-  return *name = known(error).name, CUDA_SUCCESS;
+  *name = "CUDA_ERROR_UNKNOWN";
+#define NAME(which) \
+  if (error == CUDA_##which) *name = "CUDA_" #which;
+  DRIVER_ERRORS(NAME)
+#undef NAME
+  return CUDA_SUCCESS;
 }
 CUresult cuGetErrorString(CUresult error, const char** text) {
-  return *text = known(error).text, CUDA_SUCCESS;
+  return *text = cudaGetErrorString(cudaError_t(error)), CUDA_SUCCESS;
 }
 
-#define ANY(name, parameters, ...)                                   \
-  CUresult name parameters {                                         \
-    return call(Needs::nothing, #name, [&] { return __VA_ARGS__; }); \
+#define CALL(name, parameters, ...)                                                              \
+  CUresult name parameters {                                                                     \
+    return call(false, #name, [&]([[maybe_unused]] const char* caller) { return __VA_ARGS__; }); \
   }
-#define CALL(name, parameters, ...)                                 \
-  CUresult name parameters {                                        \
-    return call(Needs::driver, #name, [&] { return __VA_ARGS__; }); \
-  }
-#define WORK(name, parameters, ...)                                  \
-  CUresult name parameters {                                         \
-    return call(Needs::context, #name, [&] { return __VA_ARGS__; }); \
+#define WORK(name, parameters, ...)                                                             \
+  CUresult name parameters {                                                                    \
+    return call(true, #name, [&]([[maybe_unused]] const char* caller) { return __VA_ARGS__; }); \
   }
 
-ANY(cuInit, (unsigned), (initialised = true, CUDA_SUCCESS))
-ANY(cuDriverGetVersion, (int* version), put(version, CUDA_VERSION))
+CUresult cuInit(unsigned) { return initialised = true, CUDA_SUCCESS; }
+CUresult cuDriverGetVersion(int* version) { return result_of(give(version, CUDA_VERSION)); }
 
-CALL(cuDeviceGetCount, (int* count), put(count, 1))
+CALL(cuDeviceGetCount, (int* count), give(count, 1))
 CALL(cuDeviceGet, (CUdevice * device, int number),
-     number == 0 ? put(device, DEVICE) : cudaErrorInvalidDevice)
+     number == 0 ? give(device, DEVICE) : cudaErrorInvalidDevice)
 CALL(cuDeviceGetName, (char* text, int bytes, CUdevice),
      (std::snprintf(text, size_t(bytes), "%s", gpu.target.name.c_str()), CUDA_SUCCESS))
-CALL(cuDeviceGetUuid, (CUuuid * uuid, CUdevice), put(uuid, CUuuid{}))
-CALL(cuDeviceTotalMem, (size_t* bytes, CUdevice), put(bytes, gpu.target.memory_bytes))
+CALL(cuDeviceGetUuid, (CUuuid * uuid, CUdevice), give(uuid, CUuuid{}))
+CALL(cuDeviceTotalMem, (size_t* bytes, CUdevice), give(bytes, gpu.target.memory_bytes))
 CALL(cuDeviceGetAttribute, (int* value, CUdevice_attribute attribute, CUdevice device),
      cudaDeviceGetAttribute(value, cudaDeviceAttr(attribute), device))
 CALL(cuDeviceComputeCapability, (int* major, int* minor, CUdevice),
-     (*major = gpu.target.major, put(minor, gpu.target.minor)))
+     (*major = gpu.target.major, give(minor, gpu.target.minor)))
 
-CALL(cuDevicePrimaryCtxRetain, (CUcontext * made, CUdevice), put(made, context()))
+CALL(cuDevicePrimaryCtxRetain, (CUcontext * made, CUdevice), give(made, context()))
 CALL(cuDevicePrimaryCtxRelease, (CUdevice), CUDA_SUCCESS)
 CALL(cuDevicePrimaryCtxReset, (CUdevice), cudaDeviceReset())
 CALL(cuDevicePrimaryCtxSetFlags, (CUdevice, unsigned), CUDA_SUCCESS)
 CALL(cuDevicePrimaryCtxGetState, (CUdevice, unsigned* flags, int* active),
-     (*flags = 0, put(active, 1)))
+     (*flags = 0, give(active, 1)))
 #if CUDA_VERSION >= 13000
 CALL(cuCtxCreate, (CUcontext * made, CUctxCreateParams*, unsigned, CUdevice),
-     put(made, current = context()))
+     give(made, current = context()))
 #else
-CALL(cuCtxCreate, (CUcontext * made, unsigned, CUdevice), put(made, current = context()))
+CALL(cuCtxCreate, (CUcontext * made, unsigned, CUdevice), give(made, current = context()))
 #endif
 CALL(cuCtxDestroy, (CUcontext), (current = nullptr, CUDA_SUCCESS))
 CALL(cuCtxSetCurrent, (CUcontext now), (current = now, CUDA_SUCCESS))
 CALL(cuCtxPushCurrent, (CUcontext now), (current = now, CUDA_SUCCESS))
 CALL(cuCtxPopCurrent, (CUcontext * was), (was ? void(*was = current) : void(), CUDA_SUCCESS))
-CALL(cuCtxGetCurrent, (CUcontext * now), put(now, runtime_used ? context() : current))
-WORK(cuCtxGetDevice, (CUdevice * device), put(device, DEVICE))
+CALL(cuCtxGetCurrent, (CUcontext * now), give(now, runtime_used ? context() : current))
+WORK(cuCtxGetDevice, (CUdevice * device), give(device, DEVICE))
 WORK(cuCtxSynchronize, (), cudaDeviceSynchronize())
 WORK(cuCtxSetLimit, (CUlimit limit, size_t value), cudaDeviceSetLimit(cudaLimit(limit), value))
 WORK(cuCtxGetLimit, (size_t* value, CUlimit limit), cudaDeviceGetLimit(value, cudaLimit(limit)))
@@ -294,28 +267,26 @@ WORK(cuCtxSetCacheConfig, (CUfunc_cache), CUDA_SUCCESS)
 WORK(cuCtxGetStreamPriorityRange, (int* least, int* greatest),
      cudaDeviceGetStreamPriorityRange(least, greatest))
 
-WORK(cuModuleLoad, (CUmodule * made, const char* path), load_file(made, path))
-WORK(cuModuleLoadData, (CUmodule * made, const void* image), load(made, image, "cuModuleLoadData"))
+WORK(cuModuleLoad, (CUmodule * made, const char* path), load_file(made, path, caller))
+WORK(cuModuleLoadData, (CUmodule * made, const void* image), load(made, image, caller))
 WORK(cuModuleLoadDataEx, (CUmodule * made, const void* image, unsigned, CUjit_option*, void**),
-     load(made, image, "cuModuleLoadDataEx"))
-WORK(cuModuleLoadFatBinary, (CUmodule * made, const void* image),
-     load(made, image, "cuModuleLoadFatBinary"))
+     load(made, image, caller))
+WORK(cuModuleLoadFatBinary, (CUmodule * made, const void* image), load(made, image, caller))
 WORK(cuModuleUnload, (CUmodule module),
-     (module_of(module, "cuModuleUnload"), modules().erase(module), CUDA_SUCCESS))
+     (module_of(module, caller), modules().erase(module), CUDA_SUCCESS))
 WORK(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char* name),
-     find_kernel(function, module, name))
+     find_kernel(function, module, name, caller))
 WORK(cuModuleGetGlobal, (CUdeviceptr * at, size_t* bytes, CUmodule module, const char* name),
-     find_variable(at, bytes, module, name))
+     find_variable(at, bytes, module, name, caller))
 
 WORK(cuLaunchKernel,
      (CUfunction function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
       unsigned bz, unsigned shared, CUstream stream, void** params, void** extra),
-     launch(function, {x, y, z}, {bx, by, bz}, shared, stream, params, extra, "cuLaunchKernel"))
+     launch(function, {x, y, z}, {bx, by, bz}, shared, stream, params, extra, caller))
 WORK(cuLaunchCooperativeKernel,
      (CUfunction function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
       unsigned bz, unsigned shared, CUstream stream, void** params),
-     launch(function, {x, y, z}, {bx, by, bz}, shared, stream, params, nullptr,
-            "cuLaunchCooperativeKernel", true))
+     launch(function, {x, y, z}, {bx, by, bz}, shared, stream, params, nullptr, caller, true))
 WORK(cuLaunchHostFunc, (CUstream stream, CUhostFn work, void* data),
      cudaLaunchHostFunc(stream, work, data))
 WORK(cuFuncGetAttribute, (int* value, CUfunction_attribute attribute, CUfunction function),
@@ -326,20 +297,18 @@ WORK(cuFuncSetCacheConfig, (CUfunction, CUfunc_cache), CUDA_SUCCESS)
 WORK(cuOccupancyMaxPotentialBlockSize,
      (int* blocks, int* threads, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared,
       int limit),
-     best_block(blocks, threads, function, shared_of, shared, limit))
+     best_block(blocks, threads, function, shared_of, shared, limit, caller))
 WORK(cuOccupancyMaxActiveBlocksPerMultiprocessor,
      (int* blocks, CUfunction function, int threads, size_t shared),
      cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared))
 
-#define POINTER reinterpret_cast<void**>(at)
-WORK(cuMemAlloc, (CUdeviceptr * at, size_t bytes), cudaMalloc(POINTER, bytes))
+WORK(cuMemAlloc, (CUdeviceptr * at, size_t bytes), cudaMalloc(places(at), bytes))
 WORK(cuMemAllocManaged, (CUdeviceptr * at, size_t bytes, unsigned flags),
-     cudaMallocManaged(POINTER, bytes, flags))
+     cudaMallocManaged(places(at), bytes, flags))
 WORK(cuMemAllocPitch, (CUdeviceptr * at, size_t* pitch, size_t width, size_t height, unsigned),
-     cudaMallocPitch(POINTER, pitch, width, height))
+     cudaMallocPitch(places(at), pitch, width, height))
 WORK(cuMemHostGetDevicePointer, (CUdeviceptr * at, void* host, unsigned flags),
-     cudaHostGetDevicePointer(POINTER, host, flags))
-#undef POINTER
+     cudaHostGetDevicePointer(places(at), host, flags))
 WORK(cuMemFree, (CUdeviceptr at), cudaFree(pointer(at)))
 WORK(cuMemAllocHost, (void** at, size_t bytes), cudaMallocHost(at, bytes))
 WORK(cuMemHostAlloc, (void** at, size_t bytes, unsigned flags), cudaHostAlloc(at, bytes, flags))

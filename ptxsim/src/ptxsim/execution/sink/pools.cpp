@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 
 #include "sink.hpp"
 
@@ -15,7 +14,7 @@ namespace {
 struct Pool {
   uint64_t threshold = 0;  // bytes that it would keep
 };
-std::deque<Pool> pools{{}};  // the default one first
+Pool default_pool;
 
 cudaMemPool_t handle_of(Pool& pool) { return reinterpret_cast<cudaMemPool_t>(&pool); }
 
@@ -42,8 +41,10 @@ cudaError_t sink_pin(void* host, size_t bytes, const char* caller) {
   const auto first = reinterpret_cast<uintptr_t>(host) / page * page;
   const size_t whole = (reinterpret_cast<uintptr_t>(host) + bytes - first + page - 1) / page * page;
   if (!host || !bytes || in_device_range(host)) return failed(cudaErrorInvalidValue, caller);
-  if (pages_of_host.count(host)) return failed(cudaErrorHostMemoryAlreadyRegistered, caller);
   char* const start = reinterpret_cast<char*>(first);
+  for (const auto& [given, pages] : pages_of_host)
+    if (start < pages.host + pages.bytes && pages.host < start + whole)
+      return failed(cudaErrorHostMemoryAlreadyRegistered, caller);
   const auto device = static_cast<char*>(sink_allocate_workspace(whole, false, nullptr));
   const off_t at = shared_view(device) - shared_view(reinterpret_cast<void*>(FIRST_ADDRESS));
   if (!map_over(start, whole, shared_memory, at)) return failed(cudaErrorInvalidValue, caller);
@@ -78,18 +79,12 @@ void* device_side(const void* host) {
 
 extern "C" {
 
-cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
-  return answer(__func__, [&](const char* caller) {
-    *device = device_side(host);
-    return *device ? cudaSuccess : failed(cudaErrorInvalidValue, caller);
-  });
-}
-cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
-  return answer(__func__, [&](const char* caller) {
-    *flags = cudaHostAllocMapped;
-    return device_side(host) ? cudaSuccess : failed(cudaErrorInvalidValue, caller);
-  });
-}
+RUNTIME(cudaHostGetDevicePointer, (void** device, void* host, unsigned),
+        (*device = device_side(host),
+         *device ? cudaSuccess : failed(cudaErrorInvalidValue, caller)))
+RUNTIME(cudaHostGetFlags, (unsigned* flags, void* host),
+        device_side(host) ? give(flags, cudaHostAllocMapped)
+                          : failed(cudaErrorInvalidValue, caller))
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
   return answer(__func__, [&](const char*) {
     Place place;
@@ -106,19 +101,14 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   });
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
-  return answer(__func__, [&](const char* caller) {
-    *pool = handle_of(pools.front());
-    return device == 0 ? cudaSuccess : failed(cudaErrorInvalidDevice, caller);
-  });
-}
+RUNTIME(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device),
+        device ? failed(cudaErrorInvalidDevice, caller) : give(pool, handle_of(default_pool)))
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
   return cudaDeviceGetDefaultMemPool(pool, device);
 }
 cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t) { return cudaSuccess; }
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
-  *pool = handle_of(pools.emplace_back());
-  return cudaSuccess;
+  return give(pool, handle_of(*new Pool));
 }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t) { return cudaSuccess; }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }

@@ -19,6 +19,18 @@
 
 #include "runtime.hpp"
 
+// One of the runtime's functions, which an expression answers; `caller` is its name.
+#define RUNTIME(name, parameters, ...)                                                      \
+  cudaError_t name parameters {                                                             \
+    return answer(#name, [&]([[maybe_unused]] const char* caller) { return __VA_ARGS__; }); \
+  }
+
+template <class T>
+cudaError_t give(T* where, const std::type_identity_t<T>& value) {
+  if (where) *where = value;
+  return where ? cudaSuccess : cudaErrorInvalidValue;
+}
+
 // --- channel.cpp
 void open_channel();
 void tell(const std::string& json, const void* blob = nullptr, size_t bytes = 0);

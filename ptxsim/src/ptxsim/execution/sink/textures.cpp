@@ -132,21 +132,11 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* made, const cudaResourc
     return cudaSuccess;
   });
 }
-cudaError_t cudaDestroyTextureObject(cudaTextureObject_t handle) {
-  return answer(__func__, [&](const char* caller) { return destroy(handle, caller); });
-}
-cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* desc, cudaTextureObject_t handle) {
-  return answer(__func__, [&](const char* caller) {
-    *desc = made_of(handle, caller).resource;
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* desc, cudaTextureObject_t handle) {
-  return answer(__func__, [&](const char* caller) {
-    *desc = made_of(handle, caller).texture;
-    return cudaSuccess;
-  });
-}
+RUNTIME(cudaDestroyTextureObject, (cudaTextureObject_t handle), destroy(handle, caller))
+RUNTIME(cudaGetTextureObjectResourceDesc, (cudaResourceDesc * desc, cudaTextureObject_t handle),
+        give(desc, made_of(handle, caller).resource))
+RUNTIME(cudaGetTextureObjectTextureDesc, (cudaTextureDesc * desc, cudaTextureObject_t handle),
+        give(desc, made_of(handle, caller).texture))
 
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* made, const cudaResourceDesc* resource) {
   return answer(__func__, [&](const char* caller) {
@@ -158,10 +148,7 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* made, const cudaResourc
     return cudaSuccess;
   });
 }
-cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t handle) {
-  return answer(__func__, [&](const char* caller) { return destroy(handle, caller); });
-}
-cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* desc, cudaSurfaceObject_t handle) {
-  return cudaGetTextureObjectResourceDesc(desc, handle);
-}
+RUNTIME(cudaDestroySurfaceObject, (cudaSurfaceObject_t handle), destroy(handle, caller))
+RUNTIME(cudaGetSurfaceObjectResourceDesc, (cudaResourceDesc * desc, cudaSurfaceObject_t handle),
+        give(desc, made_of(handle, caller).resource))
 }
