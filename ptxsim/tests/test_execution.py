@@ -82,7 +82,7 @@ def test_a_right_program_keeps_its_output_and_its_status(tmp_path: Path) -> None
     assert done.stderr.strip().startswith("note: times between events are the simulator's own")
     assert done.returncode == 7
     document = json.loads((tmp_path / "found.json").read_text())
-    assert (document["findings"], document["launches"], document["skipped"]) == ([], 6, 0)
+    assert (document["findings"], document["launches"], document["skipped"]) == ([], 7, 0)
     assert "the simulator's own" in document["notes"][0]
 
 
