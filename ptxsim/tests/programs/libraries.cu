@@ -221,6 +221,15 @@ void driver() {
   expect("a kernel of the second, and its variable", host[0], 105);
   cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernels[0]);
   expect("attributes", most, 1024);
+  int blocks = 0, threads = 0;
+  const auto shared_of = [](int size) { return size > 512 ? size_t{1} << 30 : 0; };
+  cuOccupancyMaxPotentialBlockSize(&blocks, &threads, kernels[0], nullptr, 0, 0);
+  expect("the best block", threads, 1024);
+  cuOccupancyMaxPotentialBlockSize(&blocks, &threads, kernels[0], shared_of, 0, 0);
+  expect("the best block without shared memory", threads, 512);
+  const char* said = "";
+  cuGetErrorString(CUDA_ERROR_NOT_FOUND, &said);
+  expect(said, std::strcmp(said, "named symbol not found"), 0);
   void* entry = nullptr;
   CUdriverProcAddressQueryResult status;
   cuGetProcAddress("cuMemFree", &entry, CUDA_VERSION, 0, &status);

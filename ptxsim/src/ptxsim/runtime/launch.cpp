@@ -229,6 +229,7 @@ extern "C" {
 
 // The first call of all, before constructors of the host code's own, which may call anything.
 void** __cudaRegisterFatBinary(void* fat_binary) {
+  const std::lock_guard<std::recursive_mutex> alone(one_call);  // a library may be loaded late
   static std::deque<void*> handles;  // what each points to, host code only hands back
   const size_t module = sink_register(fat_binary, __builtin_return_address(0));
   return &handles.emplace_back(reinterpret_cast<void*>(module));
@@ -239,6 +240,7 @@ char __cudaInitModule(void**) { return 1; }
 
 void __cudaRegisterFunction(void** module, const char* function, char*, const char* name, int,
                             uint3*, uint3*, dim3*, dim3*, int*) {
+  const std::lock_guard<std::recursive_mutex> alone(one_call);
   register_kernel(function, name, module_of(module));
 }
 // Under CUDA 13 a kernel is launched by a handle; ours is the host function itself.

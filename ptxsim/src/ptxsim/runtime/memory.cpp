@@ -193,6 +193,7 @@ extern "C" {
 
 void __cudaRegisterVar(void** module, char* variable, char*, const char* name, int, size_t bytes,
                        int, int) {
+  const std::lock_guard<std::recursive_mutex> alone(one_call);
   if (symbols.count(variable)) return;  // by a module that names it .extern
   symbols[variable] = {name, bytes, sink_variable(name, module_of(module), bytes)};
 }

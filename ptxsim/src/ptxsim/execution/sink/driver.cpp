@@ -2,8 +2,10 @@
 // are loaded from PTX; a CUfunction is the address of a kernel, which the runtime's calls take,
 // too.
 #include <cuda.h>
+#include <cuda_runtime.h>
 #include <dlfcn.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -125,44 +127,23 @@ cudaError_t launch(CUfunction function, dim3 grid, dim3 block, unsigned shared, 
   if (!params) own = from_buffer(kernel_of(function, caller), extra);
   if (!params && !own)
     refuse({FAILED, {{"function", caller}, {"error", "CUDA_ERROR_INVALID_VALUE"}}});
-  const auto run = together ? cudaLaunchCooperativeKernel : cudaLaunchKernel;
-  return run(function, grid, block, own ? own->data() : params, shared, stream);
+  if (own) params = own->data();
+  return together ? cudaLaunchCooperativeKernel(function, grid, block, params, shared, stream)
+                  : cudaLaunchKernel(function, grid, block, params, shared, stream);
 }
 
-cudaError_t attribute_of(int* value, CUfunction_attribute attribute, CUfunction function) {
+cudaError_t attribute_of(int* value, CUfunction_attribute attribute, CUfunction function,
+                         const char* caller) {
   cudaFuncAttributes a;
   const cudaError_t error = cudaFuncGetAttributes(&a, function);
   if (error) return error;
-  const int values[] = {a.maxThreadsPerBlock,
-                        int(a.sharedSizeBytes),
-                        int(a.constSizeBytes),
-                        int(a.localSizeBytes),
-                        a.numRegs,
-                        a.ptxVersion,
-                        a.binaryVersion,
-                        a.cacheModeCA,
-                        a.maxDynamicSharedSizeBytes,
-                        a.preferredShmemCarveout};
+  const auto listed = [](auto... all) { return std::array{int(all)...}; };
+  const auto values = listed(a.maxThreadsPerBlock, a.sharedSizeBytes, a.constSizeBytes,
+                             a.localSizeBytes, a.numRegs, a.ptxVersion, a.binaryVersion,
+                             a.cacheModeCA, a.maxDynamicSharedSizeBytes, a.preferredShmemCarveout);
   if (unsigned(attribute) >= std::size(values))
-    refuse({ATTRIBUTE, {{"function", "cuFuncGetAttribute"}, {"attribute", int(attribute)}}});
+    refuse({ATTRIBUTE, {{"function", caller}, {"attribute", int(attribute)}}});
   *value = values[attribute];
-  return cudaSuccess;
-}
-
-// The largest block with which most threads run at a time.
-cudaError_t best_block(int* blocks, int* threads, CUfunction function, CUoccupancyB2DSize shared_of,
-                       size_t shared, int limit, const char* caller) {
-  const Kernel& kernel = kernel_of(function, caller);
-  int most = 0;
-  for (int size = limit > 0 ? std::min(limit, kernel.max_threads) : kernel.max_threads; size > 0;
-       size -= size % 32 ? size % 32 : 32) {
-    const int at_a_time =
-        blocks_per_multiprocessor(kernel, size, shared_of ? shared_of(size) : shared);
-    if (at_a_time * size <= most) continue;
-    most = at_a_time * size;
-    *threads = size;
-    *blocks = at_a_time * gpu.target.multiprocessors;
-  }
   return cudaSuccess;
 }
 
@@ -198,20 +179,21 @@ void* entry_point(const std::string& symbol) {
 extern "C" {
 
 // Those that calls of ours return, and what programs look for.
-#define DRIVER_ERRORS(EACH)                                                                        \
-  EACH(SUCCESS)                                                                                    \
-  EACH(ERROR_INVALID_VALUE) EACH(ERROR_OUT_OF_MEMORY) EACH(ERROR_NOT_INITIALIZED)                  \
-      EACH(ERROR_INVALID_DEVICE) EACH(ERROR_INVALID_IMAGE) EACH(ERROR_INVALID_CONTEXT)             \
-          EACH(ERROR_FILE_NOT_FOUND) EACH(ERROR_INVALID_HANDLE) EACH(ERROR_NOT_FOUND)              \
-              EACH(ERROR_NOT_READY) EACH(ERROR_LAUNCH_OUT_OF_RESOURCES) EACH(ERROR_LAUNCH_TIMEOUT) \
-                  EACH(ERROR_ASSERT) EACH(ERROR_LAUNCH_FAILED) EACH(ERROR_NOT_SUPPORTED)
+#define DRIVER_ERRORS(EACH)                                                                \
+  EACH(SUCCESS), EACH(ERROR_INVALID_VALUE), EACH(ERROR_OUT_OF_MEMORY),                     \
+      EACH(ERROR_NOT_INITIALIZED), EACH(ERROR_INVALID_DEVICE), EACH(ERROR_INVALID_IMAGE),  \
+      EACH(ERROR_INVALID_CONTEXT), EACH(ERROR_FILE_NOT_FOUND), EACH(ERROR_INVALID_HANDLE), \
+      EACH(ERROR_NOT_FOUND), EACH(ERROR_NOT_READY), EACH(ERROR_LAUNCH_OUT_OF_RESOURCES),   \
+      EACH(ERROR_LAUNCH_TIMEOUT), EACH(ERROR_ASSERT), EACH(ERROR_LAUNCH_FAILED),           \
+      EACH(ERROR_NOT_SUPPORTED)
 
 CUresult cuGetErrorName(CUresult error, const char** name) {
   *name = "CUDA_ERROR_UNKNOWN";
-#define NAME(which) \
-  if (error == CUDA_##which) *name = "CUDA_" #which;
-  DRIVER_ERRORS(NAME)
-#undef NAME
+#define NAMED(which) \
+  std::pair { CUDA_##which, "CUDA_" #which }
+  for (const auto& [each, own] : {DRIVER_ERRORS(NAMED)})
+    if (each == error) *name = own;
+#undef NAMED
   return CUDA_SUCCESS;
 }
 CUresult cuGetErrorString(CUresult error, const char** text) {
@@ -290,14 +272,16 @@ WORK(cuLaunchCooperativeKernel,
 WORK(cuLaunchHostFunc, (CUstream stream, CUhostFn work, void* data),
      cudaLaunchHostFunc(stream, work, data))
 WORK(cuFuncGetAttribute, (int* value, CUfunction_attribute attribute, CUfunction function),
-     attribute_of(value, attribute, function))
+     attribute_of(value, attribute, function, caller))
 WORK(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
      cudaFuncSetAttribute(function, cudaFuncAttribute(attribute), value))
 WORK(cuFuncSetCacheConfig, (CUfunction, CUfunc_cache), CUDA_SUCCESS)
 WORK(cuOccupancyMaxPotentialBlockSize,
      (int* blocks, int* threads, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared,
       int limit),
-     best_block(blocks, threads, function, shared_of, shared, limit, caller))
+     cudaOccupancyMaxPotentialBlockSizeVariableSMem(
+         blocks, threads, function, [&](int size) { return shared_of ? shared_of(size) : shared; },
+         limit))
 WORK(cuOccupancyMaxActiveBlocksPerMultiprocessor,
      (int* blocks, CUfunction function, int threads, size_t shared),
      cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared))

@@ -50,6 +50,7 @@ void tell_failure(const Refused& refused, const Frames& frames) {
 }
 
 void on_fault(int signal, siginfo_t* info, void*) {
+  const std::lock_guard<std::recursive_mutex> alone(one_call);  // another thread may make a call
   if (in_device_range(info->si_addr))
     tell("{\"type\":\"fault\",\"address\":" + number(reinterpret_cast<uint64_t>(info->si_addr)) +
          ",\"frames\":" + frames_json(call_stack()) + "}");
