@@ -43,7 +43,7 @@ class Progress:
                 return
             kernel, number = clean(plain_name(self._kernel)), self._number
             text = str(_LINE.given(kernel=kernel, number=number, seconds=int(seconds)))
-            if text != self._shown:
+            before, self._shown = self._shown, text  # ahead: Ctrl-C may come at any time
+            if text != before:
                 width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
                 print(_SHOW.format(text=text[: width - 1]), end="", file=sys.stderr, flush=True)
-            self._shown = text
