@@ -19,9 +19,9 @@ from msgspec import Meta
 from grader.base import LabError, convert, gpus, one_line
 from grader.labs.course_rules import TimeRules, wrong_times
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
-from grader.labs.program_file import ProgramCase, ProgramFile, ProgramTask, find_task
 from grader.labs.scoring_rules import Positive
 from grader.labs.shape import SWITCHES, LabFile, LabSettings, Rules, Shape, contradictions
+from grader.labs.whole_program import ProgramCase, ProgramFile, ProgramTask, find_task
 from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted, wrong
 from grader.problems import ADVICE, Dim, Problem, ProblemRef, WholeProgram, catalogue
 from ptxsim.plan import Record, Size

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 import yaml
 
 from grader.base import LabError
-from grader.labs.program_file import COMPILED, STARTERS
 from grader.labs.submission import REFERENCE, SUFFIXES
+from grader.labs.whole_program import COMPILED, STARTERS
 from grader.labs.yaml_file import wrong
 
 _SOLUTION = "solution"

@@ -48,8 +48,7 @@ class ProgramRun(Record):
 class ProgramJob(Record):
     """A program, and what it gets."""
 
-    program: Path
-    sources: Path  # the folder in which it was compiled
+    program: Path  # beside its sources
     arguments: tuple[str, ...]
     stdin: str
     given: Mapping[str, bytes]  # files that it finds, by name
@@ -64,15 +63,16 @@ def simulate(job: ProgramJob, sandbox: Sandbox, limits: Limits, launches: int = 
         memory = device_memory()
         shared, watched = os.dup(memory), os.dup(memory)
         stack.callback(os.close, watched)
+        sources = job.program.parent
         command = serving_command(
-            engine, job.program, job.sources, ours, memory, limits.simulate_s, launches
+            engine, job.program, sources, ours, memory, limits.simulate_s, launches
         )
         cage = Cage(
             sandbox=sandbox,
             limits=ProcessLimits(
                 cpu_s=limits.simulate_s, memory_mb=limits.memory_mb, shared_mb=_ARENA_MB
             ),
-            readable=(engine, job.program, job.sources),
+            readable=(engine, sources),
             handed=(ours, memory),
         )
         with WorkerProcess(command, cage) as device:

@@ -105,7 +105,9 @@ class ProgramTask(Record):
         """All that the lab file needs beside it, by paths."""
         starter = f"{STARTERS}/{self.file.id}"
         solved = f"{REFERENCE}/{self.file.id}/{self.file.reference}"
-        parts = ((starter, self.course), (starter, self.given), (solved, self.solution))
+        begun = [name for name in self.file.files.student if (self.starter / name).is_file()]
+        own = _read(self.starter, begun, "files.student")
+        parts = ((starter, {**own, **self.course, **self.given}), (solved, self.solution))
         return {f"{place}/{name}": it for place, part in parts for name, it in part.items()}
 
 

@@ -17,13 +17,12 @@ from ptxsim import CompileError, EngineError, program_options, stand_in
 from ptxsim.plan import Record
 from ptxsim.text import phrase, verbatim
 
-PROGRAM = "program"
+PROGRAM = ".program"  # no hand-in has hidden files
 _OUT = "../out"
 
 
 class WholeBuild(Record):
-    program: Path
-    sources: Path  # the folder in which it was compiled
+    program: Path  # beside its sources
     info: base.BuildInfo
 
 
@@ -96,10 +95,10 @@ def compile_whole(
         found = first_error(log)
         words = found.message if found else verbatim(log.splitlines()[-1] if log else "nvcc")
         raise base.Rejected(base.Verdict.CE, words, build=info)
-    made = folder / PROGRAM  # no compiler can reach it; in some sandboxes none makes it executable
+    made = source / PROGRAM  # no compiler can reach it; in some sandboxes none makes it executable
     try:
         made.write_bytes(read(out / PROGRAM))
     except OSError as error:
         raise base.ToolchainError.saying("nvcc left no program: {why}", why=str(error)) from None
     made.chmod(0o700)
-    return WholeBuild(program=made, sources=source, info=info)
+    return WholeBuild(program=made, info=info)

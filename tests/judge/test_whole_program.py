@@ -8,9 +8,9 @@ import pytest
 from grader.base.records import Verdict
 from grader.judge.pipeline import Graded, grade
 from grader.judge.program import GradingContext
-from grader.judge.whole_programs import _difference
+from grader.judge.whole_program import _difference
 from grader.labs.lab import find_lab, load_lab
-from grader.labs.program_file import OutputRules
+from grader.labs.whole_program import OutputRules
 from grader.report import html
 from grader.run import first_gpu_arch
 from grader.run.protocol import quietly
