@@ -118,7 +118,7 @@ class _Bench:
         ran = self.simulate(self.job(self.solution(), case, seed))
         made = _texts(ran)
         expected = {name: made.get(name, "") if it is None else it for name, it in wanted.items()}
-        _must_be_right(case, _verdict(ran, (), expected, self.task)[1])
+        _must_be_right(case, _verdict(self, ran, expected)[1])
         return expected
 
     def job(self, program: Path, case: ProgramCase, seed: str) -> ProgramJob:
@@ -142,7 +142,7 @@ def _outcome(bench: _Bench, program: Path, on_gpu: Path | None, case: ProgramCas
     ran = bench.simulate(job)
     found = _findings(ran)
     launches = ran.seen.launches if ran.seen else 0
-    verdict, message = _verdict(ran, found, expected, bench.task)
+    verdict, message = _verdict(bench, ran, expected, found)
     if verdict is base.Verdict.AC and (broken := _idle(bench, job, expected, launches)):
         verdict, message = base.Verdict.RF, broken
     if verdict is base.Verdict.AC and on_gpu:
@@ -166,7 +166,7 @@ def _on_gpu(
     bench: _Bench, job: ProgramJob, expected: _Texts
 ) -> tuple[ProgramRun, base.Verdict, Message]:
     ran = run_on_gpu(job, bench.context.sandbox, bench.context.lab.limits)
-    verdict, message = _verdict(ran, (), expected, bench.task)
+    verdict, message = _verdict(bench, ran, expected)
     return ran, verdict, phrase("on the GPU: {what}", what=message) if message else NOTHING
 
 
@@ -177,27 +177,23 @@ def _must_be_right(case: ProgramCase, mistake: Message) -> None:
 
 
 def _findings(ran: ProgramRun) -> tuple[base.Finding, ...]:
-    kinds = {each.value: each for each in base.Kind}
-    found = []
-    for each in ran.seen.remarks if ran.seen else ():
-        kind = kinds.get(each.kind, base.Kind.OTHER)
-        found.append(base.Finding(**{**msgspec.structs.asdict(each), "kind": kind}))
-    return tuple(found)
+    kinds, remarks = {each.value: each for each in base.Kind}, ran.seen.remarks if ran.seen else ()
+    named = ((each, kinds.get(each.kind, base.Kind.OTHER)) for each in remarks)
+    return tuple(base.Finding(**{**msgspec.structs.asdict(e), "kind": kind}) for e, kind in named)
 
 
 def _verdict(
-    ran: ProgramRun, findings: Sequence[base.Finding], expected: _Texts, task: ProgramTask
+    bench: _Bench, ran: ProgramRun, expected: _Texts, findings: Sequence[base.Finding] = ()
 ) -> tuple[base.Verdict, Message]:
-    done, seen, limits = ran.done, ran.seen, task.file.limits
+    done, seen = ran.done, ran.seen
     errors = [each for each in findings if each.severity is Severity.ERROR]
-    first = errors[0] if errors else None
     if done.starved:
         raise base.MachineError.saying("the machine was too busy to run the program")
     if seen and seen.refused:
         return base.Verdict.FE, seen.refused
     if done.swollen or (seen and seen.full):
         most = phrase("the device's memory takes more than {most} MiB, the lab's limit")
-        return base.Verdict.RE, most.given(most=limits.memory_mb)
+        return base.Verdict.RE, most.given(most=bench.context.lab.limits.memory_mb)
     stuck = next((each for each in errors if each.kind in STUCK), None)
     if stuck or done.timed_out:
         return base.Verdict.TLE, located(stuck) if stuck else phrase("did not end in time")
@@ -205,15 +201,15 @@ def _verdict(
         return base.Verdict.RE, phrase("host code wrote into the channel to its device")
     if done.signal is not None:
         ended = signal.Signals(done.signal).name
-        return base.Verdict.RE, _because(phrase("ended by {signal}", signal=ended), first)
+        return base.Verdict.RE, _because(phrase("ended by {signal}", signal=ended), errors)
     if illegal := next((each for each in errors if each.kind in ILLEGAL), None):
         return base.Verdict.RE, located(illegal)
-    if difference := _differences(ran, expected, task.file.output):
-        return base.Verdict.WA, _because(difference, first)
+    if difference := _differences(ran, expected, bench.task.file.output):
+        return base.Verdict.WA, _because(difference, errors)
     if done.returncode:
         words = phrase("the output is right, and the status is {status}", status=done.returncode)
         return base.Verdict.RE, words
-    if errors and task.file.findings == "fail":
+    if errors and bench.task.file.findings == "fail":
         return base.Verdict.WA, why_it_counts(errors[0])
     return base.Verdict.AC, NOTHING
 
@@ -228,15 +224,15 @@ def _idle(bench: _Bench, job: ProgramJob, expected: _Texts, launches: int) -> Me
             least,
             launches=launches,
         )
-    if not least or _verdict(bench.simulate(job, least - 1), (), expected, bench.task)[1]:
+    if not least or _verdict(bench, bench.simulate(job, least - 1), expected)[1]:
         return NOTHING
     return phrase("the output is the same if the kernels do nothing: the host computes it")
 
 
-def _because(what: Message, cause: base.Finding | None) -> Message:
-    if cause is None:
+def _because(what: Message, errors: Sequence[base.Finding]) -> Message:
+    if not errors:
         return what
-    return phrase("{wrong} ({cause})", wrong=what, cause=located(cause))
+    return phrase("{wrong} ({cause})", wrong=what, cause=located(errors[0]))
 
 
 def _texts(ran: ProgramRun) -> _Texts:

@@ -107,9 +107,9 @@ def run_on_gpu(job: ProgramJob, sandbox: Sandbox, limits: Limits) -> ProgramRun:
     else has a context. Raises MachineError."""
     locks = Locks()
     with _folder(job) as (folder, said):
-        for right in Right:
-            locks.take(right)
         try:
+            for right in Right:
+                locks.take(right)
             done = sandbox.run(
                 [str(job.program), *job.arguments],
                 cwd=folder,
