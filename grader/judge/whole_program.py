@@ -258,7 +258,7 @@ def _difference(got: str | None, want: str, rules: OutputRules) -> Message:
         return phrase("the program did not write it")
     pairs = zip_longest(_lines(got, rules), _lines(want, rules))
     for number, (own, right) in enumerate(pairs, 1):
-        if not _same(own, right, rules.tolerance):
+        if own != right and not _near(own, right, rules.tolerance):
             words = phrase("line {line}: got {got}, expected {want}", line=number)
             return words.given(got=_shown(own), want=_shown(right))
     return NOTHING
@@ -272,21 +272,21 @@ def _lines(text: str, rules: OutputRules) -> list[str]:
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
-def _same(got: str | None, want: str | None, tolerance: float | None) -> bool:
-    if got == want or tolerance is None or got is None or want is None:
-        return got == want
-    own, right = got.split(), want.split()
-    return len(own) == len(right) and all(map(_near, own, right, [tolerance] * len(own)))
+def _near(got: str | None, want: str | None, tolerance: float | None) -> bool:
+    """Whether two lines differ in numbers alone, by no more than the tolerance."""
+    if got is None or want is None or tolerance is None:
+        return False
+    words = zip_longest(got.split(), want.split(), fillvalue="")
+    return all(own == right or _close(own, right, tolerance) for own, right in words)
 
 
-def _near(got: str, want: str, tolerance: float) -> bool:
+def _close(got: str, want: str, tolerance: float) -> bool:
     try:
         number, right = float(got), float(want)
     except ValueError:
-        return got == want
+        return False
     # What is infinite is near nothing else, nor is NaN.
-    near = abs(number - right) <= tolerance * max(1.0, abs(right)) < math.inf
-    return near or got == want or number == right
+    return number == right or abs(number - right) <= tolerance * max(1.0, abs(right)) < math.inf
 
 
 def _shown(line: str | None) -> str | Message:
