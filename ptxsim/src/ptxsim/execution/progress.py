@@ -3,6 +3,8 @@
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 
 from ptxsim.execution.messages import LaunchKernel, Request
@@ -25,16 +27,19 @@ class Progress:
         self._lock = Lock()
         self._kernel, self._number, self._shown = "", 0, ""
 
-    def begin(self, request: Request) -> None:
+    @contextmanager
+    def during(self, request: Request) -> Iterator[None]:
+        """Answer a request meanwhile."""
         if isinstance(request, LaunchKernel):
             self._kernel, self._number = request.kernel, self._number + 1
-
-    def end(self) -> None:
-        with self._lock:
-            self._kernel = ""
-            if self._shown:
-                print(_HIDE, end="", file=sys.stderr, flush=True)
-            self._shown = ""
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._kernel = ""
+                if self._shown:
+                    print(_HIDE, end="", file=sys.stderr, flush=True)
+                self._shown = ""
 
     def update(self) -> None:
         seconds = time.monotonic() - self._started
