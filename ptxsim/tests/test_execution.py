@@ -20,11 +20,12 @@ import pytest
 
 from program_runs import PROGRAMS, called, line_of, ptxsim, rows
 from ptxsim.execution import messages
-from ptxsim.execution.building import LIBRARY, stand_in
+from ptxsim.execution.building import stand_in
 from ptxsim.execution.cublas import FUNCTIONS, INTS
 from ptxsim.execution.device import Device, Settings
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.messages import BrokenChannel
+from ptxsim.execution.program_file import LIBRARY
 from ptxsim.execution.running import device_memory
 from ptxsim.execution.serving import Seen, program_environment, serving_command
 from ptxsim.findings.writes import WatchedElement

@@ -157,3 +157,10 @@ def test_without_a_terminal_there_is_no_line(
     with line.during(LaunchKernel(**others | shape)):
         line.update()
     assert capfd.readouterr().err == ""
+
+
+def test_a_program_that_has_ended_leaves_nothing_open(program: Path) -> None:
+    opened = len([*Path("/proc/self/fd").iterdir()])
+    for _ in range(3):
+        execute(program, ["same"], captured=True)
+    assert len([*Path("/proc/self/fd").iterdir()]) == opened

@@ -36,6 +36,12 @@ class LivingKernels(ModuleKernels):
             if self._running:
                 self._free_programs(self._running)
 
+    def close(self) -> None:
+        """Free what the engine holds, but for the memory."""
+        if self._running:
+            self._free_programs(self._running)
+        self._running = None
+
     def carry_out(self, machine: Machine, launch: Launch, limits: SimLimits) -> SimOutcome:
         """Execute one launch on memory that lives on, and count nothing. Raises what ``run``
         raises."""

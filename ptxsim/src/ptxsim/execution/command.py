@@ -14,12 +14,11 @@ import msgspec
 from ptxsim.execution.building import compile_program
 from ptxsim.execution.device import Settings
 from ptxsim.execution.running import Execution, execute
-from ptxsim.findings.remarks import clean, source_line
 from ptxsim.findings.sarif import sarif, sarif_result
 from ptxsim.findings.writes import WatchedElement, listed
 
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c", ".o", ".a"}
-_FOUND, _REFUSED = 1, 3
+_FOUND = 1
 
 
 def _nvcc(given: argparse.Namespace) -> tuple[str, int]:
@@ -94,6 +93,7 @@ def add_options(commands: Any) -> None:
 def _run(given: argparse.Namespace) -> tuple[str, int]:
     """Run the program; words on findings go to stderr, for stdout is the program's."""
     files: list[Path] = given.program
+    given.file = files[0]  # which refusals name
     watch = tuple(map(WatchedElement.named, given.watch))
     for each in files:
         each.stat()
@@ -124,10 +124,7 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
         given.sarif.write_text(sarif_document(ended, files[0]))
     sys.stderr.write("".join(f"\n{each}\n" for each in ended.paragraphs()))
     if ended.refused:
-        place = ended.refused.place
-        where = source_line(place.file, place.line) if place else files[0]
-        sys.stderr.write(f"ptxsim: {clean(f'{where}: {ended.refused.message}')}\n")
-        return "", _REFUSED
+        raise ended.refused
     if ended.mistakes:
         raise ValueError(ended.mistakes[0])
     if not ended.clean:

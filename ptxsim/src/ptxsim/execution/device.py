@@ -78,6 +78,10 @@ class Device:
         """Allocations that nobody has freed, though it was possible: their names, and bytes."""
         return [] if self._broken else list(self._live.values())
 
+    def close(self) -> None:
+        """Free the memory; what was found stays."""
+        self._modules.close()
+
     def serve(self, channel: socket.socket) -> bool:
         """Answer the program; return whether it has to be ended, at its first error. Raises what
         ``answer`` raises, and ConnectionError."""

@@ -82,6 +82,17 @@ class Modules:
                 module.loaded.kernels.use_cells(self._made.cell)
         return self._made
 
+    def close(self) -> None:
+        """Free the memory, which nobody uses any more."""
+        for module in self._all:
+            if module.kernels:
+                module.kernels.close()
+        if self._made:
+            self._made.close()
+        self._made = None
+        self._all.clear()
+        self._log.watched.clear()
+
     def _load(
         self,
         kernels: LivingKernels,

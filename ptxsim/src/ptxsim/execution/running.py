@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptxsim.execution import messages
-from ptxsim.execution.building import LIBRARY, stand_in
+from ptxsim.execution.building import stand_in
 from ptxsim.execution.device import Device, Settings
 from ptxsim.execution.found import leak
 from ptxsim.execution.host_code import HostCode
-from ptxsim.execution.missing import check_calls
-from ptxsim.execution.program_file import check_program
+from ptxsim.execution.program_file import LIBRARY, check_calls, check_program
 from ptxsim.execution.serving import program_environment
 from ptxsim.execution.sources import Sources
 from ptxsim.findings.finding import Severity
@@ -93,6 +92,7 @@ def execute(
         memory = device_memory()
         stack.callback(os.close, memory)
         device = Device(engine, memory, host, settings)
+        stack.callback(device.close)
         ours, theirs = map(stack.enter_context, socket.socketpair())
         environment = {**os.environ, **program_environment(library, theirs.fileno(), memory)}
         if others := os.environ.get("LD_LIBRARY_PATH"):
@@ -119,7 +119,7 @@ def execute(
                     running.kill()
                 running.wait()
             except (RefusedProgram, messages.BrokenChannel, MemoryError) as error:
-                why = error
+                why = error.with_traceback(None)  # which would hold the memory
                 running.kill()
             except KeyboardInterrupt:
                 interrupted = True
