@@ -107,7 +107,7 @@ int sim_region(Machine* m, u64 base, u64 size, u8* data, u64 held, int defined, 
     if (base > OFFSET_MASK || size > OFFSET_MASK - base || !cell) return REFUSED;
     if (held < size && (held < MADE_UP_BYTES || !defined)) return REFUSED;
     i64 before = -1;
-    const Region* const last = m->find(base, before);
+    const Region* const last = m->locate(base, before);
     if (last && base - last->base < std::max<u64>(last->size, 1)) return REFUSED;
     const auto next = m->regions.begin() + (before + 1);
     if (next != m->regions.end() && (*next)->base - base < size) return REFUSED;

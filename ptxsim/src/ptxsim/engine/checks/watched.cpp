@@ -140,7 +140,7 @@ void begin_watch(Machine& m) {
   for (const auto& r : m.regions) r->watched = false;
   for (WatchedElement& e : m.watching.elements) {
     i64 index = -1;
-    Region* const r = m.find(e.base, index);
+    Region* const r = m.locate(e.base, index);
     if (!r) continue;
     r->watched = true;
     look_again(e, *r);

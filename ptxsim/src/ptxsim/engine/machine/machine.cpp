@@ -134,19 +134,24 @@ void Machine::report(Event e) {
   else event_index.erase(at);
 }
 
-Region* Machine::find(u64 address, i64& index) {
+Region* Machine::locate(u64 address, i64& index) {
   auto after =
       std::upper_bound(regions.begin(), regions.end(), address,
                        [](u64 a, const std::unique_ptr<Region>& r) { return a < r->base; });
   if (after == regions.begin()) return nullptr;
   index = after - regions.begin() - 1;
-  Region& found = *regions[index];
-  if (!found.touched && size_t(index) < before.regions.size()) {
-    Kept& kept = before.regions[index];
-    if (!kept.held && !found.in_heap) kept.hold(found);
-  }
-  found.touched = true;
-  return &found;  // the caller checks the size; this is the nearest one below
+  return regions[index].get();  // the caller checks the size; this is the nearest one below
+}
+
+Region* Machine::find(u64 address, i64& index) {
+  Region* const found = locate(address, index);
+  if (!found || found->touched) return found;
+  found->touched = true;
+  const auto kept = std::lower_bound(before.regions.begin(), before.regions.end(), found->base,
+                                     [](const Kept& k, u64 base) { return k.base < base; });
+  if (kept != before.regions.end() && kept->base == found->base && !kept->held && !found->in_heap)
+    kept->hold(*found);
+  return found;
 }
 
 u32 Machine::block_in_cluster(u32 index, u32 rank) const {

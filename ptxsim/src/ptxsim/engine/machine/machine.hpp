@@ -138,7 +138,9 @@ struct Machine {
   u32 block_in_cluster(u32 index, u32 rank) const;                        // its linear number
   // Address of what grid.sync() counts in: its top bit changes when all blocks have come.
   u64 counter() const { return workspace ? workspace + 4 : 0; }
-  // Every access comes here first: hints, which lead to the same region, are a launch's.
+  // The region that begins last at or below an address, if any.
+  Region* locate(u64 address, i64& index);
+  // The same for an access of a launch, which comes here first: hints lead to the same region.
   Region* find(u64 address, i64& index);
   void report(Event event);
 };

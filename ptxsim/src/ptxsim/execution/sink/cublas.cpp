@@ -124,6 +124,9 @@ int cublasDestroy_v2(void* handle) {
     return SUCCESS;
   });
 }
+// Programs may make one of these and never use it.
+int cublasLtCreate(void** handle) { return cublasCreate_v2(handle); }
+int cublasLtDestroy(void* handle) { return cublasDestroy_v2(handle); }
 int cublasGetVersion_v2(void*, int* version) {
   *version = CUBLAS_VERSION;
   return SUCCESS;
