@@ -150,7 +150,7 @@ def test_every_write_to_an_element_is_listed(watched: Path) -> None:
         "total[1]",
         "d_b[3]:f32",
         "d_again:63[5]:i8",
-        "d_again[12]",
+        "d_again[12]:i32",
     )
     options = [word for each in (*ints, "d_again[1]") for word in ("--watch", each)]
     done = ptxsim("exec", "watched", *options, "--json", "found.json", folder=watched)

@@ -214,7 +214,7 @@ class Device:
             self.found.in_race(earlier, operation, memory.name_at(region))
 
     def _watched(self, memory: DeviceMemory) -> LiveWatch:
-        """What was issued since the memory has had its cells."""
+        """The operations that were issued since the memory has had its cells."""
         if self._watch is None or self._watch.cell != memory.cell:
             self._watch = LiveWatch(memory.cell)
             self._used.clear()
