@@ -8,10 +8,6 @@ from .entry import FILE as FILE
 from .entry import editor_flags as editor_flags
 from .macros import expand_macros as expand_macros
 from .macros import has_macros as has_macros
-from .programs import PROGRAM as PROGRAM
-from .programs import WholeBuild as WholeBuild
-from .programs import compile_whole as compile_whole
-from .programs import runtime_folder as runtime_folder
 from .sass import Loop as Loop
 from .sass import Product as Product
 from .sass import SassFunction as SassFunction
@@ -20,3 +16,7 @@ from .sass import disassemble as disassemble
 from .sass import find_tensor_cores as find_tensor_cores
 from .toolchain import Toolchain as Toolchain
 from .toolchain import find_toolchain as find_toolchain
+from .whole_program import PROGRAM as PROGRAM
+from .whole_program import WholeBuild as WholeBuild
+from .whole_program import compile_whole as compile_whole
+from .whole_program import runtime_folder as runtime_folder

@@ -41,21 +41,8 @@ def refusal(
     info: BuildInfo,
 ) -> Exception:
     """The exception to raise. ``info`` holds the log."""
-    seconds = settings.limits.cpu_s
-    if failure.done.starved:
-        return ToolchainError.saying(
-            "the machine was too busy to give the compiler its {seconds:g} s of CPU time",
-            seconds=seconds,
-        )
-    if failure.done.timed_out:
-        words = phrase("compiling took longer than {seconds:g} s of CPU time and was stopped")
-        return Rejected(Verdict.CE, words.given(seconds=seconds), build=info)
-    if failure.killed:
-        return ToolchainError.saying("the compiler was killed twice; is there enough memory?")
-    if failure.full:
-        return ToolchainError.saying(
-            "no space left to compile in; make room in the temporary folder"
-        )
+    if ended := early_end(failure, settings.limits.cpu_s, info):
+        return ended
     complaint = first_error(info.log)
     if complaint is not None and complaint.missing and _includes(submission, complaint):
         line = f"{complaint.file}:{complaint.line}"
@@ -76,7 +63,7 @@ def refusal(
         found, header = not_defined(settings.interface), settings.interface.header
         words = with_hint(words.given(found=found, header=header), submission)
         return Rejected(Verdict.FE, words, build=info)
-    words = _words(failure, info.log)
+    words = words_of(failure, info.log)
     if place not in submission.contents:
         if (trouble := _trouble(settings)) is not None:
             return ToolchainError(trouble)
@@ -87,7 +74,26 @@ def refusal(
     return Rejected(Verdict.CE, words, build=info)
 
 
-def _words(failure: steps.StepFailed, log: str) -> Message:
+def early_end(failure: steps.StepFailed, seconds: float, info: BuildInfo) -> Exception | None:
+    """The exception where the compiler did not come to an end of its own. seconds: that it has."""
+    if failure.done.starved:
+        return ToolchainError.saying(
+            "the machine was too busy to give the compiler its {seconds:g} s of CPU time",
+            seconds=seconds,
+        )
+    if failure.done.timed_out:
+        words = phrase("compiling took longer than {seconds:g} s of CPU time and was stopped")
+        return Rejected(Verdict.CE, words.given(seconds=seconds), build=info)
+    if failure.killed:
+        return ToolchainError.saying("the compiler was killed; is there enough memory?")
+    if failure.full:
+        return ToolchainError.saying(
+            "no space left to compile in; make room in the temporary folder"
+        )
+    return None
+
+
+def words_of(failure: steps.StepFailed, log: str) -> Message:
     lines = log.splitlines()
     if failure.step == "g++" and lines:
         return phrase("the linker failed: {line}", line=lines[0])
@@ -134,7 +140,7 @@ def _trouble(settings: steps.BuildSettings) -> Message | None:
         steps.link(settings, translated.files[steps.OBJECT])
     except steps.StepFailed as failure:
         what = phrase("{step} cannot build the grader's own trial program: {words}")
-        return what.given(step=failure.step, words=_words(failure, readable(failure.output)))
+        return what.given(step=failure.step, words=words_of(failure, readable(failure.output)))
     return None
 
 

@@ -55,7 +55,7 @@ _COMPILE = (
 _LINK = ("-shared", "-fno-lto", "-fno-use-linker-plugin", "-Wl,-z,lazy")
 _UNRESOLVED = "-Wl,--unresolved-symbols=ignore-all"
 _ATTEMPTS = 2  # one more if another process kills the compiler, or it fails without an error
-_ROOM = 1 << 20  # bytes
+ROOM = 1 << 20  # bytes
 _KILLED = 128 + signal.SIGKILL  # as a shell reports it
 _MIB = 1 << 20
 _PREPROCESSED = "lines.ii"
@@ -205,10 +205,7 @@ def _step(
     optional: one more file, empty where there is none.
     """
     limits = settings.limits
-    compiler = settings.toolchain.host_compiler.resolve()
-    shown = [*settings.toolchain.roots, INCLUDE, *settings.toolchain.cutlass_folders]
-    if not compiler.is_relative_to("/usr"):
-        shown.append(compiler.parent.parent)
+    shown = [*settings.toolchain.shown, INCLUDE, *settings.toolchain.cutlass_folders]
     with tempfile.TemporaryDirectory(prefix="sgemm-build-") as name:
         scratch = Path(name).resolve()
         source, ours, out = (scratch / part for part in ("source", "entry", "out"))
@@ -241,7 +238,7 @@ def _step(
                 if done.ok or done.timed_out or in_error:
                     break
             if not done.ok:
-                full = shutil.disk_usage(scratch).free < _ROOM
+                full = shutil.disk_usage(scratch).free < ROOM
                 raise StepFailed(step, done, output, full=full)
             files = {each: _taken(each, descriptor, output) for each in wanted}
             if optional:

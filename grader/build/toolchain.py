@@ -53,6 +53,13 @@ class Toolchain(Record):
     passed_over: tuple[Message, ...] = ()  # why: of each nvcc found that does not serve
 
     @property
+    def shown(self) -> tuple[Path, ...]:
+        """Return the folders that a sandbox must show, that of a compiler of one's own included."""
+        compiler = self.host_compiler.resolve()
+        own = () if compiler.is_relative_to("/usr") else (compiler.parent.parent,)
+        return (*self.roots, *own)
+
+    @property
     def cutlass_folders(self) -> tuple[Path, ...]:
         """Return the folders of headers: CuTe's and CUTLASS's, and those that only CUTLASS's
         examples use."""

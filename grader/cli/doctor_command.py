@@ -66,7 +66,7 @@ class MachineCheck(Record):
 
 
 class DoctorOptions(OptionGroup):
-    """What works on this machine, and the command that fixes what does not."""
+    """See what works on this machine, and get the command that fixes what does not."""
 
     prepare: Path | None = option(
         "compile the grader's own C++ into DIR, for other users and machines; jobs of slurm/ "

@@ -33,7 +33,7 @@ class ImportOptions(OptionGroup):
 
 
 def run(chosen: ImportOptions, console: Console) -> int:
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", chosen.folder.resolve().name).strip("-_") or "lab"
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", chosen.folder.resolve().name).strip("-_")[:64] or "lab"
     if not chosen.folder.is_dir():
         raise UsageError.saying("{folder}: no such folder", folder=str(chosen.folder))
     files = lab_of_skeleton(

@@ -25,7 +25,7 @@ from grader.judge.second_build import with_second_build
 from grader.judge.second_look import look_again
 from grader.judge.verdicts import DECIDING, broken_rule
 from grader.judge.walk import Group, Ran, grade_hidden, record_group, walk
-from grader.judge.whole_programs import grade_program
+from grader.judge.whole_program import grade_program
 from grader.labs import Submission, load_listed, load_submission, source_texts, student_of
 from grader.results import (
     SCHEMA,

@@ -20,11 +20,6 @@ from .lab import load_lab as load_lab
 from .lab import load_term as load_term
 from .lab import revealed as revealed
 from .lab import shipped_labs as shipped_labs
-from .program_file import COMPILED as COMPILED
-from .program_file import SEED as SEED
-from .program_file import OutputRules as OutputRules
-from .program_file import ProgramCase as ProgramCase
-from .program_file import ProgramTask as ProgramTask
 from .scoring_rules import CurveShape as CurveShape
 from .scoring_rules import Scoring as Scoring
 from .shape import Limits as Limits
@@ -47,5 +42,10 @@ from .submission import source_texts as source_texts
 from .submission import student_of as student_of
 from .submission import submissions_in as submissions_in
 from .submission import with_hint as with_hint
+from .whole_program import COMPILED as COMPILED
+from .whole_program import SEED as SEED
+from .whole_program import OutputRules as OutputRules
+from .whole_program import ProgramCase as ProgramCase
+from .whole_program import ProgramTask as ProgramTask
 from .yaml_file import did_you_mean as did_you_mean
 from .yaml_file import instead_of as instead_of

@@ -19,9 +19,9 @@ from msgspec import Meta
 from grader.base import LabError, convert, gpus, one_line
 from grader.labs.course_rules import TimeRules, wrong_times
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
-from grader.labs.program_file import ProgramCase, ProgramFile, ProgramTask, find_task
 from grader.labs.scoring_rules import Positive
 from grader.labs.shape import SWITCHES, LabFile, LabSettings, Rules, Shape, contradictions
+from grader.labs.whole_program import ProgramFile, ProgramTask, find_task
 from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted, wrong
 from grader.problems import ADVICE, Dim, Problem, ProblemRef, WholeProgram, catalogue
 from ptxsim.plan import Record, Size
@@ -72,9 +72,7 @@ class Lab(LabSettings, kw_only=True):
     cpu: tuple[Case, ...]  # run by the simulator
     architectures: tuple[str, ...]  # "sm_80", "sm_90a"; the simulator compiles for the first
     hidden: Hidden | None = None
-    program: ProgramTask | None = (
-        None  # of a lab that asks for a whole program; ``cpu`` are its cases
-    )
+    program: ProgramTask | None = None  # whose cases that are not hidden are ``cpu``
 
     @property
     def timed(self) -> tuple[Case, ...]:
@@ -207,14 +205,14 @@ def _program_lab(path: Path, data: bytes, document: dict[str, Any]) -> Lab:
         problem_ref=ref,
         correctness=(),
         performance=(),
-        cpu=tuple(_named(case) for case in file.cases if not case.hidden),
+        cpu=tuple(
+            Case(id=case.name, size=Size(dims={"case": case.name}), weight=case.weight)
+            for case in file.cases
+            if not case.hidden
+        ),
         architectures=tuple(f"sm_{each}" for each in file.architectures),
         program=task,
     )
-
-
-def _named(case: ProgramCase) -> Case:
-    return Case(id=case.name, size=Size(dims={"case": case.name}), weight=case.weight)
 
 
 def _extended(path: Path) -> tuple[bytes, dict[str, Any]]:

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 import yaml
 
 from grader.base import LabError
-from grader.labs.program_file import COMPILED, STARTERS
 from grader.labs.submission import REFERENCE, SUFFIXES
+from grader.labs.whole_program import COMPILED, STARTERS
 from grader.labs.yaml_file import wrong
 
 _SOLUTION = "solution"
@@ -32,6 +32,7 @@ def lab_of_skeleton(
         path.relative_to(skeleton).as_posix(): path.read_bytes()
         for path in sorted(skeleton.rglob("*"))
         if path.suffix in (*COMPILED, *SUFFIXES) and path.is_file()
+        if not path.resolve().is_relative_to(solution.resolve())
     }
     built = {word for word in words if word in files} or files.keys()
     files = {

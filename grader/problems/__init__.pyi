@@ -36,4 +36,4 @@ from .problem import Interface as Interface
 from .problem import Problem as Problem
 from .problem import Work as Work
 from .problem import vendor_library as vendor_library
-from .program import WholeProgram as WholeProgram
+from .whole_program import WholeProgram as WholeProgram

@@ -77,9 +77,7 @@ def settled(kind: Values, key: bytes) -> Values:
     if not isinstance(kind, Whole) or kind.course != "equal":
         return kind
     one = int(key_stream(key, 1)[0]) * kind.below >> 32
-    return msgspec.structs.replace(
-        kind, below=1, least=kind.least + one, often=0, first=0, few=1, course="random"
-    )
+    return msgspec.structs.replace(kind, course="random", often=256, first=one, few=1)
 
 
 def _exposing(word: Words) -> Floats:

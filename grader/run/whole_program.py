@@ -33,7 +33,7 @@ ALL = sys.maxsize  # launches
 _ARENA_MB = (ARENA_BYTES >> 20) + 4096  # of addresses: the device's memory, mapped once
 _GPUS_MB = 1 << 36  # as much as CUDA may reserve
 _CAPS = "nvidia-caps/*"  # devices of slices of a GPU
-_OUTPUT_BYTES = 4 << 20
+_OUTPUT_BYTES = 4 << 20  # of standard output, and of each file
 _STARTING_S = 5.0  # CPU, for the device to load what it needs
 _SETTLING_S = 30.0  # CPU, for it to say what it found
 _DECODER: msgspec.json.Decoder[Seen] = base.decoder(Seen)
@@ -48,8 +48,7 @@ class ProgramRun(Record):
 class ProgramJob(Record):
     """A program, and what it gets."""
 
-    program: Path
-    sources: Path  # the folder in which it was compiled
+    program: Path  # beside its sources
     arguments: tuple[str, ...]
     stdin: str
     given: Mapping[str, bytes]  # files that it finds, by name
@@ -64,15 +63,16 @@ def simulate(job: ProgramJob, sandbox: Sandbox, limits: Limits, launches: int = 
         memory = device_memory()
         shared, watched = os.dup(memory), os.dup(memory)
         stack.callback(os.close, watched)
+        sources = job.program.parent
         command = serving_command(
-            engine, job.program, job.sources, ours, memory, limits.simulate_s, launches
+            engine, job.program, sources, ours, memory, limits.simulate_s, launches
         )
         cage = Cage(
             sandbox=sandbox,
             limits=ProcessLimits(
                 cpu_s=limits.simulate_s, memory_mb=limits.memory_mb, shared_mb=_ARENA_MB
             ),
-            readable=(engine, job.program, job.sources),
+            readable=(engine, sources),
             handed=(ours, memory),
         )
         with WorkerProcess(command, cage) as device:
@@ -107,9 +107,9 @@ def run_on_gpu(job: ProgramJob, sandbox: Sandbox, limits: Limits) -> ProgramRun:
     else has a context. Raises MachineError."""
     locks = Locks()
     with _folder(job) as (folder, said):
-        for right in Right:
-            locks.take(right)
         try:
+            for right in Right:
+                locks.take(right)
             done = sandbox.run(
                 [str(job.program), *job.arguments],
                 cwd=folder,

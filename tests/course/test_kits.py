@@ -18,6 +18,8 @@ import pytest
 import yaml
 
 from grader.base.native import cache_folder
+from grader.course import kits
+from grader.labs.lab import find_lab, load_lab
 from ptxsim.plan import Record
 from tests.support.boards import check_gradescope
 from tests.support.commands import QUICK, STARTER, Done, assert_clean_shell, grade, one_line, run
@@ -90,6 +92,19 @@ def test_github(place: Path) -> None:
         if "run" in step:
             assert_clean_shell(script=f"#!/bin/bash\n{step['run']}")
     assert (place / ".github" / "lab.yaml").read_text() == LAB
+
+
+def test_a_kit_of_whole_programs(tmp_path: Path) -> None:
+    """It loads without the grader's own folders, and tells students nothing of hidden cases."""
+    about = kits.Container(minutes=5, memory_mb=2048, sandbox="auto")
+    files = kits.csoj_kit(find_lab("heat"), "image", about)
+    for name in ("lab.yaml", *(name for name in files if "/" in name)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(files[name].content)
+    found = load_lab(tmp_path / "lab.yaml").program
+    assert found and found.starter == tmp_path / "starters" / "heat"
+    assert {each.name for each in found.starter.iterdir()} == {"heat.cu", "heat.h", "main.cu"}
+    assert b'"show": false' in files["problem.json"].content
 
 
 @pytest.mark.sampled

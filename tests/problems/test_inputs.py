@@ -175,6 +175,13 @@ def test_the_host_makes_single_elements_alike(name: str) -> None:
         assert abs(few.mean() - kind.often / 256) < 0.02
 
 
+def test_equal_keys_are_any_number_of_their_type() -> None:
+    kind = Whole(below=1 << 32, course="equal")
+    drawn = [values(bytes([each]) * KEY_BYTES, 3, kind) for each in range(8)]
+    assert all((each == each[0]).all() for each in drawn)
+    assert max(each[0] for each in drawn) >= 1 << 31
+
+
 def test_rows_have_the_lengths_that_are_asked_for() -> None:
     def lengths(course: Course) -> NDArray[np.float64]:
         return np.diff(values(KEY, 1025, Whole(below=8192, course=course)))

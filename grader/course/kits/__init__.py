@@ -57,13 +57,12 @@ def csoj_kit(lab: Path, image: str, container: Container) -> Kit:
     """image: the name under which the cluster finds what the Dockerfile builds."""
     wheel, content = grader_wheel()
     labs = lab_files(lab)
-    folders = {name.partition("/")[0] for name in labs if "/" in name}
     seconds = 60 * container.minutes
     known = load_lab(lab)
     values = {
         "wheel": wheel,
         "labs": " ".join(name for name in labs if "/" not in name),
-        "folders": sorted(folders),
+        "folders": sorted({name.partition("/")[0] for name in labs if "/" in name}),
         "seconds": seconds - 10,
         "timeout": seconds,
         "memory_mb": container.memory_mb - _SPARE_MB,
@@ -72,7 +71,7 @@ def csoj_kit(lab: Path, image: str, container: Container) -> Kit:
         "lab": known.id,
         "main": known.problem.interface.main,
         "image": image,
-        "shows_failures": known.hidden is None,
+        "shows_failures": not (known.hidden or (known.program and known.program.hidden)),
     }
     return {
         "Dockerfile": _filled("csoj.Dockerfile", values),
@@ -131,6 +130,7 @@ def lab_files(lab: Path, *, secret: bool = True) -> dict[str, KitFile]:
     Raises LabError if one of them is wrong.
     """
     found = {LAB: lab}
+    own: dict[str, bytes] = {}
     known = load_lab(lab)
     if known.problem_ref.file is not None:
         found[known.problem_ref.file.name] = known.problem_ref.file
@@ -141,8 +141,7 @@ def lab_files(lab: Path, *, secret: bool = True) -> dict[str, KitFile]:
                 "reference, whose cases have their stdout"
             )
             raise LabError(read.given(file=str(lab)))
-        own = {name: KitFile(content=it) for name, it in known.program.files().items()}
-        return {LAB: KitFile(content=lab.read_bytes()), **own}
+        own = known.program.files()
     if secret and known.hidden is not None:
         seed = known.hidden.seed_file
         if not known.hidden.known:
@@ -152,7 +151,8 @@ def lab_files(lab: Path, *, secret: bool = True) -> dict[str, KitFile]:
             away = phrase("{file}: groups.hidden.seed_file: a kit needs it beside the lab file")
             raise LabError(away.given(file=str(lab)))
         found[seed.name] = seed
-    return {name: KitFile(content=path.read_bytes()) for name, path in found.items()}
+    own |= {name: path.read_bytes() for name, path in found.items()}
+    return {name: KitFile(content=content) for name, content in own.items()}
 
 
 def _filled(template: str, values: Mapping[str, object]) -> KitFile:

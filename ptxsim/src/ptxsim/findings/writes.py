@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from ptxsim.findings.remarks import clean, source_line
 from ptxsim.frontend.records import SIZES
@@ -120,6 +119,8 @@ def type_of(opcode: str, *, result: bool) -> str:
 
 
 def _value(bits: int | float, type_: str) -> int | float:
+    import numpy as np  # a command's help is shown without it
+
     raw = int(bits).to_bytes(8, "little")
     if type_ == "bf16":
         raw, type_ = b"\0\0" + raw, "f32"
@@ -170,4 +171,6 @@ def _short(dim: Dim3 | None) -> str:
 
 
 def _text(value: int | float, type_: str) -> str:
+    import numpy as np
+
     return str(np.dtype(_numpy(type_)).type(value)) if type_[0] == "f" else str(value)

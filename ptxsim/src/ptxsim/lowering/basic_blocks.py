@@ -156,8 +156,12 @@ def mark_results(code: Sequence[ops.Operation], blocks: Sequence[Block]) -> None
     loads = [op for op in common if op.name == "ld"]
     for op in (*loads, *atomics):
         marks = 0
+        # Whoever adds what may be 0 at times means to change the word, not to look at it.
+        adds = op.name.startswith(("atom.add.", "atom.xor.")) and not isinstance(
+            op.operands[1], ops.Constant
+        )
         by_hand = not _order(op) & ops.AWAITED and precedes(op, stores_at[_address(op)])
-        if by_hand or not results.isdisjoint(ops.outputs(op)):
+        if not adds and (by_hand or not results.isdisjoint(ops.outputs(op))):
             marks = ops.RESULT
         if op.name == "ld" and precedes(op, changes_at[_address(op)]):
             marks |= ops.UPDATED

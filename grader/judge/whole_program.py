@@ -14,13 +14,14 @@ Of one case, the first rule that applies decides:
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import zip_longest
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
@@ -48,20 +49,44 @@ _Texts = Mapping[str, str]  # by name of a file; "" is standard output
 _MOST = 60  # characters of a line that are shown
 
 
+def grade_program(
+    submission: Submission, task: ProgramTask, context: GradingContext, progress: Progress
+) -> Ruling:
+    """Raises one of ``rulings.FATAL``."""
+    if missing := [each for each in task.file.files.student if each not in submission.contents]:
+        words = phrase("{main} is missing from the folder {folder}", main=missing[0])
+        words = words.given(folder=submission.folder.name)
+        raise base.Rejected(base.Verdict.FE, words)
+    with tempfile.TemporaryDirectory(prefix="sgemm-program-") as name:
+        bench = _Bench(task, context, Path(name).resolve())
+        progress(phrase("compiling"), NOTHING)
+        build, arch = bench.build(submission.contents), context.gpu_arch
+        on_gpu = bench.build(submission.contents, arch).program if arch else None
+        outcomes = []
+        for case in task.file.cases:
+            progress(phrase("simulating"), phrase("running the program"))
+            with sealed() if case.hidden else nullcontext():
+                outcomes.append(_outcome(bench, build.program, on_gpu, case))
+    return _ruling(task, outcomes, build.info)
+
+
 class _Bench:
-    """Runs the cases of one submission."""
+    """Builds and runs one submission, and the lab's solution."""
 
     def __init__(self, task: ProgramTask, context: GradingContext, folder: Path) -> None:
         self.task, self.context, self._folder = task, context, folder
 
-    def build(self, own: Mapping[str, bytes], name: str, gpu_arch: str | None = None) -> WholeBuild:
-        folder = self._folder / name
-        folder.mkdir()
-        lab = self.context.lab
+    def build(self, own: Mapping[str, bytes], gpu_arch: str | None = None) -> WholeBuild:
+        lab, course = self.context.lab, self.task.course
+        contents = {
+            name: content  # but for what lies in a folder called as a file of the course
+            for name, content in own.items()
+            if course.keys().isdisjoint(map(str, PurePosixPath(name).parents))
+        }
         return compile_whole(
             self.task,
-            {**own, **self.task.given, **self.task.course},
-            folder,
+            {**contents, **course},
+            Path(tempfile.mkdtemp(dir=self._folder)),
             self.context.toolchain,
             self.context.sandbox,
             arch=lab.arch_on(gpu_arch) if gpu_arch else lab.architectures[0],
@@ -69,23 +94,36 @@ class _Bench:
             on_gpu=gpu_arch is not None,
         )
 
-    def solution(self, gpu_arch: str | None = None) -> WholeBuild:
-        """The lab's own, which is kept: everybody's output is compared with it."""
+    def solution(self, gpu_arch: str | None = None) -> Path:
+        """Return the lab's own program, which is kept: everybody's output is compared with its."""
         lab, version = self.context.lab, self.context.toolchain.cuda_version
         about = f"{lab.sha256} {gpu_arch} {lab.architectures[0]} {version} {runtime_folder()}"
         name = f"solution-{hashlib.sha256(about.encode()).hexdigest()[:24]}"
         folder = base.cache_folder() / "builds" / name
         if cache.find(folder, (PROGRAM,)) is None:
-            made = self.build(self.task.solution, name, gpu_arch).program.read_bytes()
+            try:
+                made = self.build(self.task.solution, gpu_arch).program.read_bytes()
+            except base.Rejected as refusal:
+                words = phrase("the lab's own solution does not compile: {why}")
+                raise base.MachineError(words.given(why=refusal.message)) from None
             cache.keep(folder, b"null", {PROGRAM: made})
-            (folder / PROGRAM).chmod(0o700)
-        info = base.BuildInfo(ok=True, command="", log="", seconds=0.0, kernels=())
-        return WholeBuild(program=folder / PROGRAM, sources=self._folder, info=info)
+        (folder / PROGRAM).chmod(0o700)
+        return folder / PROGRAM
 
-    def job(self, build: WholeBuild, case: ProgramCase, seed: str) -> ProgramJob:
+    def expected(self, case: ProgramCase, seed: str) -> _Texts:
+        """Return what the lab file says must come out, or else what the solution makes."""
+        wanted = {"": case.stdout, **case.files}
+        if not case.asks_solution:
+            return {name: text or "" for name, text in wanted.items()}
+        ran = self.simulate(self.job(self.solution(), case, seed))
+        made = _texts(ran)
+        expected = {name: made.get(name, "") if it is None else it for name, it in wanted.items()}
+        _must_be_right(case, _verdict(self, ran, expected)[1])
+        return expected
+
+    def job(self, program: Path, case: ProgramCase, seed: str) -> ProgramJob:
         return ProgramJob(
-            program=build.program,
-            sources=build.sources,
+            program=program,
             arguments=tuple(word.replace(SEED, seed) for word in case.arguments),
             stdin=case.stdin.replace(SEED, seed),
             given={name: self.task.given[name] for name in case.given},
@@ -96,63 +134,22 @@ class _Bench:
         return simulate(job, self.context.sandbox, self.context.lab.limits, launches)
 
 
-def grade_program(
-    submission: Submission, task: ProgramTask, context: GradingContext, progress: Progress
-) -> Ruling:
-    """Raises one of ``rulings.FATAL``."""
-    with tempfile.TemporaryDirectory(prefix="sgemm-program-") as name:
-        bench = _Bench(task, context, Path(name).resolve())
-        if missing := [each for each in task.file.files.student if each not in submission.contents]:
-            words = phrase("{main} is missing from the folder {folder}", main=missing[0])
-            words = words.given(folder=submission.folder.name)
-            raise base.Rejected(base.Verdict.FE, words)
-        progress(phrase("compiling"), NOTHING)
-        build = bench.build(submission.contents, "submission")
-        asked = any(case.asks_solution for case in task.file.cases)
-        solution = bench.solution() if asked else None
-        arch, on_gpu = context.gpu_arch, None
-        if arch is not None:
-            on_gpu = bench.build(submission.contents, "on-gpu", arch)
-        outcomes = []
-        for case in task.file.cases:
-            progress(phrase("simulating"), phrase("running the program"))
-            with sealed() if case.hidden else nullcontext():
-                outcomes.append(_outcome(bench, build, solution, on_gpu, case))
-    return _ruling(task, outcomes, build.info)
-
-
-def _outcome(
-    bench: _Bench,
-    build: WholeBuild,
-    solution: WholeBuild | None,
-    on_gpu: WholeBuild | None,
-    case: ProgramCase,
-) -> CaseOutcome:
+def _outcome(bench: _Bench, program: Path, on_gpu: Path | None, case: ProgramCase) -> CaseOutcome:
     """A case that is right in the simulator runs on the GPU, too, if there is one."""
     seed = str(secrets.randbelow(1 << 31))
-    wanted = {"": case.stdout, **case.files}
-    if solution is not None and case.asks_solution:
-        ran = bench.simulate(bench.job(solution, case, seed))
-        if not ran.done.ok:
-            words = phrase("the lab's own solution fails in the case {case}", case=case.name)
-            raise base.MachineError(words)
-        computed = _texts(ran)
-        wanted = {name: computed.get(name) if it is None else it for name, it in wanted.items()}
-    expected = {name: it or "" for name, it in wanted.items()}
-    job = bench.job(build, case, seed)
+    expected = bench.expected(case, seed)
+    job = bench.job(program, case, seed)
     ran = bench.simulate(job)
     found = _findings(ran)
     launches = ran.seen.launches if ran.seen else 0
-    verdict, message = _verdict(ran, found, expected, bench.task)
+    verdict, message = _verdict(bench, ran, expected, found)
     if verdict is base.Verdict.AC and (broken := _idle(bench, job, expected, launches)):
         verdict, message = base.Verdict.RF, broken
     if verdict is base.Verdict.AC and on_gpu:
         ran, verdict, message = _on_gpu(bench, bench.job(on_gpu, case, seed), expected)
-        if message and solution:
+        if message and bench.task.solution:
             own = bench.job(bench.solution(bench.context.gpu_arch), case, seed)
-            if _on_gpu(bench, own, expected)[1] is not base.Verdict.AC:
-                words = phrase("the lab's own solution does not come out right, either: {what}")
-                raise base.MachineError(words.given(what=message))
+            _must_be_right(case, _on_gpu(bench, own, expected)[2])
     return CaseOutcome(
         id=case.name,
         size={"case": case.name},
@@ -169,32 +166,34 @@ def _on_gpu(
     bench: _Bench, job: ProgramJob, expected: _Texts
 ) -> tuple[ProgramRun, base.Verdict, Message]:
     ran = run_on_gpu(job, bench.context.sandbox, bench.context.lab.limits)
-    verdict, message = _verdict(ran, (), expected, bench.task)
+    verdict, message = _verdict(bench, ran, expected)
     return ran, verdict, phrase("on the GPU: {what}", what=message) if message else NOTHING
 
 
+def _must_be_right(case: ProgramCase, mistake: Message) -> None:
+    if mistake:
+        words = phrase("the lab's own solution fails in the case {case}: {what}", case=case.name)
+        raise base.MachineError(words.given(what=mistake))
+
+
 def _findings(ran: ProgramRun) -> tuple[base.Finding, ...]:
-    kinds = {each.value: each for each in base.Kind}
-    found = []
-    for each in ran.seen.remarks if ran.seen else ():
-        kind = kinds.get(each.kind, base.Kind.OTHER)
-        found.append(base.Finding(**{**msgspec.structs.asdict(each), "kind": kind}))
-    return tuple(found)
+    kinds, remarks = {each.value: each for each in base.Kind}, ran.seen.remarks if ran.seen else ()
+    named = ((each, kinds.get(each.kind, base.Kind.OTHER)) for each in remarks)
+    return tuple(base.Finding(**{**msgspec.structs.asdict(e), "kind": kind}) for e, kind in named)
 
 
 def _verdict(
-    ran: ProgramRun, findings: Sequence[base.Finding], expected: _Texts, task: ProgramTask
+    bench: _Bench, ran: ProgramRun, expected: _Texts, findings: Sequence[base.Finding] = ()
 ) -> tuple[base.Verdict, Message]:
-    done, seen, limits = ran.done, ran.seen, task.file.limits
+    done, seen = ran.done, ran.seen
     errors = [each for each in findings if each.severity is Severity.ERROR]
-    first = errors[0] if errors else None
     if done.starved:
         raise base.MachineError.saying("the machine was too busy to run the program")
     if seen and seen.refused:
         return base.Verdict.FE, seen.refused
     if done.swollen or (seen and seen.full):
         most = phrase("the device's memory takes more than {most} MiB, the lab's limit")
-        return base.Verdict.RE, most.given(most=limits.memory_mb)
+        return base.Verdict.RE, most.given(most=bench.context.lab.limits.memory_mb)
     stuck = next((each for each in errors if each.kind in STUCK), None)
     if stuck or done.timed_out:
         return base.Verdict.TLE, located(stuck) if stuck else phrase("did not end in time")
@@ -202,15 +201,15 @@ def _verdict(
         return base.Verdict.RE, phrase("host code wrote into the channel to its device")
     if done.signal is not None:
         ended = signal.Signals(done.signal).name
-        return base.Verdict.RE, _because(phrase("ended by {signal}", signal=ended), first)
+        return base.Verdict.RE, _because(phrase("ended by {signal}", signal=ended), errors)
     if illegal := next((each for each in errors if each.kind in ILLEGAL), None):
         return base.Verdict.RE, located(illegal)
-    if difference := _differences(ran, expected, task.file.output):
-        return base.Verdict.WA, _because(difference, first)
+    if difference := _differences(ran, expected, bench.task.file.output):
+        return base.Verdict.WA, _because(difference, errors)
     if done.returncode:
         words = phrase("the output is right, and the status is {status}", status=done.returncode)
         return base.Verdict.RE, words
-    if errors and task.file.findings == "fail":
+    if errors and bench.task.file.findings == "fail":
         return base.Verdict.WA, why_it_counts(errors[0])
     return base.Verdict.AC, NOTHING
 
@@ -225,16 +224,15 @@ def _idle(bench: _Bench, job: ProgramJob, expected: _Texts, launches: int) -> Me
             least,
             launches=launches,
         )
-    idle = bench.simulate(job, least - 1) if least else None
-    if idle is None or not idle.done.ok or _differences(idle, expected, bench.task.file.output):
+    if not least or _verdict(bench, bench.simulate(job, least - 1), expected)[1]:
         return NOTHING
     return phrase("the output is the same if the kernels do nothing: the host computes it")
 
 
-def _because(what: Message, cause: base.Finding | None) -> Message:
-    if cause is None:
+def _because(what: Message, errors: Sequence[base.Finding]) -> Message:
+    if not errors:
         return what
-    return phrase("{wrong} ({cause})", wrong=what, cause=located(cause))
+    return phrase("{wrong} ({cause})", wrong=what, cause=located(errors[0]))
 
 
 def _texts(ran: ProgramRun) -> _Texts:
@@ -260,7 +258,7 @@ def _difference(got: str | None, want: str, rules: OutputRules) -> Message:
         return phrase("the program did not write it")
     pairs = zip_longest(_lines(got, rules), _lines(want, rules))
     for number, (own, right) in enumerate(pairs, 1):
-        if not _same(own, right, rules.tolerance):
+        if own != right and not _near(own, right, rules.tolerance):
             words = phrase("line {line}: got {got}, expected {want}", line=number)
             return words.given(got=_shown(own), want=_shown(right))
     return NOTHING
@@ -274,19 +272,21 @@ def _lines(text: str, rules: OutputRules) -> list[str]:
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
-def _same(got: str | None, want: str | None, tolerance: float | None) -> bool:
-    if got == want or tolerance is None or got is None or want is None:
-        return got == want
-    own, right = got.split(), want.split()
-    return len(own) == len(right) and all(map(_near, own, right, [tolerance] * len(own)))
+def _near(got: str | None, want: str | None, tolerance: float | None) -> bool:
+    """Whether two lines differ in numbers alone, by no more than the tolerance."""
+    if got is None or want is None or tolerance is None:
+        return False
+    words = zip_longest(got.split(), want.split(), fillvalue="")
+    return all(own == right or _close(own, right, tolerance) for own, right in words)
 
 
-def _near(got: str, want: str, tolerance: float) -> bool:
+def _close(got: str, want: str, tolerance: float) -> bool:
     try:
         number, right = float(got), float(want)
     except ValueError:
-        return got == want
-    return got == want or abs(number - right) <= tolerance * max(1.0, abs(right))
+        return False
+    # What is infinite is near nothing else, nor is NaN.
+    return number == right or abs(number - right) <= tolerance * max(1.0, abs(right)) < math.inf
 
 
 def _shown(line: str | None) -> str | Message:

@@ -1,20 +1,24 @@
 """Labs that ask for a whole program: verdicts, and programs that try to get one unearned."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from grader.base import MachineError, Rejected
 from grader.base.records import Verdict
+from grader.judge import whole_program
 from grader.judge.pipeline import Graded, grade
 from grader.judge.program import GradingContext
-from grader.judge.whole_programs import _difference
+from grader.judge.whole_program import _Bench, _difference
 from grader.labs.lab import find_lab, load_lab
-from grader.labs.program_file import OutputRules
+from grader.labs.whole_program import OutputRules
 from grader.report import html
 from grader.run import first_gpu_arch
 from grader.run.protocol import quietly
 from grader.sandbox.running import Mode, Sandbox
+from ptxsim.text import verbatim
 from tests.support.bench import bench
 from tests.support.corpus import Fixture, fixtures
 from tests.support.files import beside, values
@@ -110,6 +114,27 @@ def test_no_attack_is_accepted(hostile: Path, mode: Mode) -> None:
     assert said["descriptors"] == (Verdict.RE, "host code wrote into the channel to its device")
     assert said["forks"][0] is not Verdict.AC, said
     assert "did not write it" in said["links"][1]
+
+
+def test_what_is_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither a case's input nor anything in the place of the course's files. A solution that is
+    not accepted is the lab's fault."""
+    tools, asked = context(find_lab("heat")), []
+
+    def refuse(task: object, contents: Mapping[str, bytes], *_: object, **__: object) -> None:
+        asked.append(set(contents))
+        raise Rejected(Verdict.CE, verbatim("no"))
+
+    monkeypatch.setattr(whole_program, "compile_whole", refuse)
+    tools = msgspec.structs.replace(tools, lab=msgspec.structs.replace(tools.lab, sha256="none"))
+    assert tools.lab.program
+    task = msgspec.structs.replace(tools.lab.program, given={"secret.txt": b""})
+    bench = _Bench(task, tools, tmp_path)
+    with pytest.raises(Rejected):
+        bench.build(dict.fromkeys(("heat.cu", "main.cu/x.cuh", "own.cuh"), b""))
+    assert asked == [{"heat.cu", "own.cuh", "main.cu", "heat.h"}]
+    with pytest.raises(MachineError, match="the lab's own solution does not compile: no"):
+        bench.solution()
 
 
 TEXTS = values(__file__, "texts.txt")

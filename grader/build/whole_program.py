@@ -5,25 +5,26 @@ sources.
 """
 
 import shlex
+import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from grader import base
-from grader.build.diagnostics import first_error, readable
+from grader.build import blame, steps
+from grader.build.diagnostics import readable
 from grader.build.toolchain import Toolchain
-from grader.labs import COMPILED, Limits, ProgramTask, read
+from grader.labs import COMPILED, Limits, NotAFileError, ProgramTask, read
 from grader.sandbox import ProcessLimits, Sandbox
 from ptxsim import CompileError, EngineError, program_options, stand_in
 from ptxsim.plan import Record
-from ptxsim.text import phrase, verbatim
+from ptxsim.text import phrase
 
-PROGRAM = "program"
+PROGRAM = ".program"  # no hand-in has hidden files
 _OUT = "../out"
 
 
 class WholeBuild(Record):
-    program: Path
-    sources: Path  # the folder in which it was compiled
+    program: Path  # beside its sources
     info: base.BuildInfo
 
 
@@ -59,7 +60,7 @@ def compile_whole(
     out.mkdir()
     named = (*task.file.files.student, *task.file.files.course)
     wanted = task.file.build
-    shown = [*toolchain.roots, source]
+    shown = [*toolchain.shown, source]
     command = [str(toolchain.nvcc), f"-ccbin={toolchain.host_compiler}"]
     if on_gpu:
         command += ["-lineinfo", f"-arch={arch}"]
@@ -86,20 +87,18 @@ def compile_whole(
         kernels=(),
         arch=arch,
     )
-    if done.starved or done.killed:
-        raise base.ToolchainError.saying("the compiler was killed; is there enough memory?")
-    if done.timed_out:
-        words = phrase("compiling took longer than {seconds:g} s of CPU time and was stopped")
-        words = words.given(seconds=limits.compile_s)
-        raise base.Rejected(base.Verdict.CE, words, build=info)
     if not done.ok:
-        found = first_error(log)
-        words = found.message if found else verbatim(log.splitlines()[-1] if log else "nvcc")
-        raise base.Rejected(base.Verdict.CE, words, build=info)
-    made = folder / PROGRAM  # no compiler can reach it; in some sandboxes none makes it executable
+        full = shutil.disk_usage(folder).free < steps.ROOM
+        failure = steps.StepFailed("nvcc", done, log, full=full)
+        ended = blame.early_end(failure, limits.compile_s, info)
+        raise ended or base.Rejected(base.Verdict.CE, blame.words_of(failure, log), build=info)
+    made = source / PROGRAM  # no compiler can reach it; in some sandboxes none makes it executable
     try:
         made.write_bytes(read(out / PROGRAM))
+    except NotAFileError as error:
+        words = phrase("what the compiler makes of this is no program: {why}", why=error.why)
+        raise base.Rejected(base.Verdict.CE, words, build=info) from None
     except OSError as error:
         raise base.ToolchainError.saying("nvcc left no program: {why}", why=str(error)) from None
     made.chmod(0o700)
-    return WholeBuild(program=made, sources=source, info=info)
+    return WholeBuild(program=made, info=info)

@@ -28,6 +28,7 @@ from ptxsim.text import Message, phrase
 STARTERS = "starters"
 SEED = "{seed}"
 COMPILED = (".cu", ".cpp", ".cc", ".cxx", ".c")
+_Text = Annotated[str, Meta(pattern=r"^[^\x00\ud800-\udfff]*$")]  # that a process can be given
 _Path = Annotated[str, Meta(pattern=r"^(?!\.)[\w.+-]+(/(?!\.)[\w.+-]+)*$", max_length=200)]
 
 
@@ -55,8 +56,8 @@ class ProgramCase(Record):
     """One run. SEED stands for a number that is drawn for it; None: the solution computes it."""
 
     name: Identifier
-    arguments: tuple[str, ...] = ()
-    stdin: str = ""
+    arguments: tuple[_Text, ...] = ()
+    stdin: _Text = ""
     given: tuple[_Path, ...] = ()  # files of the starter that the program can read
     stdout: str | None = None
     files: Mapping[str, str | None] = msgspec.field(default_factory=dict)  # that it writes
@@ -105,7 +106,9 @@ class ProgramTask(Record):
         """All that the lab file needs beside it, by paths."""
         starter = f"{STARTERS}/{self.file.id}"
         solved = f"{REFERENCE}/{self.file.id}/{self.file.reference}"
-        parts = ((starter, self.course), (starter, self.given), (solved, self.solution))
+        begun = [name for name in self.file.files.student if (self.starter / name).is_file()]
+        own = _read(self.starter, begun, "files.student")
+        parts = ((starter, {**own, **self.course, **self.given}), (solved, self.solution))
         return {f"{place}/{name}": it for place, part in parts for name, it in part.items()}
 
 
@@ -153,11 +156,10 @@ def _contradictions(file: ProgramFile) -> Iterator[Message]:
 
 def _folder(beside: Path, kind: str, name: str, field: str) -> Path:
     # Not the current folder's, which may be a student's: everybody's output depends on these files.
-    places = (beside / kind, Path(grader.__file__).parent / "provided" / kind)
-    found = next((place / name for place in places if (place / name).is_dir()), None)
-    if found is None:
-        raise LabError(wrong(field, "program.no-folder", folder=f"{kind}/{name}"))
-    return found
+    for place in (beside / kind, Path(grader.__file__).parent / "provided" / kind):
+        if (place / name).is_dir():
+            return place / name
+    raise LabError(wrong(field, "program.no-folder", folder=f"{kind}/{name}"))
 
 
 def _read(folder: Path, names: tuple[str, ...] | list[str], field: str) -> Mapping[str, bytes]:
