@@ -49,6 +49,6 @@ class Progress:
             kernel, number = clean(plain_name(self._kernel)), self._number
             text = str(_LINE.given(kernel=kernel, number=number, seconds=int(seconds)))
             if text != self._shown:
+                self._shown = text  # first: Ctrl-C may come at any time
                 width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
                 print(_SHOW.format(text=text[: width - 1]), end="", file=sys.stderr, flush=True)
-            self._shown = text
