@@ -20,14 +20,15 @@ import pytest
 
 from program_runs import PROGRAMS, called, line_of, ptxsim, rows
 from ptxsim.execution import messages
-from ptxsim.execution.building import LIBRARY, stand_in
+from ptxsim.execution.building import stand_in
 from ptxsim.execution.cublas import FUNCTIONS, INTS
-from ptxsim.execution.device import Device
+from ptxsim.execution.device import Device, Settings
 from ptxsim.execution.host_code import HostCode
 from ptxsim.execution.messages import BrokenChannel
+from ptxsim.execution.program_file import LIBRARY
 from ptxsim.execution.running import device_memory
 from ptxsim.execution.serving import Seen, program_environment, serving_command
-from ptxsim.findings.writes import Element
+from ptxsim.findings.writes import WatchedElement
 from ptxsim.launching import default_engine, engine_path
 from ptxsim.native import shipped_engine
 from ptxsim.nvcc import compiled, cuda_program, wheel_folders
@@ -142,7 +143,15 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_write_to_an_element_is_listed(watched: Path) -> None:
     """By kernels, calls, and host code alone; of two variables with one name; to the abort."""
-    ints = ("d_c[5]", "d_n[0]", "counter[0]", "total[1]", "d_b[3]:f32", "d_again:63[5]:i8")
+    ints = (
+        "d_c[5]",
+        "d_n[0]",
+        "counter[0]",
+        "total[1]",
+        "d_b[3]:f32",
+        "d_again:63[5]:i8",
+        "d_again[12]:i32",
+    )
     options = [word for each in (*ints, "d_again[1]") for word in ("--watch", each)]
     done = ptxsim("exec", "watched", *options, "--json", "found.json", folder=watched)
     assert (done.stdout, done.returncode) == ("", 1)
@@ -286,8 +295,10 @@ def test_no_message_breaks_the_device(tmp_path: Path) -> None:
     for _ in range(120):
         file = os.memfd_create("memory")
         os.ftruncate(file, messages.ARENA_BYTES)
-        watch = [Element(name="an allocation", index=drawn.choice(numbers))][: drawn.randrange(2)]
-        device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0, watch)
+        watch = [WatchedElement(name="an allocation", index=drawn.choice(numbers))][
+            : drawn.randrange(2)
+        ]
+        device = Device(default_engine(), file, HostCode(Path("/bin/true")), Settings(watch=watch))
         end = None
         try:
             device.answer(messages.NewModule(), ptx.encode())
@@ -310,7 +321,7 @@ def test_no_call_of_a_library_breaks_the_device(tmp_path: Path) -> None:
     at = messages.FIRST_ADDRESS
     file = os.memfd_create("memory")
     os.ftruncate(file, messages.ARENA_BYTES)
-    device = Device(default_engine(), file, HostCode(Path("/bin/true")), 1.0)
+    device = Device(default_engine(), file, HostCode(Path("/bin/true")), Settings())
     device.answer(messages.NewAllocation(address=at, size=1 << 16, frames=()), b"")
     numbers = (0, 1, 2, 2, 3, 3, 8, 68, -1, (1 << 31) - 1)
     pointers = (*numbers, *[at] * 9, at + 4, at + 64, at + (1 << 16), 1 << 62)

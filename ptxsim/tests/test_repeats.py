@@ -14,8 +14,10 @@ import pytest
 
 from ptxsim.execution import progress
 from ptxsim.execution.building import compile_program
+from ptxsim.execution.device import Settings
 from ptxsim.execution.messages import LaunchKernel
 from ptxsim.execution.running import execute
+from ptxsim.findings.writes import WatchedElement
 from ptxsim.launching import default_engine
 
 HERE = Path(__file__).parent
@@ -47,13 +49,19 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_skip_changes_nothing(
     program: Path, what: str, launches: str, skipped: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    ended = execute(program, [what], seconds=60)
+    ended = execute(program, [what], Settings(seconds=60))
     printed = capfd.readouterr().out
-    without = execute(program, [what], seconds=60, skips=False)
+    without = execute(program, [what], Settings(seconds=60, skips=False))
     assert (ended.launches, ended.skipped) == (int(launches), int(skipped))
     assert (without.launches, without.skipped) == (int(launches), 0)
     assert printed == capfd.readouterr().out
     assert (ended.status, ended.remarks) == (without.status, without.remarks)
+
+
+def test_writes_that_are_not_kept_are_counted(program: Path) -> None:
+    settings = Settings(watch=(WatchedElement.named("b[0]:i32"),))
+    ended = execute(program, ["accumulated"], settings, captured=True)
+    assert (len(ended.writes), ended.writes_left_out) == (1000, 1 + 10 * 256 - 1000)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +79,14 @@ def test_a_skip_changes_nothing(
 def test_parts_of_a_launch_do_what_it_does(
     blocks: Path, what: str, parts: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    engine, seen = default_engine(), []
+    seen = []
     for jobs in (1, 4):
-        engine.library.sim_jobs(jobs)
+        settings = Settings(seconds=60, jobs=jobs)
         with ThreadPoolExecutor(1) as beside:
-            running = beside.submit(execute, blocks, [what], seconds=60)
+            running = beside.submit(execute, blocks, [what], settings)
             threads = 0
             while not wait([running], 0.002).done:
                 threads = max(threads, len([*Path("/proc/self/task").iterdir()]))
-        engine.library.sim_jobs(1)
         ended = running.result()
         seen.append((ended.status, ended.remarks, capfd.readouterr().out, threads))
     (*alone, few), (*together, many) = seen
@@ -147,7 +154,13 @@ def test_without_a_terminal_there_is_no_line(
     line = progress.Progress()
     shape = {"grid": (1, 1, 1), "block": (1, 1, 1), "cluster": (1, 1, 1)}
     others = dict.fromkeys(LaunchKernel.__struct_fields__, 0) | {"kernel": "add"}
-    line.begin(LaunchKernel(**others | shape))
-    line.update()
-    line.end()
+    with line.during(LaunchKernel(**others | shape)):
+        line.update()
     assert capfd.readouterr().err == ""
+
+
+def test_a_program_that_has_ended_leaves_nothing_open(program: Path) -> None:
+    opened = len([*Path("/proc/self/fd").iterdir()])
+    for _ in range(3):
+        execute(program, ["same"], captured=True)
+    assert len([*Path("/proc/self/fd").iterdir()]) == opened

@@ -3,6 +3,7 @@ from .engine import load_engine as load_engine
 from .execution.building import compile_program as compile_program
 from .execution.building import program_options as program_options
 from .execution.building import stand_in as stand_in
+from .execution.device import Settings as Settings
 from .execution.messages import ARENA_BYTES as ARENA_BYTES
 from .execution.running import Execution as Execution
 from .execution.running import device_memory as device_memory

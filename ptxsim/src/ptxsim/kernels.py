@@ -13,7 +13,7 @@ from ptxsim.engine import Engine, view
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, FindingKind
 from ptxsim.findings.reports import Scene, finding, instruction_note, merge
-from ptxsim.findings.writes import MOST_WRITES, Write
+from ptxsim.findings.writes import MOST_WRITES, ElementWrite
 from ptxsim.frontend.interface import Declarations, interface, laid_out
 from ptxsim.frontend.module import read_module
 from ptxsim.frontend.records import PtxModule
@@ -45,7 +45,7 @@ class Running:
     machine: Machine
     findings: list[Finding] = field(default_factory=list)
     blocks: list[LaunchedBlocks] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)  # to the machine's watched elements
+    writes: list[ElementWrite] = field(default_factory=list)  # to the machine's watched elements
     left_out: int = 0  # further ones
     programs: dict[str, tuple[EngineProgram, int]] = field(default_factory=dict)  # and the engine's
     doubtful: dict[int, tuple[int, int]] = field(default_factory=dict)  # Watch's, of the last call
@@ -60,8 +60,8 @@ class Running:
 _module = lru_cache(maxsize=4)(read_module)  # once for several launches of the same text
 
 
-class Kernels:
-    """Kernels of one PTX module.
+class ModuleKernels:
+    """The kernels of one PTX module.
 
     ``source_root`` is the folder that source paths in the PTX are made relative to. Raises
     RefusedProgram for PTX that cannot be read.

@@ -21,7 +21,7 @@ from ptxsim import native
 from ptxsim.engine import Engine, load_engine
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.reports import in_elements
-from ptxsim.findings.writes import Element, typed
+from ptxsim.findings.writes import WatchedElement, typed
 from ptxsim.frontend.interface import Declarations
 from ptxsim.frontend.module import ptx_text
 from ptxsim.frontend.places import source_files
@@ -121,7 +121,7 @@ class Module:
         writes = [_written(self.declared, *each) for each in (symbols or {}).items()]
         allocations = tuple(memory.allocations)
         plan = Plan(size=Size.of(), operations=(*writes, *launches), allocations=allocations)
-        watched = [self._element(Element.named(each), launches, memory) for each in watch]
+        watched = [self._element(WatchedElement.named(each), launches, memory) for each in watch]
         run = partial(
             self.simulator.run, plan, memory.buffers, limits, memory.inputs, watch=watched
         )
@@ -138,7 +138,9 @@ class Module:
             report.raise_for_findings()
         return report
 
-    def _element(self, asked: Element, launches: Sequence[Launch], memory: Storage) -> Element:
+    def _element(
+        self, asked: WatchedElement, launches: Sequence[Launch], memory: Storage
+    ) -> WatchedElement:
         """The element by the name of its memory, with the type of an array."""
         pairs = zip(memory.allocations, memory.arrays, strict=True)
         arrays = {made.name: array.dtype for made, array in pairs}

@@ -9,7 +9,7 @@ from ptxsim import engine_header as header
 from ptxsim.engine import Engine
 from ptxsim.findings.reports import merge
 from ptxsim.frontend.linking import read_linked
-from ptxsim.kernels import MOST_STEPS, Kernels, Running
+from ptxsim.kernels import MOST_STEPS, ModuleKernels, Running
 from ptxsim.lowering.called_functions import reachable_functions
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.machine import Machine, judge_races
@@ -19,7 +19,7 @@ from ptxsim.plan.records import Launch, Plan, Size
 from ptxsim.soundness import check_plan
 
 
-class LivingKernels(Kernels):
+class LivingKernels(ModuleKernels):
     """Kernels whose launches work on one memory, which others write to in between."""
 
     def __init__(self, texts: Sequence[str], source_root: Path, engine: Engine) -> None:
@@ -35,6 +35,12 @@ class LivingKernels(Kernels):
             self._programs.clear()
             if self._running:
                 self._free_programs(self._running)
+
+    def close(self) -> None:
+        """Free what the engine holds, but for the memory."""
+        if self._running:
+            self._free_programs(self._running)
+        self._running = None
 
     def carry_out(self, machine: Machine, launch: Launch, limits: SimLimits) -> SimOutcome:
         """Execute one launch on memory that lives on, and count nothing. Raises what ``run``

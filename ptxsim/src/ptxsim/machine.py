@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,14 @@ from ptxsim.engine_header import NO_MEMORY, RAN
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, FindingKind, Severity
 from ptxsim.findings.names import plain_name
-from ptxsim.findings.writes import Element
+from ptxsim.findings.writes import WatchedElement
 from ptxsim.frontend.records import Variable
 from ptxsim.lowering.memory_layout import initial_bytes
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
 from ptxsim.plan import records
 from ptxsim.plan.limits import MAX_THREADS, MOST_SHARED
 from ptxsim.streams import Use, in_rows, launch_use, rows_use
-from ptxsim.watching import Watched
+from ptxsim.watching import PlacedElement
 
 Bytes = NDArray[np.uint8]
 
@@ -67,7 +68,7 @@ class Machine:
         self.single_launches = False  # are what is looked at again
         self._filler = _FILLERS[turn % len(_FILLERS)]
         self.addresses = {**_addresses(plan, variables), **functions}
-        self.watched: Sequence[Watched] = ()  # in launches to come
+        self.watched: Sequence[PlacedElement] = ()  # in launches to come
         self.launched = 0  # ahead of them
         self.workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)  # of grid.sync()
         regions = _regions(
@@ -119,21 +120,20 @@ class Machine:
 
     def region_at(self, address: int) -> int:
         """The place of the region that begins last at or below an address."""
-        return max(bisect.bisect_right(self._regions, address, key=_start) - 1, 0)
+        return max(bisect.bisect_right(self._regions, address, key=attrgetter("address")) - 1, 0)
 
     def name_at(self, address: int) -> str:
         """The name of that region."""
         return self._regions[self.region_at(address)].name
 
     def element_at(self, address: int, width: int) -> str:
-        """What holds this address, as an element of so many bytes; "" for what a kernel's malloc
-        gave."""
+        """The element of so many bytes at this address; "" for what a kernel's malloc gave."""
         region = self._regions[self.region_at(address)]
         name, _, _ = self.name_at(address).partition(" (")
         index = (address - region.address) // width
-        return f"{name}[{index}]" if index * width < region.size else ""
+        return f"{name}[{index}]" if 0 <= index * width < region.size else ""
 
-    def watch(self, elements: Sequence[Element]) -> None:
+    def watch(self, elements: Sequence[WatchedElement]) -> None:
         """Watch elements, which name regions. Raises ValueError."""
         watched = []
         for each in elements:
@@ -142,7 +142,7 @@ class Machine:
                 raise ValueError(each.missing([r.name for r in self._regions]))
             if beyond := each.beyond(region.size):
                 raise ValueError(beyond)
-            watched.append(Watched(each, region, f"{each.name}[{each.index}]"))
+            watched.append(PlacedElement(each, region, f"{each.name}[{each.index}]"))
         self.watched = watched
 
     def kept(self, plan: records.Plan) -> dict[int, int]:
@@ -284,10 +284,6 @@ class Machine:
     def _define(self, place: int, start: int, size: int) -> None:
         status = self._library.sim_define(self.handle, place, start, size, self.cell)
         ensure(status, EngineError("the simulator refused a copy that was checked"))
-
-
-def _start(region: Region) -> int:
-    return region.address
 
 
 def ensure(status: int, refusal: Exception) -> None:

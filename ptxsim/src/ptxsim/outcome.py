@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ptxsim.findings.finding import Finding, LineCount
-from ptxsim.findings.writes import Write
+from ptxsim.findings.writes import ElementWrite
 from ptxsim.plan.records import Launch, Place
 from ptxsim.text import Message, verbatim
 
@@ -57,7 +57,7 @@ class SimOutcome:
     blocks: tuple[LaunchedBlocks, ...] = ()  # one for each launch, as far as they ran
     metrics: tuple[LineMetrics, ...] = ()  # where the simulator was asked for them
     # To elements that somebody watches, in order, and how many more there were.
-    writes: tuple[Write, ...] = ()
+    writes: tuple[ElementWrite, ...] = ()
     writes_left_out: int = 0
     # By allocation, where asked for: who wrote last to its cells (Machine.writers).
     writers: Mapping[int, np.ndarray] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What ptxas makes of a kernel: figures that PTX does not have."""
+"""Figures of kernels that PTX does not have, and ptxas tells."""
 
 import re
 import tempfile
@@ -17,17 +17,17 @@ _TARGET = re.compile(r"^\.target sm_([0-9]+)(\w?)", re.MULTILINE)
 _OLDEST = 80  # of the architectures that ptxsim says its device has
 
 
-class Measured(NamedTuple):
+class KernelFigures(NamedTuple):
     registers: int = 32  # of a thread; where nobody knows, as here, more would be a guess
     local_bytes: int = 0  # of a thread
     constant_bytes: int = 0  # of its module
 
 
-def measured(texts: Sequence[str]) -> dict[str, Measured]:
+def measured(texts: Sequence[str]) -> dict[str, KernelFigures]:
     """Figures of the kernels of these modules, by mangled name; none of those that ptxas does not
     compile."""
     ptxas = cuda_program("ptxas")
-    found: dict[str, Measured] = {}
+    found: dict[str, KernelFigures] = {}
     for text in texts:
         if ptxas is None:
             break
@@ -42,5 +42,5 @@ def measured(texts: Sequence[str]) -> dict[str, Measured]:
         constants = _CONSTANTS.search(said)
         size = int(constants[1]) if constants else 0
         for name, local, registers in _KERNEL.findall(said):
-            found[name] = Measured(int(registers), int(local), size)
+            found[name] = KernelFigures(int(registers), int(local), size)
     return found

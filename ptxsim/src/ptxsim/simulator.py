@@ -15,8 +15,8 @@ from ptxsim.findings.finding import Finding
 from ptxsim.findings.metrics import line_metrics
 from ptxsim.findings.reports import merge, stream_race
 from ptxsim.findings.row_counts import Counters, line_counts
-from ptxsim.findings.writes import Element
-from ptxsim.kernels import MOST_STEPS, Kernels, Running, trapped
+from ptxsim.findings.writes import WatchedElement
+from ptxsim.kernels import MOST_STEPS, ModuleKernels, Running, trapped
 from ptxsim.lowering.notes import hints
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.lowering.program import EngineProgram
@@ -33,7 +33,7 @@ _WARP = 32  # threads
 _MOST_POSTPONED = 4  # operations of a call, each in a look of its own
 
 
-class Simulator(Kernels):
+class Simulator(ModuleKernels):
     """Simulates plans of launches of one module's kernels; ``metrics`` asks for an outcome's.
     ``run`` may be called from several threads.
     """
@@ -52,7 +52,7 @@ class Simulator(Kernels):
         *,
         turn: int = 0,
         seed: int = 0,
-        watch: Sequence[Element] = (),
+        watch: Sequence[WatchedElement] = (),
     ) -> SimOutcome:
         """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
         index) are read and written. The counts are the call's. turn, seed, watch: as ``calls``
@@ -82,7 +82,7 @@ class Simulator(Kernels):
         turn: int = 0,
         seed: int = 0,
         writers: Sequence[int] = (),
-        watch: Sequence[Element] = (),
+        watch: Sequence[WatchedElement] = (),
     ) -> Generator[SimOutcome, None, None]:
         """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
 

@@ -70,7 +70,7 @@ def rows_use(first: Use, rows: int, pitch: int, cell: int) -> Use:
 
 
 class Order:
-    """Which operations come before which, as they are issued. Sets of them are bits by place."""
+    """The order of operations as they are issued. Sets of them are bits by place."""
 
     def __init__(self) -> None:
         self._before: list[int] = []

@@ -12,7 +12,7 @@ from ptxsim.engine import Engine, view
 from ptxsim.engine_header import WRITE
 from ptxsim.findings.names import kernel_name
 from ptxsim.findings.reports import Scene
-from ptxsim.findings.writes import Element, Operand, Write, type_of, width_of
+from ptxsim.findings.writes import ElementWrite, SourceValue, WatchedElement, type_of, width_of
 from ptxsim.plan.records import Dim3
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ _SPACES = ("", "shared ", "local ")  # by windows; then come parameters
 
 
 @dataclass(frozen=True)
-class Watched:
+class PlacedElement:
     """An element in the memory of a machine."""
 
-    element: Element
+    element: WatchedElement
     region: Region
     name: str  # as it is called: "c[5]"
 
@@ -42,8 +42,8 @@ def begin_watch(engine: Engine, machine: Machine, most: int) -> int:
 
 def watched_writes(
     engine: Engine, machine: Machine, scene: Scene, launch: int
-) -> tuple[list[Write], int]:
-    """What the last launch wrote to the watched elements, and how many more times than ``most``.
+) -> tuple[list[ElementWrite], int]:
+    """The last launch's writes to the watched elements, and how many more there were than ``most``.
     launch: its number."""
     rows, left_out = ctypes.c_void_p(), ctypes.c_uint64()
     count = engine.library.sim_writes(machine.handle, ctypes.byref(rows), ctypes.byref(left_out))
@@ -51,7 +51,7 @@ def watched_writes(
     return [_write(each, machine, scene, launch) for each in seen], left_out.value
 
 
-def _write(seen: np.void, machine: Machine, scene: Scene, launch: int) -> Write:
+def _write(seen: np.void, machine: Machine, scene: Scene, launch: int) -> ElementWrite:
     watched = machine.watched[int(seen["element"])]
     made, width = int(seen["definition"]), int(seen["width"])
     sources = [scene.program.sources[int(seen["pc"])]]
@@ -60,7 +60,7 @@ def _write(seen: np.void, machine: Machine, scene: Scene, launch: int) -> Write:
     types = [type_of(each, result=True) for each in opcodes]
     floats = (each for each in types if "f" in each and width_of(each) == width)
     config = (_shown(scene.launch.grid), _shown(scene.launch.block))
-    return Write(
+    return ElementWrite(
         element=watched.name,
         type=watched.element.type or next(floats, ""),
         width=width,
@@ -73,7 +73,7 @@ def _write(seen: np.void, machine: Machine, scene: Scene, launch: int) -> Write:
         thread=_dim(seen["thread"]),
         opcode="".join(opcodes[1:]),
         operands=tuple(
-            Operand(
+            SourceValue(
                 value=int(seen["values"][k]),
                 type=type_of(opcodes[-1], result=False),
                 name=_name(int(seen["sources"][k]), machine, scene),
@@ -84,7 +84,7 @@ def _write(seen: np.void, machine: Machine, scene: Scene, launch: int) -> Write:
 
 
 def _name(source: int, machine: Machine, scene: Scene) -> str:
-    """What a value was loaded from. source: as in WRITE; 0: nothing."""
+    """The element that a value was loaded from. source: as in WRITE; 0: nothing."""
     address, width = source & (1 << _WINDOW_AT) - 1, 1 << (source >> _WIDTH_AT)
     window = source >> _WINDOW_AT & (1 << _WIDTH_AT - _WINDOW_AT) - 1
     if window >= len(_SPACES):

@@ -73,11 +73,17 @@ int main(int, char** argv) {
     setitimer(ITIMER_REAL, &often, nullptr);
     compute_for_long<<<1, N>>>(b, 30000);
   }
+  cudaStream_t one = nullptr, two = nullptr;
   long long sum = 0;
   for (int k = 0; k < times; ++k) {
     if (what == "same") scale<<<1, N>>>(a, b);
     if (what == "other") scale<<<1, N>>>(a, k % 2 ? b : managed);
     if (what == "pair") scale<<<1, N>>>(a, b), multiply<<<1, N>>>(b, managed);
+    if (what == "raced") {
+      if (k == 5) cudaStreamCreate(&one), cudaStreamCreate(&two);
+      scale<<<1, N, 0, one>>>(a, b);
+      if (two) scale<<<1, N, 0, two>>>(a, b);
+    }
     if (what == "cleared") cudaMemset(b, 0, sizeof host), accumulate<<<1, N>>>(a, b);
     if (what == "accumulated") accumulate<<<1, N>>>(a, b);
     if (what == "in place") twice<<<1, N>>>(a);

@@ -60,7 +60,7 @@ int main() {
   sum<<<1, 1>>>(x, total, 4);
 
   unsigned char* d_again;
-  cudaMalloc(&d_again, 32);
+  cudaMalloc(&d_again, 64);
   cudaMemset(d_again, 7, 32);
   bytes<<<1, 32>>>(d_again);
   cudaFree(d_again);

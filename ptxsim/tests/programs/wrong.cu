@@ -126,7 +126,7 @@ int main(int, char** argv) {
     return WEXITSTATUS(status);
   }
   if (mistake == "channel") {
-    for (int file = 3; file < 256; ++file)
+    for (int file = 3; file < 1024; ++file)
       if (::write(file, "nonsense", 8) < 0) continue;
     sleep(20);  // it is ended before
   }

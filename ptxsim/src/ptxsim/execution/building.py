@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ptxsim.execution import cublas, messages, missing, refusals
+from ptxsim.execution import cublas, messages, refusals
+from ptxsim.execution.program_file import LIBRARY, said_by_linker
 from ptxsim.native import answer_of, build_native, user_cache
 from ptxsim.nvcc import CompileError, cuda_program, wheel_folders
 from ptxsim.runtime import SOURCE
@@ -19,7 +20,6 @@ from ptxsim.runtime import SOURCE
 _NVCC = ("-cudart", "shared", "-lineinfo", "-g", "-no-compress")
 _REMEDY = "pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime"
 SINK = Path(__file__).parent / "sink" / "sink.cpp"
-LIBRARY = "libcudart.so.13"
 # The other names by which programs link it; of some it has no function, and the linker says which.
 _ALSO = (
     *("libcublas.so.13", "libcuda.so.1", "libcublasLt.so", "libcufft.so", "libcurand.so"),
@@ -37,7 +37,7 @@ def compile_program(options: Sequence[str], arch: str) -> None:
     done = answer_of([nvcc, *program_options(arch, stand_in()), *options])
     if done.returncode != 0:
         said = done.stderr + done.stdout
-        raise CompileError(missing.said_by_linker(said) or said.strip())
+        raise CompileError(said_by_linker(said) or said.strip())
 
 
 def program_options(arch: str, library: Path) -> tuple[str, ...]:

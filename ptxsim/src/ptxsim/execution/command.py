@@ -12,14 +12,13 @@ from typing import Any
 import msgspec
 
 from ptxsim.execution.building import compile_program
+from ptxsim.execution.device import Settings
 from ptxsim.execution.running import Execution, execute
-from ptxsim.findings.remarks import clean, source_line
 from ptxsim.findings.sarif import sarif, sarif_result
-from ptxsim.findings.writes import Element, listed
-from ptxsim.launching import default_engine
+from ptxsim.findings.writes import WatchedElement, listed
 
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c", ".o", ".a"}
-_FOUND, _REFUSED = 1, 3
+_FOUND = 1
 
 
 def _nvcc(given: argparse.Namespace) -> tuple[str, int]:
@@ -68,7 +67,9 @@ def add_options(commands: Any) -> None:
     parser.add_argument(
         "--seconds", type=float, default=600.0, help="of CPU for one launch (%(default)s)"
     )
-    parser.add_argument("--stop", action="store_true", help="end the program at the first error")
+    parser.add_argument(
+        "--stop", action="store_true", dest="stops", help="end the program at the first error"
+    )
     parser.add_argument(
         "--no-skip",
         action="store_false",
@@ -92,7 +93,8 @@ def add_options(commands: Any) -> None:
 def _run(given: argparse.Namespace) -> tuple[str, int]:
     """Run the program; words on findings go to stderr, for stdout is the program's."""
     files: list[Path] = given.program
-    watch = [Element.named(each) for each in given.watch]
+    given.file = files[0]  # which refusals name
+    watch = tuple(map(WatchedElement.named, given.watch))
     for each in files:
         each.stat()
     if given.jobs < 1:
@@ -108,26 +110,21 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
             sources = map(str, files)
             options = (f"-std={given.std}", *given.flags, *sources, "-o", str(program))
             compile_program(options, given.arch)
-        default_engine().library.sim_jobs(given.jobs)
-        ended = execute(
-            program,
-            given.of_program,
+        settings = Settings(
             seconds=given.seconds,
             watch=watch,
             skips=given.skips,
-            stops=given.stop,
-            folders=folders,
+            stops=given.stops,
+            jobs=given.jobs,
         )
+        ended = execute(program, given.of_program, settings, folders=folders)
     if given.json:
         given.json.write_text(document(ended))
     if given.sarif:
         given.sarif.write_text(sarif_document(ended, files[0]))
     sys.stderr.write("".join(f"\n{each}\n" for each in ended.paragraphs()))
     if ended.refused:
-        place = ended.refused.place
-        where = source_line(place.file, place.line) if place else files[0]
-        sys.stderr.write(f"ptxsim: {clean(f'{where}: {ended.refused.message}')}\n")
-        return "", _REFUSED
+        raise ended.refused
     if ended.mistakes:
         raise ValueError(ended.mistakes[0])
     if not ended.clean:
@@ -136,7 +133,7 @@ def _run(given: argparse.Namespace) -> tuple[str, int]:
 
 
 def document(ended: Execution) -> str:
-    """What JSON has of it; README.md describes the fields."""
+    """The same for programs; README.md describes the fields."""
     found = [
         {**msgspec.structs.asdict(each), "message": str(each.message)} for each in ended.remarks
     ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -12,16 +13,19 @@ from ptxsim.engine import Engine
 from ptxsim.execution import blas, messages
 from ptxsim.execution.found import Found
 from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.memory import DeviceMemory
 from ptxsim.execution.modules import Modules
+from ptxsim.execution.progress import Progress
 from ptxsim.execution.refusals import error_of, sentence_of
-from ptxsim.execution.watcher import Watcher
+from ptxsim.execution.write_log import WriteLog
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.findings.sentences import sentence
-from ptxsim.findings.writes import Element
+from ptxsim.findings.writes import WatchedElement
 from ptxsim.kernels import trapped
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.plan.records import Copy, Free, Launch, Memset, Operation, Synchronise
+from ptxsim.record import Record
 from ptxsim.streams import LiveWatch, Uses
 from ptxsim.text import Message, phrase
 
@@ -37,35 +41,34 @@ _TIMES = phrase("times between events are the simulator's own: they mean nothing
 _HOST_TOUCHES = phrase("host code reads or writes {name}, device memory: copy it first")
 
 
-class Device:
-    """``answer`` does what one message asks for. file: device memory; seconds: of CPU for one
-    launch; watch: elements of which every write is listed; skips: launches that would change
-    nothing any more, where none is watched; most: launches that are carried out, the others do
-    nothing."""
+class Settings(Record):
+    """How a program is carried out."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        file: int,
-        host: HostCode,
-        seconds: float,
-        watch: Sequence[Element] = (),
-        *,
-        skips: bool = True,
-        most: int = sys.maxsize,
-    ) -> None:
-        self._most = most
-        self.watcher = Watcher(watch)
-        self._modules = Modules(engine, file, self.watcher)
+    seconds: float = 600.0  # of CPU time for one launch
+    watch: tuple[WatchedElement, ...] = ()  # every write to them is listed
+    skips: bool = True  # launches that would change nothing any more, where nothing is watched
+    stops: bool = False  # at the first error
+    jobs: int = 1  # blocks of a launch at the same time
+    most: int = sys.maxsize  # launches that are carried out; further ones do nothing
+
+
+class Device:
+    """``serve`` does what the messages of a program ask for. file: device memory."""
+
+    def __init__(self, engine: Engine, file: int, host: HostCode, settings: Settings) -> None:
+        engine.library.sim_jobs(settings.jobs)
+        self._settings = settings
+        self.progress = Progress()
+        self.log = WriteLog(settings.watch)
+        self._modules = Modules(engine, file, self.log)
         self._host = host
-        self._limits = SimLimits(seconds=seconds, steps=1 << 60, bytes=1 << 60)
+        self._limits = SimLimits(seconds=settings.seconds, steps=1 << 60, bytes=1 << 60)
         self._live: dict[int, tuple[Callable[[], str], int]] = {}  # allocations, with their bytes
         self._broken = False  # by a launch: no call does anything
         self._issued: messages.IssueOperation | None = None  # a launch that comes next
         self._watch: LiveWatch | None = None
-        self._used: dict[Launch, Uses] = {}  # memory, by launches that may come again
+        self._used: dict[tuple[int, Launch], Uses] = {}  # by modules and launches that may repeat
         self.found = Found(host)
-        self._skips = skips and not watch
         self.launches: Counter[str] = Counter()
         self.skipped = 0  # of these
         self.notes: list[Message] = []
@@ -75,11 +78,28 @@ class Device:
         """Allocations that nobody has freed, though it was possible: their names, and bytes."""
         return [] if self._broken else list(self._live.values())
 
+    def close(self) -> None:
+        """Free the memory; what was found stays."""
+        self._modules.close()
+
+    def serve(self, channel: socket.socket) -> bool:
+        """Answer the program; return whether it has to be ended, at its first error. Raises what
+        ``answer`` raises, and ConnectionError."""
+        for request, more in messages.requests(channel):
+            with self.progress.during(request):
+                answer = self.answer(request, more)
+            if self._settings.stops and self.found.errors:
+                return True
+            if answer is not None:
+                messages.reply(channel, answer)
+        return False
+
     def answer(self, request: messages.Request, more: bytes) -> bytes | None:
-        """Raises RefusedProgram for what cannot be simulated."""
+        """Do what one message asks for. Raises RefusedProgram for what cannot be simulated, and
+        BrokenChannel."""
         match request:
             case messages.AskDevice():
-                return f"{_DEVICE.format(memory=_MEMORY)} {len(self.watcher.elements)}".encode()
+                return f"{_DEVICE.format(memory=_MEMORY)} {len(self.log.elements)}".encode()
             case messages.NewModule():
                 self._modules.add(more)
             case messages.NewVariable():
@@ -151,7 +171,7 @@ class Device:
         memory = self._modules.memory
         if request.waits:
             place = self._host.place(request.frames)
-            self.watcher.host_wrote(request, self._host.call(place), place, memory.unwritten)
+            self.log.host_wrote(request, self._host.call(place), place, memory.unwritten)
         if isinstance(request, messages.CopyBytes):
             memory.copy(request)
         else:
@@ -189,11 +209,16 @@ class Device:
     def _compare(self, operation: Operation, asked: messages.IssueOperation, uses: Uses) -> None:
         """Find the races with operations on other streams."""
         memory = self._modules.memory
+        operation = msgspec.structs.replace(operation, after=asked.after, frames=asked.frames)
+        for earlier, region in self._watched(memory).issue(operation, asked.waits, uses):
+            self.found.in_race(earlier, operation, memory.name_at(region))
+
+    def _watched(self, memory: DeviceMemory) -> LiveWatch:
+        """The operations that were issued since the memory has had its cells."""
         if self._watch is None or self._watch.cell != memory.cell:
             self._watch = LiveWatch(memory.cell)
-        operation = msgspec.structs.replace(operation, after=asked.after, frames=asked.frames)
-        for earlier, region in self._watch.issue(operation, asked.waits, uses):
-            self.found.in_race(earlier, operation, memory.name_at(region))
+            self._used.clear()
+        return self._watch
 
     def _launch(self, asked: messages.LaunchKernel, params: bytes) -> bytes:
         """The error that it ends with, in a line of its own, and what the kernel printed."""
@@ -202,7 +227,7 @@ class Device:
             raise messages.BrokenChannel
         memory.launched = self.launches.total()
         self.launches[asked.kernel] += 1
-        if self.launches.total() > self._most:
+        if self.launches.total() > self._settings.most:
             return b"0\n"
         memory.addresses = loaded.addresses
         launch = Launch(
@@ -216,23 +241,29 @@ class Device:
             cooperative=asked.cooperative,
             cluster=asked.cluster,
         )
-        self.watcher.look()
+        self.log.look()
         issued, self._issued = self._issued, None
-        if self._skips and loaded.kernels.recall(memory, launch):
+        if issued:
+            self._watched(memory)
+        again = asked.module, launch
+        skips = self._settings.skips and not self.log.elements
+        # A launch whose use of memory nobody has seen may race with others.
+        known = issued is None or again in self._used
+        if skips and known and loaded.kernels.recall(memory, launch):
             self.skipped += 1
             if issued:
-                self._compare(launch, issued, self._used.get(launch, ()))
+                self._compare(launch, issued, self._used[again])
             return b"0\n"
         memory.trace(issued is not None)
         outcome = loaded.kernels.carry_out(memory, launch, self._limits)
-        self.watcher.launched(outcome)
+        self.log.launched(outcome)
         if outcome.findings:
             self.found.in_launch(outcome.findings)
         if issued:
             if len(self._used) == _MOST_USED:
                 self._used.clear()
-            self._used[launch] = memory.launch_uses()
-            self._compare(launch, issued, self._used[launch])
+            self._used[again] = memory.launch_uses()
+            self._compare(launch, issued, self._used[again])
         if outcome.stopped and not outcome.findings:
             words = _STOPPED.given(kernel=plain_name(asked.kernel), seconds=self._limits.seconds)
             self.found.in_call("stopped", asked.frames, words)

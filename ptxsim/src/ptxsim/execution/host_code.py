@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from itertools import islice
 from pathlib import Path
 
 from ptxsim.execution.sources import Sources
@@ -18,7 +19,6 @@ _LIBRARY = re.compile(r"/(?:thrust|cub)/")
 _VARIABLE = re.compile(
     r"cu(?:da|Mem)(?:Malloc|Alloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([\w.\[\]>-]+)"
 )
-
 _CALL = re.compile(r"\bcu\w+(?=\s*(?:<[^;()]*>\s*)?\()")
 
 
@@ -29,10 +29,8 @@ class HostCode:
         self._program = program
         self._known: dict[int, Place | None] = {}
         self.sources = Sources((*folders, program.parent))
-        self._here = self.sources.here
-        self._names: dict[tuple[int, ...], str] = {}
         self._of_library: set[int] = set()  # those of CUDA's headers: Thrust, CUB
-        self._sites: dict[tuple[int, ...], int] = {}  # of allocations, in their order
+        self._namers: dict[tuple[int, ...], Callable[[], str]] = {}  # in the allocations' order
 
     @cached_property
     def _addr2line(self) -> str | None:
@@ -62,8 +60,10 @@ class HostCode:
 
     def namer(self, frames: Sequence[int]) -> Callable[[], str]:
         """Return a function that says how people call memory that was allocated there."""
-        site = self._sites.setdefault(tuple(frames), len(self._sites))
-        return partial(self._name, tuple(frames), site)
+        key = tuple(frames)
+        if key not in self._namers:
+            self._namers[key] = cache(partial(self._name, key, len(self._namers)))
+        return self._namers[key]
 
     def freed(self, name: Callable[[], str], frames: Sequence[int]) -> Callable[[], str]:
         """The same for memory that was freed there."""
@@ -74,18 +74,12 @@ class HostCode:
         where = f"freed at {place.file}:{place.line}" if place else "freed"
         return f"{known}, {where})" if brackets else f"{known} ({where})"
 
-    def _name(self, frames: tuple[int, ...], site: int) -> str:
-        if frames not in self._names:
-            self._names[frames] = self._new_name(frames, site)
-        return self._names[frames]
-
-    def _new_name(self, frames: tuple[int, ...], site: int) -> str:
+    def _name(self, frames: tuple[int, ...], earlier: int) -> str:
         place = self.place(frames)
         if place is None:
             return "an allocation"
         where = f"{place.file}:{place.line}"
-        earlier = [each for each, number in self._sites.items() if number < site]
-        beside = sum(self.place(each) == place for each in earlier)
+        beside = sum(self.place(each) == place for each in islice(self._namers, earlier))
         found = _VARIABLE.findall(self._line(place))
         return f"{found[beside % len(found)]} ({where})" if found else f"the allocation of {where}"
 
@@ -102,8 +96,9 @@ class HostCode:
         found = _ANSWER.match(text)
         if not found or found["file"].startswith("?"):
             return None
-        path = Path(os.path.normpath(self._here / found["file"]))
+        here = self.sources.here
+        path = Path(os.path.normpath(here / found["file"]))
         if "/include/" in str(path) or not path.is_file():
             return None
-        shown = path.relative_to(self._here) if path.is_relative_to(self._here) else path
+        shown = path.relative_to(here) if path.is_relative_to(here) else path
         return Place(file=str(shown), line=int(found["line"]))

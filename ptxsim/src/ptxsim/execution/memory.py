@@ -6,6 +6,7 @@ import bisect
 import mmap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +18,9 @@ from ptxsim.execution.messages import (
     BrokenChannel,
     CopyBytes,
     DefineBytes,
-    Part,
+    UsedRows,
 )
-from ptxsim.execution.watcher import Watcher
+from ptxsim.execution.write_log import WriteLog
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, Region
 from ptxsim.plan.records import Plan, Size
 from ptxsim.streams import Use, rows_use
@@ -29,7 +30,7 @@ _PROBES = 64  # of a copy
 _OWN_VARIABLES = 0x6000_0000_0000  # of modules, those that host code does not know
 
 
-class Stretch(NamedTuple):
+class Allocated(NamedTuple):
     """An allocation from an address on."""
 
     name: Callable[[], str]
@@ -40,18 +41,17 @@ class Stretch(NamedTuple):
 class DeviceMemory(Machine):
     """The regions of one program. ``file`` is what the program maps at FIRST_ADDRESS."""
 
-    def __init__(self, engine: Engine, file: int, cell: int, watcher: Watcher) -> None:
+    def __init__(self, engine: Engine, file: int, cell: int, log: WriteLog) -> None:
         nothing = Plan(size=Size.of(), allocations=(), operations=())
         super().__init__(engine, nothing, (), {}, (), cell, {}, 0)
         self.single_launches = True
         self._file = mmap.mmap(file, ARENA_BYTES, mmap.MAP_SHARED)
         self._bytes = np.frombuffer(self._file, np.uint8)
-        self._starts: list[int] = []  # addresses of the regions, in order
         self._naming: list[Callable[[], str]] = []  # of the regions
         self._next_own = _OWN_VARIABLES
         self._freed: set[int] = set()  # addresses
-        self._watcher = watcher
-        self.watched = watcher.watched
+        self._log = log
+        self.watched = log.watched
         self.add_own("the barrier of the grid", self.workspace, WORKSPACE_AT)
 
     @property
@@ -82,7 +82,7 @@ class DeviceMemory(Machine):
         self._library.sim_retire(self.handle, place)
         self._naming[place] = name
         self._freed.add(address)
-        self._watcher.leave(address)
+        self._log.leave(address)
 
     def define(self, rows: DefineBytes) -> None:
         for place, start in self._rows(rows.address, rows.pitch, rows):
@@ -119,14 +119,14 @@ class DeviceMemory(Machine):
             self.unwritten(rows.address + row * rows.pitch + at, 1) for row, at in places
         )
 
-    def allocation(self, address: int) -> Stretch | None:
+    def allocation(self, address: int) -> Allocated | None:
         """The allocation that begins last at or below an address of the file, from there on."""
         place = self.region_at(address)
         region = self._regions[place]
         if not FIRST_ADDRESS <= region.address <= address < FIRST_ADDRESS + ARENA_BYTES:
             return None
         left = region.address + region.size - address
-        return Stretch(self._naming[place], left, region.address in self._freed)
+        return Allocated(self._naming[place], left, region.address in self._freed)
 
     def cells(self, address: int, size: int) -> Bytes:
         """Bytes of the file."""
@@ -138,16 +138,11 @@ class DeviceMemory(Machine):
         size_held: int = self._library.sim_defined(self.handle, place, start, size, self.cell)
         return size_held < size
 
-    def region_at(self, address: int) -> int:
-        return max(bisect.bisect_right(self._starts, address) - 1, 0)
-
     def name_at(self, address: int) -> str:
-        """The name of what begins last at or below an address."""
         return self.naming_at(address)()
 
     def naming_at(self, address: int) -> Callable[[], str]:
-        place = self.region_at(address)
-        return self._naming[place]
+        return self._naming[self.region_at(address)]
 
     def described(self, address: int) -> tuple[str, str]:
         """The name of what lies at an address, and the place of the address in it."""
@@ -159,7 +154,7 @@ class DeviceMemory(Machine):
         name = self._naming[place]()
         return name, f"byte {offset} of {name}, which has {region.size}"
 
-    def part_use(self, part: Part) -> Use | None:
+    def part_use(self, part: UsedRows) -> Use | None:
         """How a copy or a memset uses memory; None for rows so far apart that nobody compares them.
         Raises BrokenChannel."""
         span = (part.rows - 1) * part.pitch + part.size
@@ -193,10 +188,9 @@ class DeviceMemory(Machine):
         return place, start
 
     def _insert(self, region: Region, name: Callable[[], str]) -> None:
-        place = bisect.bisect_right(self._starts, region.address)
+        place = bisect.bisect_right(self._regions, region.address, key=attrgetter("address"))
         self._add(region)
-        self._starts.insert(place, region.address)
         self._regions.insert(place, region)
         self._naming.insert(place, name)
-        if self._watcher.elements and region.address != WORKSPACE_AT:
-            self._watcher.meet(region, name())
+        if self._log.elements and region.address != WORKSPACE_AT:
+            self._log.meet(region, name())

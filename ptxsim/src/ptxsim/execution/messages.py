@@ -126,7 +126,7 @@ class AskForError(Record, tag="asked"):
     """Host code has asked for the error of launches that failed."""
 
 
-class Part(Record):
+class UsedRows(Record):
     """Memory that a copy or a memset uses: rows of ``size`` bytes."""
 
     address: Count
@@ -142,7 +142,7 @@ class IssueOperation(Record, tag="issue"):
     what: Literal["launch", "copy", "memset", "free", "wait"]
     after: tuple[Count, ...] | None  # as Issued has it
     waits: bool  # host code does, for its end
-    parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=2)]  # () of a launch
+    parts: Annotated[tuple[UsedRows, ...], msgspec.Meta(max_length=2)]  # () of a launch
     frames: Frames
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from ptxsim.engine import Engine
 from ptxsim.execution import messages
 from ptxsim.execution.memory import DeviceMemory
-from ptxsim.execution.watcher import Watcher
+from ptxsim.execution.write_log import WriteLog
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import Entry
 from ptxsim.frontend.module import ptx_text
 from ptxsim.living import LivingKernels
 from ptxsim.lowering.memory_layout import initial_bytes
 from ptxsim.plan.limits import MAX_THREADS
-from ptxsim.ptxas import Measured, measured
+from ptxsim.ptxas import KernelFigures, measured
 
 _FEW_INSTRUCTIONS = 100  # of a kernel, which a thread of any block has registers for
 
@@ -41,16 +41,16 @@ class _Module:
     known: dict[str, messages.NewVariable] = field(default_factory=dict)  # by host code, mangled
     kernels: LivingKernels | None = None
     loaded: Loaded | None = None
-    measured: dict[str, Measured] | None = None  # by kernel; None: not yet
+    measured: dict[str, KernelFigures] | None = None  # by kernel; None: not yet
 
 
 class Modules:
-    """What a program registers. It is loaded when the memory is first used. file: the memory."""
+    """All that a program registers, loaded when the memory is first used. file: the memory."""
 
-    def __init__(self, engine: Engine, file: int, watcher: Watcher) -> None:
+    def __init__(self, engine: Engine, file: int, log: WriteLog) -> None:
         self._engine = engine
         self._file = file
-        self._watcher = watcher
+        self._log = log
         self._all: list[_Module] = []
         self._new: list[_Module] = []  # those that are not loaded yet
         self._made: DeviceMemory | None = None
@@ -72,7 +72,7 @@ class Modules:
         kernels = [self._kernels(each) for each in loading]
         cell = min((each.global_cell for each in kernels), default=4)
         if self._made is None:
-            self._made = DeviceMemory(self._engine, self._file, cell, self._watcher)
+            self._made = DeviceMemory(self._engine, self._file, cell, self._log)
         elif cell < self._made.cell:
             self._made.refine(cell)
         for module, own in zip(loading, kernels, strict=True):
@@ -81,6 +81,17 @@ class Modules:
             if module.loaded:
                 module.loaded.kernels.use_cells(self._made.cell)
         return self._made
+
+    def close(self) -> None:
+        """Free the memory, which nobody uses any more."""
+        for module in self._all:
+            if module.kernels:
+                module.kernels.close()
+        if self._made:
+            self._made.close()
+        self._made = None
+        self._all.clear()
+        self._log.watched.clear()
 
     def _load(
         self,
@@ -121,7 +132,7 @@ class Modules:
         return loaded if loaded and kernel in loaded.entries else None
 
     def figures(self, name: str, number: int) -> str:
-        """What sink_kernel reads of a kernel; empty: there is none. Raises BrokenChannel."""
+        """The figures of a kernel for sink_kernel; empty: there is none. Raises BrokenChannel."""
         loaded = self.of_kernel(name, number)
         if loaded is None:
             return ""
@@ -130,16 +141,16 @@ class Modules:
         params = list(itertools.chain.from_iterable((p.offset, p.size) for p in entry.params))
         shared = loaded.kernels.shared_bytes(name, loaded.addresses)
         large = loaded.kernels.instructions(name) > _FEW_INSTRUCTIONS
-        measured = Measured().registers, int(large and entry.max_threads == MAX_THREADS)
+        measured = KernelFigures().registers, int(large and entry.max_threads == MAX_THREADS)
         figures = [*measured, shared, entry.max_threads, *cluster, len(entry.params), *params]
         return " ".join(map(str, figures))
 
     def measure(self, name: str, number: int) -> str:
-        """What sink_measure reads of a kernel. Raises BrokenChannel."""
+        """The figures of a kernel for sink_measure. Raises BrokenChannel."""
         module = self._module(number)
         if module.measured is None:
             module.measured = measured(module.texts)
-        return " ".join(map(str, module.measured.get(name, Measured())))
+        return " ".join(map(str, module.measured.get(name, KernelFigures())))
 
     def _module(self, number: int) -> _Module:
         if number >= len(self._all):

@@ -3,6 +3,8 @@
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 
 from ptxsim.execution.messages import LaunchKernel, Request
@@ -25,16 +27,19 @@ class Progress:
         self._lock = Lock()
         self._kernel, self._number, self._shown = "", 0, ""
 
-    def begin(self, request: Request) -> None:
+    @contextmanager
+    def during(self, request: Request) -> Iterator[None]:
+        """Answer a request meanwhile."""
         if isinstance(request, LaunchKernel):
             self._kernel, self._number = request.kernel, self._number + 1
-
-    def end(self) -> None:
-        with self._lock:
-            self._kernel = ""
-            if self._shown:
-                print(_HIDE, end="", file=sys.stderr, flush=True)
-            self._shown = ""
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._kernel = ""
+                if self._shown:
+                    print(_HIDE, end="", file=sys.stderr, flush=True)
+                self._shown = ""
 
     def update(self) -> None:
         seconds = time.monotonic() - self._started
@@ -43,7 +48,7 @@ class Progress:
                 return
             kernel, number = clean(plain_name(self._kernel)), self._number
             text = str(_LINE.given(kernel=kernel, number=number, seconds=int(seconds)))
-            before, self._shown = self._shown, text  # ahead: Ctrl-C may come at any time
-            if text != before:
+            if text != self._shown:
+                self._shown = text  # first: Ctrl-C may come at any time
                 width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
                 print(_SHOW.format(text=text[: width - 1]), end="", file=sys.stderr, flush=True)

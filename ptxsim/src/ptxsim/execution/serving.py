@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 
 from ptxsim.engine import load_engine
-from ptxsim.execution import messages
-from ptxsim.execution.device import Device
+from ptxsim.execution.device import Device, Settings
 from ptxsim.execution.host_code import HostCode
+from ptxsim.execution.messages import BrokenChannel
 from ptxsim.findings.remarks import Remark
 from ptxsim.outcome import RefusedProgram
 from ptxsim.record import Record
@@ -66,20 +66,17 @@ def _serve(words: Sequence[str]) -> Seen:
     os.chdir(sources)  # places are relative to it
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)  # addr2line reads the program, too
     host = HostCode(Path(program))
-    device = Device(
-        load_engine(Path(engine)), int(memory), host, float(seconds), most=int(launches)
-    )
+    settings = Settings(seconds=float(seconds), most=int(launches))
+    device = Device(load_engine(Path(engine)), int(memory), host, settings)
     refused, full, broken = None, False, False
     with socket.socket(fileno=int(channel)) as ours:
         try:
-            for request, more in messages.requests(ours):
-                if (answer := device.answer(request, more)) is not None:
-                    messages.reply(ours, answer)
+            device.serve(ours)
         except RefusedProgram as why:
             refused = why.message
         except MemoryError:
             full = True
-        except messages.BrokenChannel:
+        except BrokenChannel:
             broken = True
         except ConnectionError:  # it ended while its kernel ran
             pass

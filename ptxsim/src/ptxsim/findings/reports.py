@@ -139,7 +139,7 @@ class Scene:
         return numbers[nearest] if nearest < _NEAR_POINTER else None
 
     def parameter(self, offset: int) -> str:
-        """What holds this byte of the parameter block."""
+        """The parameter that holds this byte of the parameter block."""
         return f"argument {bisect_right(self.starts, offset) - 1}"
 
     def overlap(self, event: np.void) -> Overlap | None:

@@ -20,7 +20,7 @@ _INTEGERS = {1: "u8", 2: "i16", 4: "i32", 8: "i64"}  # unless more is known
 _FORMS = "give NAME[5] or NAME[5]:f64, with one index, from the start of the memory"
 
 
-class Element(Record):
+class WatchedElement(Record):
     """An element of an array, as ``--watch`` names it."""
 
     name: str  # of the array
@@ -33,12 +33,12 @@ class Element(Record):
         return width_of(self.type) if self.type else 0
 
     @staticmethod
-    def named(text: str) -> Element:
+    def named(text: str) -> WatchedElement:
         """Raises ValueError."""
         found = _ELEMENT.fullmatch(text)
         if found is None:
             raise ValueError(f"--watch {text}: {_FORMS}")
-        return Element(name=found[1], index=int(found[2]), type=found[3] or "")
+        return WatchedElement(name=found[1], index=int(found[2]), type=found[3] or "")
 
     def missing(self, names: Sequence[str]) -> str:
         """That no memory has this name, but others."""
@@ -53,7 +53,7 @@ class Element(Record):
         return f"--watch {self.name}[{self.index}]: {there}" if past else ""
 
 
-class Operand(Record):
+class SourceValue(Record):
     """A value that another was computed from."""
 
     value: int | float
@@ -61,7 +61,7 @@ class Operand(Record):
     name: str = ""  # of the element that it was loaded from; "": of none
 
 
-class Write(Record):
+class ElementWrite(Record):
     """A write to an element that was watched. Values are bits and types may be missing until
     ``typed`` has seen all writes."""
 
@@ -76,10 +76,10 @@ class Write(Record):
     block: Dim3 | None = None
     thread: Dim3 | None = None
     opcode: str = ""  # PTX: what computed the value; "": nothing, or it is not known
-    operands: tuple[Operand, ...] = ()
+    operands: tuple[SourceValue, ...] = ()
 
 
-def typed(writes: Sequence[Write]) -> tuple[Write, ...]:
+def typed(writes: Sequence[ElementWrite]) -> tuple[ElementWrite, ...]:
     """The writes with values of their types. A copy by host code, which says nothing of elements,
     is there once for each width; kept is that of the other writes."""
     known: dict[str, str] = {}
@@ -90,7 +90,7 @@ def typed(writes: Sequence[Write]) -> tuple[Write, ...]:
     return tuple(_typed(w, t) for w, t in pairs if w.launch or w.width == width_of(t))
 
 
-def _typed(write: Write, type_: str) -> Write:
+def _typed(write: ElementWrite, type_: str) -> ElementWrite:
     if width_of(type_) != write.width:
         type_ = _INTEGERS[write.width]
     old = None if write.old is None else _value(write.old, type_)
@@ -99,7 +99,7 @@ def _typed(write: Write, type_: str) -> Write:
     return msgspec.structs.replace(write, type=type_, old=old, new=new, operands=operands)
 
 
-def _typed_operand(operand: Operand, write: Write, type_: str) -> Operand:
+def _typed_operand(operand: SourceValue, write: ElementWrite, type_: str) -> SourceValue:
     """PTX often does not say whether an integer has a sign, or what a load brings."""
     own = operand.type or type_
     vague = write.opcode.startswith("ld") or {own[0], type_[0]} <= {"i", "u"}
@@ -133,7 +133,7 @@ def _numpy(type_: str) -> str:
 
 
 def in_lines(
-    writes: Sequence[Write], left_out: int, source: Callable[[str], str | None]
+    writes: Sequence[ElementWrite], left_out: int, source: Callable[[str], str | None]
 ) -> Iterator[str]:
     """A line for each write, and one more where its source is known. source: the text of a file."""
     for each in writes:
@@ -158,7 +158,7 @@ def in_lines(
         yield f"… and {left_out} more"
 
 
-def listed(writes: Sequence[Write], left_out: int) -> dict[str, Any]:
+def listed(writes: Sequence[ElementWrite], left_out: int) -> dict[str, Any]:
     """The writes in a document, if there are any; null for what is no number."""
     if not writes:
         return {}

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ptxsim.execution.messages import FIRST_ADDRESS, DefineBytes
-from ptxsim.findings.writes import MOST_WRITES, Element, Write, typed
+from ptxsim.findings.writes import MOST_WRITES, ElementWrite, WatchedElement, typed
 from ptxsim.machine import Region
 from ptxsim.outcome import SimOutcome
 from ptxsim.plan.records import Place
-from ptxsim.watching import Watched
+from ptxsim.watching import PlacedElement
 
 _LINE = re.compile(r"(.+) \(.+:(\d+)\)")  # of a name
 _WIDTHS = (1, 2, 4, 8)
@@ -19,7 +19,7 @@ _NO_CALL = "host code, without a call"
 
 
 @dataclass(frozen=True)
-class _Held(Watched):
+class _Held(PlacedElement):
     values: dict[int, int]  # when somebody last looked, by the element's bytes
 
     def now(self) -> dict[int, int]:
@@ -32,14 +32,14 @@ class _Held(Watched):
         return self.region.address + self.element.index * width
 
 
-class Watcher:
+class WriteLog:
     """Finds the elements in a program's memory, and keeps what is written there."""
 
-    def __init__(self, elements: Sequence[Element] = ()) -> None:
+    def __init__(self, elements: Sequence[WatchedElement] = ()) -> None:
         self.elements = elements
         self.watched: list[_Held] = []
         self.left_out = 0
-        self._writes: list[Write] = []
+        self._writes: list[ElementWrite] = []
         self._sizes: dict[str, int] = {}  # bytes, by names of memory
         self._names: dict[str, None] = {}  # those with lines
 
@@ -48,7 +48,8 @@ class Watcher:
         found = _LINE.fullmatch(name)
         short, whole = (found[1], f"{found[1]}:{found[2]}") if found else (name, name)
         again = short in self._sizes and whole not in self._names
-        self._sizes |= {short: region.size, whole: region.size}
+        for each in {short, whole}:
+            self._sizes[each] = max(self._sizes.get(each, 0), region.size)
         self._names[whole] = None
         for each in self.elements:
             if each.name in (short, whole) and not each.beyond(region.size):
@@ -82,18 +83,19 @@ class Watcher:
 
     def launched(self, outcome: SimOutcome) -> None:
         """Keep what a launch wrote."""
-        self._keep(outcome.writes)
-        self.left_out += outcome.writes_left_out
+        room = max(MOST_WRITES - len(self._writes), 0)
+        self._writes += outcome.writes[:room]
+        self.left_out += len(outcome.writes[room:]) + outcome.writes_left_out
         for each in self.watched:
             each.values.update(each.now())
 
     @property
-    def writes(self) -> tuple[Write, ...]:
+    def writes(self) -> tuple[ElementWrite, ...]:
         return typed(self._writes)
 
     @property
     def mistakes(self) -> list[str]:
-        """What is wrong with elements that were nowhere."""
+        """Sentences about elements that were nowhere."""
         found = (
             each.beyond(self._sizes[each.name])
             if each.name in self._sizes
@@ -112,7 +114,7 @@ class Watcher:
     ) -> None:
         now = held.now()
         writes = [
-            Write(
+            ElementWrite(
                 element=held.name,
                 type=held.element.type,
                 width=width,
@@ -123,14 +125,11 @@ class Watcher:
             )
             for width in widths
         ]
-        self._keep(writes)
-        held.values.update(now)
-
-    def _keep(self, writes: Sequence[Write]) -> None:
         if len(self._writes) < MOST_WRITES:
             self._writes += writes
         else:
-            self.left_out += bool(writes)
+            self.left_out += bool(writes)  # once for all widths
+        held.values.update(now)
 
 
 def _touches(rows: DefineBytes, address: int, size: int) -> bool:
