@@ -48,7 +48,7 @@ _SIGNATURES = {  # by these letters: the result, then the arguments
     "sim_watch": "ipQqq",
     "sim_writes": "qpPQ",
     "sim_recall": "ipsq",
-    "sim_interrupt": "-",
+    "sim_interrupt": "-i",
     "sim_jobs": "-u",
     "sim_launch": "ippUUuBqqdquq",
     "sim_events": "qp",

@@ -126,7 +126,8 @@ def execute(
                 kill = signal.signal(signal.SIGINT, lambda *_: running.kill())  # if impatient
                 stack.callback(signal.signal, signal.SIGINT, kill)
                 running.send_signal(signal.SIGINT)
-                engine.library.sim_interrupt()
+                engine.library.sim_interrupt(True)
+                stack.callback(engine.library.sim_interrupt, False)
                 ours.shutdown(socket.SHUT_RDWR)
             except ConnectionError:  # it ended while its kernel ran
                 pass

@@ -306,8 +306,9 @@ int sim_recall(Machine* m, const u8* asked, u64 length) {
   });
 }
 
-// Ends launches under way, and all to come, as if they had trapped; from another thread.
-void sim_interrupt() { interrupted = true; }
+// Ends launches under way, and all to come while it is `on`, as if they had trapped; from another
+// thread.
+void sim_interrupt(int on) { interrupted = on != 0; }
 
 // Into how many parts, which run at the same time, a launch may fall from now on.
 void sim_jobs(u32 most) { jobs = most; }
