@@ -22,7 +22,7 @@ from grader.report import size_name
 from grader.results import store
 from grader.results.ladders import SCHEMA_VERSION, Ladder, LadderStep, load_ladder
 from grader.results.rungs import Rung, find_rungs
-from grader.study.ladder_render import bound
+from grader.study.ladder_render import bound, three_digits
 
 REFERENCE = ROOT / "reference"
 SHIPPED = ROOT / "grader" / "results" / "ladders"
@@ -83,7 +83,7 @@ def measured_table(ladder: Ladder) -> str:
     header = ("rung", *sizes, *(f"≤ {gpu}" for gpu in ladder.untimed))
     lesson, *others = ([row(step, ladder) for step in steps] for steps in ladder.groups)
     rates = [f"{ladder.baseline(size) or 0:.1f}" for size in ladder.sizes]
-    lesson.append(["cuBLAS", *rates, *("" for _ in ladder.untimed)])
+    lesson.append([ladder.problem.baseline, *rates, *("" for _ in ladder.untimed)])
     tables = [table(header, lesson), *(table(header, rows) for rows in others)]
     return "\n\nDetours and research:\n\n".join(tables)
 
@@ -95,7 +95,7 @@ def row(step: LadderStep, ladder: Ladder) -> list[str]:
     for size in ladder.sizes:
         speed = step.at(size)
         nothing = "–" if step.verdict else NOT_MEASURED
-        cells.append(f"{speed.rate:.3g} ({100 * speed.ratio:.1f})" if speed else nothing)
+        cells.append(f"{three_digits(speed.rate)} ({100 * speed.ratio:.1f})" if speed else nothing)
     return [name, *cells, *(bound(step, gpu) for gpu in ladder.untimed)]
 
 

@@ -92,18 +92,23 @@ def _table(ladder: Ladder, language: Language) -> Table:
             )
         table.add_section()
     if ladder.sizes:
-        rates = [f"{ladder.baseline(size) or 0:.3g} 100.0%" for size in ladder.sizes]
+        rates = [f"{three_digits(ladder.baseline(size) or 0)} 100.0%" for size in ladder.sizes]
         table.add_row(ladder.problem.baseline, "", "", *rates, style="dim")
     return table
 
 
 def _cell(speed: Speed | None) -> str:
-    return f"{speed.rate:.3g} {100 * speed.ratio:5.1f}%" if speed else ""
+    return f"{three_digits(speed.rate)} {100 * speed.ratio:5.1f}%" if speed else ""
 
 
 def bound(step: LadderStep, gpu: str) -> str:
     ceiling = step.ceiling(gpu)
-    return f"{ceiling.speed:.3g}" if ceiling else ""
+    return three_digits(ceiling.speed) if ceiling else ""
+
+
+def three_digits(speed: float) -> str:
+    """1940, not 1.94e+03."""
+    return f"{float(f'{speed:.3g}'):g}"
 
 
 def gflops(loop: HostLoop) -> str:
