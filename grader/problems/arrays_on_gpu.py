@@ -10,9 +10,10 @@ import numpy as np
 
 from grader.base import ErrorStats
 from grader.problems.comparison import compare, worst
+from grader.problems.expected import Expected
 from grader.problems.inputs import Places
 from grader.problems.operands import Launcher, Operand
-from grader.problems.problem import Expected, Problem
+from grader.problems.problem import Problem
 from ptxsim.plan import Size
 
 _PROVED_WHOLE = 1 << 24  # elements of all inputs, which NumPy takes less than a second for

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.base import ErrorStats, Finding, Kind, Mismatch, element_words, wrong_elements
+from grader.problems.expected import Cause, Expected
 from grader.problems.inputs import Places, Source
 from grader.problems.operands import Operand
-from grader.problems.problem import Cause, Expected, Problem
+from grader.problems.problem import Problem
 from ptxsim.findings import Severity
 from ptxsim.plan import POISONS, Record, Size
 from ptxsim.text import NOTHING, Message, phrase, verbatim

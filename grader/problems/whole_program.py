@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from grader.problems.expected import Expected
 from grader.problems.operands import Operand
-from grader.problems.problem import GB_S, Dim, Expected, Interface, Problem
+from grader.problems.problem import GB_S, Dim, Interface, Problem
 from ptxsim.plan import Size
 from ptxsim.text import Message
 

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from grader.labs.lab import load_lab, shipped_labs
 from grader.problems.comparison import check, poisoned, tile_edge, tile_map
+from grader.problems.expected import Expected
 from grader.problems.gemm.cublas import call_for
 from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Layout, header
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import FLOAT, Operand, Order, Steps
-from grader.problems.problem import GB_S, Dim, Expected, Interface, Problem
+from grader.problems.problem import GB_S, Dim, Interface, Problem
 from ptxsim.plan import Size
 from tests.support.places import ROOT
 

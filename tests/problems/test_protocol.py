@@ -17,9 +17,9 @@ from grader.judge.pipeline import grade
 from grader.labs.lab import load_lab
 from grader.problems import catalogue
 from grader.problems.comparison import check, compare, differing, poisoned, take
+from grader.problems.expected import Expected, any_order, ulp
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import FLOAT, INT32, Operand
-from grader.problems.problem import Expected, any_order, ulp
 from grader.report import formatting as text
 from grader.run.gpu.host_check import HostInput
 from grader.run.protocol import quietly

@@ -79,7 +79,7 @@ def test_a_mistake_in_the_problem_is_one_line_with_its_place(tmp_path: Path) -> 
         (good.replace("import numpy", "import nunpy"), "batched.py:3: ModuleNotFoundError"),
         (good.replace("def tolerance", "def tolerances"), "batched.py: Batched lacks tolerance"),
         (good.replace("dims =", "dim ="), "batched.py: Batched lacks dims"),
-        (good.replace("batch * n, n", "batch * m, n"), "batched.py:39: NameError: name 'm' is not"),
+        (good.replace("batch * n, n", "batch * m, n"), "batched.py:40: NameError: name 'm' is not"),
         ("raise SystemExit", "batched.py:1: SystemExit"),
         (good.replace("no-tile", "no-tle"), "Batched.advice: there is no advice 'no-tle'; did you"),
         (good.replace("class Batched(Problem)", "class Batched"), "expected one class that"),

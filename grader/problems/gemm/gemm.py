@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from grader.base import Sentences
+from grader.problems.expected import Cause, Expected, Recomputed
 from grader.problems.gemm import layout as formats
 from grader.problems.gemm.layout import FORMATS, Format, Layout, Sum, tolerance
 from grader.problems.operands import OnGpu, Operand, Tools
-from grader.problems.problem import TFLOPS, Cause, Dim, Expected, Interface, Problem, Recomputed
+from grader.problems.problem import TFLOPS, Dim, Interface, Problem
 from ptxsim.plan import Record, Size
 from ptxsim.text import Message, clauses, phrase
 

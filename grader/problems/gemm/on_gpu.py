@@ -16,13 +16,13 @@ from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
 
 from grader.base import ErrorStats, MachineError
 from grader.problems.comparison import compare, tile_edge
+from grader.problems.expected import Expected
 from grader.problems.gemm.cublas import CANDIDATES, WORKSPACE_BYTES, Cublas, types_for
 from grader.problems.gemm.gemm import CHECKS, REFERENCE_MARGIN, Gemm
 from grader.problems.gemm.layout import tolerance
 from grader.problems.gemm.products import freivalds_bounds
 from grader.problems.inputs import fresh_key
 from grader.problems.operands import Launcher, Operand, Steps, Tools
-from grader.problems.problem import Expected
 from ptxsim.plan import Size
 
 _SGEMM, _GEMM_EX = "cublasSgemm", "cublasGemmEx"

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.problems.expected import Expected
 from grader.problems.gemm.gemm import say
 from grader.problems.inputs import Places, Source
 from grader.problems.operands import Operand
-from grader.problems.problem import Expected
 from ptxsim.text import Message
 
 Doubles = NDArray[np.float64]

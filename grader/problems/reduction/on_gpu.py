@@ -11,8 +11,8 @@ import numpy as np
 
 from grader.base import ErrorStats, MachineError
 from grader.problems.comparison import compare
+from grader.problems.expected import Expected
 from grader.problems.operands import Launcher, Tools
-from grader.problems.problem import Expected
 from grader.problems.reduction.reduction import CUB, UNIT, Reduction
 from ptxsim.plan import Size
 

@@ -19,8 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grader.problems.expected import Cause, Expected, Recomputed
 from grader.problems.operands import FLOAT, OnGpu, Operand, Steps, Tools
-from grader.problems.problem import GB_S, Cause, Dim, Expected, Interface, Problem, Recomputed
+from grader.problems.problem import GB_S, Dim, Interface, Problem
 from ptxsim.plan import Size
 from ptxsim.text import Message, counted, phrase
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grader.problems.expected import Cause, Expected, Recomputed
 from grader.problems.operands import FLOAT, Operand, Scalar
-from grader.problems.problem import GB_S, Cause, Dim, Expected, Interface, Problem, Recomputed
+from grader.problems.problem import GB_S, Dim, Interface, Problem
 from ptxsim.plan import Size
 from ptxsim.text import phrase
 

@@ -1,5 +1,6 @@
 """Bytes, of which a call adds multiples to doubles in place, keeps some, and finds an order."""
 
+from grader.problems.expected import Expected, any_sorting
 from grader.problems.operands import (
     DOUBLE,
     FLOAT,
@@ -11,7 +12,7 @@ from grader.problems.operands import (
     Scalar,
     Whole,
 )
-from grader.problems.problem import GB_S, Dim, Expected, Interface, Problem, any_sorting
+from grader.problems.problem import GB_S, Dim, Interface, Problem
 
 HEADER = """\
 #pragma once

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from grader.problems.expected import Expected
 from grader.problems.operands import FLOAT, Operand
-from grader.problems.problem import GB_S, Dim, Expected, Interface, Problem
+from grader.problems.problem import GB_S, Dim, Interface, Problem
 
 HEADER = """\
 #pragma once
