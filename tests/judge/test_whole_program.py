@@ -149,6 +149,7 @@ def test_texts_are_compared(
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(first_gpu_arch() is None, reason="no NVIDIA GPU here")
 @pytest.mark.parametrize("lab", MAINS)
 def test_programs_run_on_a_gpu(lab: str) -> None:
     tools = context(find_lab(lab))

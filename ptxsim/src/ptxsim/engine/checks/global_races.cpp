@@ -169,7 +169,7 @@ void check_read_only(Warp& w, int lane, const Region& r, i64 index, u64 address,
   for (u64 at = address - r.base; at < address - r.base + bytes;
        at += 1u << w.program->global_shift) {
     const Region::Stamp& s = r.stamps[at >> w.program->global_shift];
-    if (!s.block || s.pc & SAME_BIT) continue;
+    if (!s.block) continue;
     Event e = event_between(w, READ_ONLY_WRITTEN, lane, r, index, at, bytes, s);
     e.other_write = true;
     return w.block->machine->report(e);
