@@ -25,6 +25,7 @@ from ptxsim.text import Message, phrase, verbatim
 
 PATIENCE = 10  # wall time allowed for each second of a limit
 _TICKS = os.sysconf("SC_CLK_TCK")
+_SHARED = re.compile(r"^RssShmem:\s+(\d+) kB", re.MULTILINE)  # of /proc/PID/status
 _WANTS_TO_GO_ON = ("R", "D")  # running or ready; waiting for a disk
 # Of /proc/PID/stat behind the name: state, then utime, stime, cutime, cstime.
 _STATE, _FIRST_TIME, _LAST_TIME = 0, 11, 15
@@ -36,7 +37,7 @@ class TookTooLong(Exception):  # noqa: N818 - what the processes did, not a faul
 
 
 class TookTooMuch(TookTooLong):
-    """They filled more of a shared file than they may."""
+    """They filled more memory that can be shared than they may."""
 
 
 class FellAsleep(TookTooLong):
@@ -49,7 +50,8 @@ class Starved(Exception):  # noqa: N818
 
 class Meter:
     """Charges the processes of ``sessions`` from now on, against ``limit_s``. shared: a file in
-    memory, and the most bytes that it may take."""
+    memory, and the most bytes that it may take. The first session may map it twice, and no more
+    memory of that kind, which no limit of the kernel counts."""
 
     def __init__(
         self, limit_s: float, *sessions: int, shared: tuple[int, int] | None = None
@@ -64,8 +66,11 @@ class Meter:
     def pause(self) -> float:
         """Look, and return after how many seconds to look again. Raises TookTooLong or Starved."""
         now = time.monotonic()
-        if self._shared and os.fstat(self._shared[0]).st_blocks * 512 > self._shared[1]:
-            raise TookTooMuch
+        if self._shared:
+            file, most = self._shared
+            filled = os.fstat(file).st_blocks * 512
+            if filled > most or _mapped(self._sessions[0]) > 2 * most:
+                raise TookTooMuch
         if now - self._looked >= _LEAST_PAUSE_S:
             cpu, wanting = _use(self._sessions)
             # A process that was collected between two reads is missing once.
@@ -93,6 +98,17 @@ def _use(sessions: Collection[int]) -> tuple[float, bool]:
                 tasks = (folder, *(folder / "task").iterdir())
                 wanting = wanting or any(_stat(each)[_STATE] in _WANTS_TO_GO_ON for each in tasks)
     return ticks / _TICKS, wanting
+
+
+def _mapped(session: int) -> int:
+    """Bytes of shared memory that the processes of a session have touched."""
+    total = 0
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):  # ended meanwhile
+            if folder.name.isdigit() and os.getsid(int(folder.name)) == session:
+                found = _SHARED.search((folder / "status").read_text(errors="replace"))
+                total += int(found[1]) << 10 if found else 0
+    return total
 
 
 def _stat(folder: Path) -> list[str]:

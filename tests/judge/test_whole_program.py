@@ -113,6 +113,10 @@ def test_no_attack_is_accepted(hostile: Path, mode: Mode) -> None:
     assert "the host computes it" in said["idle"][1]
     assert said["descriptors"] == (Verdict.RE, "host code wrote into the channel to its device")
     assert said["forks"][0] is not Verdict.AC, said
+    assert said["swells"] == (
+        Verdict.RE,
+        "the device's memory takes more than 1024 MiB, the lab's limit",
+    )
     assert "did not write it" in said["links"][1]
 
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <string>
 
@@ -62,6 +64,12 @@ int main(int, char** words) {
       _exit(0);
     }
     wait(nullptr);
+  } else if (attack == "swells") {  // in memory that no limit of the kernel counts
+    const size_t most = size_t{3} << 30;
+    const int kind = MAP_SHARED | MAP_ANONYMOUS;
+    void* const all = mmap(nullptr, most, PROT_READ | PROT_WRITE, kind, -1, 0);
+    if (all != MAP_FAILED) std::memset(all, 1, most);
+    sleep(1);
   } else if (attack == "links") {
     unlink("out.txt");
     (void)!symlink(words[2], "out.txt");
