@@ -192,8 +192,11 @@ def _verdict(
     if seen and seen.refused:
         return base.Verdict.FE, seen.refused
     if done.swollen or (seen and seen.full):
-        most = phrase("the device's memory takes more than {most} MiB, the lab's limit")
-        return base.Verdict.RE, most.given(most=bench.context.lab.limits.memory_mb)
+        words = phrase(
+            "the device's memory, or memory that the program shares, takes more than {most} MiB, "
+            "the lab's limit"
+        )
+        return base.Verdict.RE, words.given(most=bench.context.lab.limits.memory_mb)
     stuck = next((each for each in errors if each.kind in STUCK), None)
     if stuck or done.timed_out:
         return base.Verdict.TLE, located(stuck) if stuck else phrase("did not end in time")

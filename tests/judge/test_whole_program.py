@@ -115,7 +115,8 @@ def test_no_attack_is_accepted(hostile: Path, mode: Mode) -> None:
     assert said["forks"][0] is not Verdict.AC, said
     assert said["swells"] == (
         Verdict.RE,
-        "the device's memory takes more than 1024 MiB, the lab's limit",
+        "the device's memory, or memory that the program shares, takes more than 1024 MiB, "
+        "the lab's limit",
     )
     assert "did not write it" in said["links"][1]
 
