@@ -1,11 +1,10 @@
 // Rung 5: float4 both ways.
 //
-// Changed:  tiles of 64 × 64, which are read and written in float4 where the rows are aligned, one
-// by
-//           one elsewhere. A thread loads four float4 before it stores the first. The swizzle moves
-//           groups of four: group g of the tile's row c lies at g ^ (c / 4 % 16).
+// Changed:  tiles of 64 × 64, which are read and written in float4 where the rows are aligned,
+//           one by one elsewhere. A thread loads four float4 before it stores the first. The
+//           swizzle moves groups of four: group g of the tile's row c lies at g ^ (c / 4 % 16).
 // Why:      64 bytes of each thread are on the way instead of 16, with a quarter of the
-// instructions.
+//           instructions.
 //           A warp has four rows of 128 bytes. It scatters its float4 to 32 banks, since eight
 //           groups of columns are at eight groups of banks, and four rows at the four of a group;
 //           it reads float4 of a row, eight at a time, in any order of groups without a conflict.
