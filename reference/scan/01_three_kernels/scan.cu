@@ -1,8 +1,9 @@
 // Rung 1: three kernels.
 //
-// Changed:  the start of the ladder. Each block scans 1024 elements in shared memory: in step s every
-//           thread adds what stands s places before it, for s = 1, 2, 4, … The blocks' sums are
-//           scanned in the same way, level by level, and added to the elements of the blocks behind.
+// Changed:  the start of the ladder. Each block scans 1024 elements in shared memory: in step s
+//           every thread adds what stands s places before it, for s = 1, 2, 4, … The blocks' sums
+//           are scanned in the same way, level by level, and added to the elements of the blocks
+//           behind.
 // Why:      blocks cannot wait for each other between two lines of a kernel, only between kernels.
 // Bound:    shared memory and barriers: 10 steps of 1024 additions where 1023 would do. DRAM moves
 //           every element four times: the last kernel reads and writes all of them again.

@@ -2,7 +2,8 @@
 //
 // Changed:  512 threads scan 1024 elements by a tree: on the way up pairs of sums are added, which
 //           leaves the sum of each subtree at its right end; on the way down each node hands the
-//           sum of all before it to its left child, and that plus the left child's to its right one.
+//           sum of all before it to its left child, and that plus the left child's to its right
+//           one.
 // Why:      2 · 1023 additions instead of 10 · 1024. Neighbours in the tree lie a power of two
 //           apart, in one bank of shared memory; an unused word behind every 32 spreads them.
 // Bound:    barriers: 20 steps, in most of which few threads have work. DRAM as rung 1.

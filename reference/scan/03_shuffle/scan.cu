@@ -1,7 +1,7 @@
 // Rung 3: warps scan in registers.
 //
-// Changed:  32 elements are scanned by five shuffles; shared memory holds one sum of each warp, which
-//           the first warp scans in the same way.
+// Changed:  32 elements are scanned by five shuffles; shared memory holds one sum of each warp,
+//           which the first warp scans in the same way.
 // Why:      the lanes of a warp need no barrier and no shared memory to hand each other values: two
 //           barriers instead of 20. More additions than the tree, but no lane waits for them.
 // Bound:    DRAM moves every element four times, and few bytes of each thread are on the way.

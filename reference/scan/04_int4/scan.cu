@@ -10,7 +10,7 @@
 #include "scan.cuh"
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, QUADS = 4, ROW = 128;  // of a warp: 32 int4
-constexpr int PART = QUADS * ROW, TILE = WARPS * PART;                     // elements of a warp, a block
+constexpr int PART = QUADS * ROW, TILE = WARPS * PART;  // elements of a warp, a block
 
 __device__ int warp_scan(int sum) {
   const int lane = threadIdx.x % 32;
@@ -96,7 +96,8 @@ __global__ void sum_tiles(const int* in, int* sums, int n) {
   if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
-// Scans tile after tile, from one that this block has to the next; before: what comes before the first.
+// Scans tile after tile, from one that this block has to the next; before: what comes before the
+// first.
 __device__ void scan_tiles(const int* in, int* out, int n, int tile, int before) {
   for (; tile * TILE < n; tile += gridDim.x) {
     const int first = tile * TILE + threadIdx.x / 32 * PART;

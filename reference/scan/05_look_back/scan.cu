@@ -7,23 +7,20 @@
 //           known of it, so no reader sees one without the other, and no fence is needed. Blocks
 //           take their tiles by a counter, in the order in which they start: a tile that is waited
 //           for belongs to a block that runs.
-// Bound:    latency: a block waits for its loads, then for the tiles before it, and nothing of it is
-//           on the way meanwhile.
+// Bound:    latency: a block waits for its loads, then for the tiles before it, and nothing of it
+//           is on the way meanwhile.
 // Command:  grade --lab scan reference/scan/05_look_back
-#include <cuda/atomic>
-
 #include "scan.cuh"
 
 constexpr int THREADS = 512, WARPS = THREADS / 32, QUADS = 4, ROW = 128;  // of a warp: 32 int4
-constexpr int PART = QUADS * ROW, TILE = WARPS * PART;                     // elements of a warp, a block
+constexpr int PART = QUADS * ROW, TILE = WARPS * PART;  // elements of a warp, a block
 constexpr unsigned ALL = 0xffffffff;
 
 using Word = unsigned long long;
-using Shared = cuda::atomic_ref<Word, cuda::thread_scope_device>;
 enum Known : unsigned { NOTHING, OF_TILE, OF_ALL };  // in a word's upper half; NOTHING is 0
 
-__device__ void publish(Word* at, Known known, int sum) {
-  Shared(*at).store(Word(known) << 32 | unsigned(sum), cuda::memory_order_relaxed);
+__device__ void publish(volatile Word* at, Known known, int sum) {
+  *at = Word(known) << 32 | unsigned(sum);
 }
 
 __device__ int warp_scan(int sum) {
@@ -48,12 +45,12 @@ __device__ int before_warp(int sum, int& total) {
 }
 
 // The sum of all tiles before this one; of a whole warp.
-__device__ int look_back(Word* words, int tile) {
+__device__ int look_back(const volatile Word* words, int tile) {
   const int lane = threadIdx.x % 32;
   for (int sum = 0, at = tile - 1 - lane;; at -= 32) {
     Word word = Word(OF_ALL) << 32;  // before the first tile: nothing, and that is all
     do {
-      if (at >= 0) word = Shared(words[at]).load(cuda::memory_order_relaxed);
+      if (at >= 0) word = words[at];
     } while (__any_sync(ALL, word >> 32 == NOTHING));
     const unsigned ends = __ballot_sync(ALL, word >> 32 == OF_ALL);
     const int nearest = ends ? __ffs(ends) - 1 : 31;
