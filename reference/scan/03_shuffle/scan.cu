@@ -48,7 +48,12 @@ static void scan(const int* in, int* out, int* sums, int n) {
 
 static int* workspace(int n) {
   static int* kept;
-  if (kept == nullptr) cudaMalloc(&kept, (n / (BLOCK / 2) + 4) * sizeof(int));
+  static int room;
+  if (room < n) {
+    cudaFree(kept);
+    cudaMalloc(&kept, (n / (BLOCK / 2) + 4) * sizeof(int));
+    room = n;
+  }
   return kept;
 }
 

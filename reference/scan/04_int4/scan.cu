@@ -118,7 +118,12 @@ __global__ void scan(const int* in, int* out, const int* sums, int n) {
 
 static int* workspace(int tiles) {
   static int* kept;
-  if (kept == nullptr) cudaMalloc(&kept, tiles * sizeof(int));
+  static int room;
+  if (room < tiles) {
+    cudaFree(kept);
+    cudaMalloc(&kept, tiles * sizeof(int));
+    room = tiles;
+  }
   return kept;
 }
 

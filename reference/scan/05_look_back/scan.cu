@@ -12,7 +12,7 @@
 // Command:  grade --lab scan reference/scan/05_look_back
 #include "scan.cuh"
 
-constexpr int THREADS = 512, WARPS = THREADS / 32, QUADS = 4, ROW = 128;  // of a warp: 32 int4
+constexpr int THREADS = 512, WARPS = THREADS / 32, QUADS = 8, ROW = 128;  // of a warp: 32 int4
 constexpr int PART = QUADS * ROW, TILE = WARPS * PART;  // elements of a warp, a block
 constexpr unsigned ALL = 0xffffffff;
 
@@ -112,7 +112,7 @@ __device__ int scan_part(int4 (&v)[QUADS]) {
 }
 
 // words: one for each tile, and the counter of tiles; all are 0.
-__global__ void __launch_bounds__(THREADS) scan(const int* in, int* out, Word* words, int n) {
+__global__ void __launch_bounds__(THREADS, 2) scan(const int* in, int* out, Word* words, int n) {
   __shared__ int shared_tile, shared_before;
   const int tid = threadIdx.x, warp = tid / 32;
   if (tid == 0) shared_tile = atomicAdd(words + gridDim.x, 1);
@@ -134,7 +134,12 @@ __global__ void __launch_bounds__(THREADS) scan(const int* in, int* out, Word* w
 
 static Word* workspace(int words) {
   static Word* kept;
-  if (kept == nullptr) cudaMalloc(&kept, words * sizeof(Word));
+  static int room;
+  if (room < words) {
+    cudaFree(kept);
+    cudaMalloc(&kept, words * sizeof(Word));
+    room = words;
+  }
   return kept;
 }
 

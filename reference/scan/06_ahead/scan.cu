@@ -1,33 +1,34 @@
-// Rung 6: tiles on the way, and sums a turn ahead.
+// Rung 6: tiles on the way, and sums two turns ahead.
 //
-// Changed:  blocks that stay, and take one tile after the other. Each has three in shared memory:
-//           one that it writes, one that it has scanned and whose sum it has published, one that
-//           cp.async brings. Nobody publishes what comes before a tile: between two tiles of its
-//           own a block adds up the sums of all others in between, a word for each thread.
-// Why:      loads are on the way whatever a block waits for. What it asks for was published a turn
-//           ago, so that it hardly waits at all, and no tile waits for a chain of others. (Without
-//           that turn, such blocks wait for each other in step, and are slower than rung 5.) 12
-//           items of a thread lie in a row: 3 int4, an odd number, so that eight threads read from
-//           all banks. Warps copy and scan parts of their own: few barriers. No word is cleared:
-//           its upper half is the number of the call that it belongs to. The counter wraps to 0 by
-//           itself.
+// Changed:  blocks that stay, three for each multiprocessor, and take one tile after the other.
+//           Each has three in shared memory: two that are scanned and whose sums it has published,
+//           one that cp.async brings. A turn takes that one, then asks what comes before the
+//           oldest, and writes it. Nobody publishes what comes before a tile: between two tiles of
+//           its own a block adds up the sums of all others, a word for each thread.
+// Why:      loads are on the way whatever a block waits for, and what it asks for was published two
+//           turns ago, so it hardly waits; no tile waits for a chain of others. (Published in the
+//           same turn, sums make all blocks wait for the slowest, and rung 5 is faster.) A thread's
+//           12 elements lie in a row: 3 int4, an odd number, so that eight threads read from all
+//           banks. Warps copy and scan parts of their own: few barriers. No word is cleared: its
+//           upper half is the number of the call, and one atomic operation gives a block that and
+//           its tile.
 // Bound:    DRAM.
-// Command:  grade --lab scan reference/scan/06_a_turn_ahead
+// Command:  grade --lab scan reference/scan/06_ahead
 #include <cuda_pipeline.h>
 
 #include "scan.cuh"
 
 constexpr int THREADS = 512, WARPS = THREADS / 32, QUADS = 3, STAGES = 3;
-constexpr int BLOCKS = 2;                                  // for each multiprocessor
+constexpr int BLOCKS = 3;                                  // for each multiprocessor
 constexpr int PART = 32 * QUADS * 4, TILE = WARPS * PART;  // elements of a warp, of a block
 constexpr int SHARED = STAGES * TILE * sizeof(int);
 constexpr unsigned ALL = 0xffffffff;
 
 using Word = unsigned long long;
 
-__device__ Word
-    words[(1 << 28) / TILE + 1];   // of each tile: the call, and the sum in the lower half
-__device__ unsigned calls, taken;  // how many calls have ended; tiles that this one took
+// In lower halves: the sum of each tile, and how many tiles are taken. In upper ones: the call that
+// published the sum, and how many calls have ended.
+__device__ Word words[(1 << 28) / TILE + 1], state;
 
 // Relaxed accesses: neither half of a word is seen without the other, and nothing else is ordered.
 __device__ Word look(const Word* at) {
@@ -116,67 +117,63 @@ __device__ int ask(int from, int to, unsigned call) {
 
 __global__ void __launch_bounds__(THREADS, BLOCKS) scan(const int* in, int* out, int n, int tiles) {
   extern __shared__ int4 shared[];
-  __shared__ int sums[2][WARPS], asked[2][WARPS], queue[STAGES];  // queue: the tile of each stage
-  __shared__ unsigned shared_call;
+  __shared__ int sums[2][WARPS], asked[2][WARPS];
+  __shared__ Word queue[STAGES];  // what `state` was when the tile of each stage was taken
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
-  const unsigned last = tiles + gridDim.x - 1;  // each block takes one tile that does not exist
-  int newest = 0;                               // the tile that this block took last; in thread 0
-  if (tid == 0) {
-    shared_call = calls + 1;
-    __threadfence();
-    for (int s = 0; s < STAGES; ++s) {
-      if (newest < tiles) newest = atomicInc(&taken, last);
-      queue[s] = newest;
-    }
-  }
-  __syncthreads();
-  const unsigned call = shared_call;
-  // All blocks have read `calls` when the last tile is taken.
-  const auto end_call = [&] {
-    if (newest != last) return;
-    __threadfence();
-    calls = call;
-  };
+  const int last = tiles + gridDim.x - 1;  // each block takes one tile that does not exist
   const auto part = [&](int stage) { return shared + (stage * WARPS + warp) * (PART / 4); };
   const auto first = [&](int tile) { return tile * TILE + warp * PART; };
+  const auto tile_of = [&](int stage) { return int(queue[stage]); };
   const auto bring = [&](int stage) {
-    const int tile = queue[stage];
-    if (tile < tiles) fetch(part(stage), in, n, first(tile));
+    if (tile_of(stage) < tiles) fetch(part(stage), in, n, first(tile_of(stage)));
     __pipeline_commit();
   };
-  int turn = 0;
+  // Thread 0 takes tiles for all, until there are none. Whoever takes the last one ends the call.
+  Word newest = 0;
+  const auto take = [&] {
+    const bool takes = tid == 0 && int(newest) < tiles;
+    if (takes) newest = atomicAdd(&state, 1);
+    return takes;
+  };
+  const auto enqueue = [&](int stage, bool taken) {
+    if (tid == 0) queue[stage] = newest;
+    if (taken && int(newest) == last) atomicAdd(&state, (Word(1) << 32) - last - 1);
+  };
+  for (int s = 0; s < STAGES; ++s) {
+    enqueue(s, take());
+    __syncthreads();
+    bring(s);
+  }
+  const unsigned call = (queue[0] >> 32) + 1;
+  int tile = tile_of(0);
+  if (tile >= tiles) return;
+
+  int parity = 0;
   // Scans a tile and publishes its sum; returns what comes before this warp in the tile.
-  const auto prepare = [&](int stage, int tile) {
+  const auto prepare = [&](int stage) {
+    const int fresh = tile_of(stage);
+    if (fresh >= tiles) return 0;
     __syncwarp();  // other lanes' copies
     const int sum = scan_part(part(stage));
-    if (lane == 0) sums[turn][warp] = sum;
+    if (lane == 0) sums[parity][warp] = sum;
     __syncthreads();
-    const int all = warp_scan(lane < WARPS ? sums[turn][lane] : 0);
-    if (tid == 31) publish(words + tile, call, all);
+    const int all = warp_scan(lane < WARPS ? sums[parity][lane] : 0);
+    if (tid == 31) publish(words + fresh, call, all);
+    parity ^= 1;
     return __shfl_sync(ALL, all, warp) - sum;
   };
-
-  int tile = queue[0], from = 0, before = 0;
-  if (tid == 0) end_call();
-  if (tile >= tiles) return;
-  for (int s = 0; s < STAGES; ++s) bring(s);
-  __pipeline_wait_prior(STAGES - 1);
-  int in_tile = prepare(0, tile);
-  for (int stage = 0;;) {
-    const int ahead = (stage + 1) % STAGES, next = queue[ahead];
-    if (tid == 0 && newest < tiles) newest = atomicInc(&taken, last);
-    turn ^= 1;
-    int in_next = 0;
-    if (next < tiles) {
-      __pipeline_wait_prior(STAGES - 2);
-      in_next = prepare(ahead, next);
-    }
+  __pipeline_wait_prior(2);
+  int in_tile = prepare(0);
+  __pipeline_wait_prior(1);
+  int in_next = prepare(1);
+  for (int stage = 0, from = 0, before = 0, turn = 0;; turn ^= 1) {
+    const int next = tile_of((stage + 1) % STAGES);
+    const bool taken = take();  // known when it is needed
+    __pipeline_wait_prior(0);
+    const int in_newest = prepare((stage + 2) % STAGES);
     const int sum = __reduce_add_sync(ALL, ask(from, tile, call));
     if (lane == 0) asked[turn][warp] = sum;
-    if (tid == 0) {
-      queue[stage] = newest;
-      end_call();
-    }
+    enqueue(stage, taken);
     __syncthreads();
     before += __reduce_add_sync(ALL, lane < WARPS ? asked[turn][lane] : 0);
     store(part(stage), before + in_tile, out, n, first(tile));
@@ -185,7 +182,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) scan(const int* in, int* out,
     from = tile;
     tile = next;
     in_tile = in_next;
-    stage = ahead;
+    in_next = in_newest;
+    stage = (stage + 1) % STAGES;
   }
 }
 
