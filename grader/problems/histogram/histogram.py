@@ -4,36 +4,24 @@ one must be exact."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from grader.problems.causes import tails_missing
 from grader.problems.cub import CubProblem
 from grader.problems.expected import Cause, Expected, Recomputed
-from grader.problems.operands import INT32, UINT8, UINT32, Element, Operand, Whole
+from grader.problems.operands import INT32, UINT8, UINT32, Operand, Whole
 from grader.problems.problem import GB_S, Dim, Interface
 from ptxsim.plan import Record, Size
-from ptxsim.text import Message, counted, phrase
+from ptxsim.text import Message, phrase
 
 if TYPE_CHECKING:
     from grader.problems.inputs import Places, Source
 
 _HERE = Path(__file__).parent
-_CHUNK, _THREADS = 1 << 16, 8  # keys that are drawn at a time: they stay in the L2
-_BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)  # keys of a block's part
-
-
-class _Keys(Record):
-    """One type of keys."""
-
-    element: Element
-    bins: int  # keys are below
-    title: Message
-
-
-_KEYS = {
-    "bytes": _Keys(element=UINT8, bins=256, title=phrase("counts of bytes in 256 bins")),
-    "ints": _Keys(element=INT32, bins=4096, title=phrase("counts of ints in 4096 bins")),
+_KEYS = {  # by name: the type of a key, how many bins there are, and the lab's title
+    "bytes": (UINT8, 256, phrase("counts of bytes in 256 bins")),
+    "ints": (INT32, 4096, phrase("counts of ints in 4096 bins")),
 }
 
 
@@ -58,12 +46,12 @@ class Histogram(CubProblem):
     def __init__(self, options: Record | None = None) -> None:
         super().__init__(options)
         assert isinstance(self.options, Options)
-        self._keys = _KEYS[self.options.keys]
+        self._element, self._bins, self._title = _KEYS[self.options.keys]
         self.gpu_libraries = (_HERE / f"{self.options.keys}.cu",)
 
     @property
     def title(self) -> Message:
-        return self._keys.title
+        return self._title
 
     @property
     def interface(self) -> Interface:
@@ -71,13 +59,13 @@ class Histogram(CubProblem):
             main="histogram.cu",
             header="histogram.cuh",
             text=(_HERE / "histogram.cuh").read_text(encoding="utf-8"),
-            vectors=(self._keys.element, UINT32),
+            vectors=(self._element, UINT32),
             dims=1,
-            element=self._keys.element,
+            element=self._element,
         )
 
     def operands(self, size: Size) -> tuple[Operand, ...]:
-        bins, element = self._keys.bins, self._keys.element
+        bins, element = self._bins, self._element
         values = {
             "": Whole(below=bins),
             "skewed": Whole(below=bins, often=240, first=bins // 3, few=3),
@@ -89,7 +77,7 @@ class Histogram(CubProblem):
         )
 
     def reference(self, xp: Any, size: Size, inputs: Sequence[Any]) -> tuple[Expected, ...]:
-        return (Expected(want=xp.bincount(inputs[0], minlength=self._keys.bins)),)
+        return (Expected(want=xp.bincount(inputs[0], minlength=self._bins)),)
 
     def tolerance(self, size: Size) -> float:
         return 0.0
@@ -97,27 +85,21 @@ class Histogram(CubProblem):
     def recomputed(
         self, size: Size, inputs: Sequence[Source], places: Sequence[Places]
     ) -> Recomputed:
-        """Every key counts, so all are drawn again, in threads: for 2²⁸ one would take long."""
+        """Every key counts, so all are drawn again."""
         import numpy as np  # a lab is read without it
 
-        def part(first: int) -> Any:
-            keys = inputs[0].at(np.arange(first, min(size["n"], first + _CHUNK)))
-            return np.bincount(keys.astype(np.int64), minlength=self._keys.bins)
+        from grader.problems.inputs import in_parts
 
-        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-            counts = sum(pool.map(part, range(0, size["n"], _CHUNK)))
-        return Recomputed(outputs=(Expected(want=counts[places[0]]),), tolerance=0.0)
+        def part(along: Places) -> Any:
+            return self.reference(np, size, [inputs[0].at(along).astype(np.int64)])[0].want
+
+        want = sum(in_parts(size["n"], part))[places[0]]
+        return Recomputed(outputs=(Expected(want=want),), tolerance=0.0)
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
         import numpy as np
 
-        n = size["n"]
-        for kept in sorted({n // block * block for block in _BLOCKS} - {0, n}, reverse=True):
-            missing = counted(
-                "the last of n = {n} elements is missing",
-                "the last {count} of n = {n} elements are missing",
-                n - kept,
-                n=n,
-            )
-            outputs = self.reference(np, size, [inputs[0][:kept]])
-            yield Cause(words=missing, outputs=outputs, tolerance=0.0)
+        def of_first(count: int) -> Expected:
+            return self.reference(np, size, [inputs[0][:count]])[0]
+
+        return tails_missing(size["n"], of_first, tolerance=0.0)

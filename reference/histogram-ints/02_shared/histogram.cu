@@ -4,8 +4,7 @@
 //           end. A grid that fills the GPU goes through all keys, so that there are few such ends.
 // Why:      shared memory of every multiprocessor counts at the same time, close to its threads;
 //           the L2 sees 4096 additions for each block instead of one for each key.
-// Bound:    latency: a thread has one key on the way. Where most keys are equal, additions to one
-//           word of shared memory take turns.
+// Bound:    latency: a thread has one key on the way, and waits for it.
 // Command:  grade --lab histogram-ints reference/histogram-ints/02_shared
 #include <algorithm>
 

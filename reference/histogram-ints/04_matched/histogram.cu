@@ -1,12 +1,13 @@
-// Rung 4: equal keys of a warp are counted once.
+// Rung 4 (a trap): equal keys of a warp are counted once.
 //
 // Changed:  __match_any_sync gives each lane the lanes with the same key; the first of them adds
 //           their number.
-// Why:      no two lanes of a warp add to the same word, however skewed the keys are.
-// Mind:     whatever the lanes do together needs a mask of those that are there: in the last round
-//           not all are.
-// Bound:    the instructions: a match takes many turns where the keys of a warp differ. A remedy
-//           for bad inputs that good ones pay for.
+// Why:      no two lanes of a warp add to the same word, however skewed the keys are. But the
+//           addition of 1 does that by itself (rung 3), and a match takes a turn for each different
+//           key of a warp: random keys are counted far more slowly.
+// Mind:     lanes that do something together need the mask of those that are there: in the last
+//           round not all are.
+// Bound:    the matches.
 // Command:  grade --lab histogram-ints reference/histogram-ints/04_matched
 #include <algorithm>
 

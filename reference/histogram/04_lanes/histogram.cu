@@ -1,13 +1,13 @@
 // Rung 4: a copy of the bins for each lane.
 //
 // Changed:  a bin is 32 words, one for each lane of a warp: lane l adds to word l of its key's bin.
-//           At the end a thread adds up a bin, beginning at its own lane's word.
-// Why:      lane l uses bank l only. So an atomic operation of a warp takes one turn whatever the
-//           keys are: random, among three, or all equal. It costs 32 KiB for each block, so blocks
-//           are as large as they can be.
+//           At the end a thread adds up a bin, beginning at its own lane's word. A copy of the bins
+//           is 32 KiB, so blocks are as large as they can be.
+// Why:      lane l uses bank l only, so an atomic operation of a warp takes one turn whatever the
+//           keys are.
 // Mind:     the address of a word takes a shift and a LOP3, (word >> s & 0x7f80) | own: a key's bin
 //           is at 128 times the key, and the lane's offset fills the bits below.
-// Bound:    DRAM for large n.
+// Bound:    DRAM's latency for large n: a thread has one load on the way, and waits for it.
 // Command:  grade --lab histogram reference/histogram/04_lanes
 #include <algorithm>
 
