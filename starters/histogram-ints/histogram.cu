@@ -1,8 +1,7 @@
 // Your kernel and the code that launches it. This one is right and slow: a thread for each key, and
 // all threads of the GPU add to the same counts in global memory.
 //
-//   grade submissions/NAME --lab histogram-ints        compile it, run it in the simulator, check
-//   it
+//   grade submissions/NAME --lab histogram-ints     compile it, run it in the simulator, check it
 #include "histogram.cuh"
 
 using Key = int;
