@@ -1,10 +1,10 @@
 // Rung 4: a row is read once, and stays in registers.
 //
 // Changed:  a block has a row again. Each thread loads up to eight float4 before it uses the first,
-//           keeps them, and turns them into exp(x - its warp's maximum) in place; the warps then
-//           join their pairs behind one barrier. Rows that begin at no multiple of 16 bytes are
-//           loaded one by one. Rows of more than 8192 elements do not fit: the threads read what
-//           lies behind twice, as before.
+//           keeps them, and turns them into exp(x - its own maximum) in place; warps join their
+//           threads' pairs by shuffles, and the block its warps' behind one barrier. Rows that need
+//           not begin at multiples of 16 bytes are loaded one by one. Rows of more than 8192
+//           elements do not fit: the threads read what lies behind twice, as before.
 // Why:      a row comes from memory once, which is all that the task asks for, and 128 bytes of
 //           each thread are on the way at a time.
 // Bound:    DRAM for rows that fill the registers. A row of 64 elements keeps 16 of 256 threads
