@@ -17,12 +17,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grader.problems.causes import BLOCKS, tails_missing
 from grader.problems.cub import CubProblem
 from grader.problems.expected import Cause, Expected, Recomputed
 from grader.problems.operands import FLOAT, Operand, Steps
 from grader.problems.problem import GB_S, Dim, Interface
 from ptxsim.plan import Size
-from ptxsim.text import Message, counted, phrase
+from ptxsim.text import phrase
 
 if TYPE_CHECKING:
     from grader.problems.inputs import Places, Source
@@ -31,7 +32,6 @@ UNIT_BITS = 23
 UNIT = 2.0**UNIT_BITS
 MOST = 1 << 28
 CUB = Path(__file__).with_name("cub.cu")
-_BLOCKS = (2, 4, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # elements of a block's part
 
 
 class Reduction(CubProblem):
@@ -92,22 +92,14 @@ class Reduction(CubProblem):
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
         n, values = size["n"], inputs[0]
 
-        def cause(words: Message, count: int) -> Cause:
-            total = values[:count].sum(dtype="f8").reshape(1)
-            outputs = (Expected(want=total, scale=UNIT),)
-            return Cause(words=words, outputs=outputs, tolerance=tolerance(n))
+        def of_first(count: int) -> Expected:
+            return Expected(want=values[:count].sum(dtype="f8").reshape(1), scale=UNIT)
 
-        for kept in sorted({n // block * block for block in _BLOCKS} - {0, n}, reverse=True):
-            missing = counted(
-                "the last of n = {n} elements is missing",
-                "the last {count} of n = {n} elements are missing",
-                n - kept,
-                n=n,
-            )
-            yield cause(missing, kept)
-        for first in sorted({block for block in _BLOCKS if block < n}):
+        yield from tails_missing(n, of_first, tolerance(n))
+        for first in (block for block in BLOCKS if block < n):
             words = phrase("only the first {first} of n = {n} elements were added up", n=n)
-            yield cause(words.given(first=first), first)
+            outputs = (of_first(first),)
+            yield Cause(words=words.given(first=first), outputs=outputs, tolerance=tolerance(n))
 
     # --- fast or slow ---
 
