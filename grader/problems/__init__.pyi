@@ -10,6 +10,8 @@ from .comparison import check as check
 from .comparison import differing as differing
 from .comparison import poisoned as poisoned
 from .comparison import take as take
+from .content_words import describe as describe
+from .contents import look_into as look_into
 from .inputs import KEY_BYTES as KEY_BYTES
 from .inputs import Numbers as Numbers
 from .inputs import Places as Places

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.problems.expected import Cause, Expected, Recomputed
+from grader.problems.expected import Expected, Recomputed
 from grader.problems.operands import FLOAT, OnGpu, Operand, Steps, Tools
 from grader.problems.problem import GB_S, Dim, Interface, Problem
 from ptxsim.plan import Size
-from ptxsim.text import Message, counted, phrase
+from ptxsim.text import Message, phrase
 
 if TYPE_CHECKING:
     from grader.problems.inputs import Places, Source
@@ -37,7 +37,6 @@ _OWN_FILE = re.compile(
     r"(?:cub/(?:agent|device)|thrust/system/cuda/detail/core)/[\w/]+\.(?:cuh|h)$"
 )
 _CHUNK, _THREADS = 1 << 16, 8  # elements that are made at a time: they stay in the L2
-_BLOCKS = (2, 4, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # elements of a block's part
 
 
 class Reduction(Problem):
@@ -99,26 +98,6 @@ class Reduction(Problem):
             total = sum(pool.map(part, range(0, n, _CHUNK)))
         want = np.full(places[0].shape, total)
         return Recomputed(outputs=(Expected(want=want, scale=UNIT),), tolerance=tolerance(n))
-
-    def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
-        n, values = size["n"], inputs[0]
-
-        def cause(words: Message, count: int) -> Cause:
-            total = values[:count].sum(dtype="f8").reshape(1)
-            outputs = (Expected(want=total, scale=UNIT),)
-            return Cause(words=words, outputs=outputs, tolerance=tolerance(n))
-
-        for kept in sorted({n // block * block for block in _BLOCKS} - {0, n}, reverse=True):
-            missing = counted(
-                "the last of n = {n} elements is missing",
-                "the last {count} of n = {n} elements are missing",
-                n - kept,
-                n=n,
-            )
-            yield cause(missing, kept)
-        for first in sorted({block for block in _BLOCKS if block < n}):
-            words = phrase("only the first {first} of n = {n} elements were added up", n=n)
-            yield cause(words.given(first=first), first)
 
     # --- fast or slow ---
 
