@@ -11,12 +11,12 @@ import msgspec
 from grader import base
 from grader.judge.rulings import Ruling
 from grader.judge.walk import Group
+from grader.problems import shows_enough
 from grader.run import CaseOutcome, CpuDevice, Progress
 from ptxsim.findings import Severity
 from ptxsim.text import NOTHING, phrase
 
 _LOOKS = 2  # sizes that are tried
-_LEAST, _LEAST_EXTENT = 512, 16  # of a size that shows what repeats
 
 
 def with_contents(group: Group, ruling: Ruling, simulator: CpuDevice, progress: Progress) -> Ruling:
@@ -27,7 +27,7 @@ def with_contents(group: Group, ruling: Ruling, simulator: CpuDevice, progress: 
         return ruling
     plans = {planned.id: planned.plan for planned in group.planned}
     wrong = [each for each in ruling.cases if each.id in plans and _unexplained(each)]
-    wrong.sort(key=_shows_little)
+    wrong.sort(key=lambda case: not shows_enough(plans[case.id].size))
     for case in wrong[:_LOOKS]:
         progress(phrase("simulating"), phrase("simulating coded inputs"))
         program = group.program
@@ -46,13 +46,9 @@ def with_contents(group: Group, ruling: Ruling, simulator: CpuDevice, progress: 
                 error=msgspec.structs.replace(case.error, strips=seen.strips),
             )
             cases = tuple(told if each.id == case.id else each for each in ruling.cases)
-            return msgspec.structs.replace(ruling, cases=cases)
+            findings = (*ruling.findings, *seen.findings)
+            return msgspec.structs.replace(ruling, cases=cases, findings=findings)
     return ruling
-
-
-def _shows_little(case: CaseOutcome) -> bool:
-    extents = [each for each in case.size.values() if isinstance(each, int)]
-    return math.prod(extents) < _LEAST or min(extents) < _LEAST_EXTENT
 
 
 def _unexplained(case: CaseOutcome) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.base import Strip, element_words
-from grader.problems.contents import ElementContents, Held
+from grader.problems.contents import ElementContents, Held, Suspect
 from grader.problems.operands import Operand
 from ptxsim.plan import Launch, Plan
 from ptxsim.text import NOTHING, Message, clauses, enumerated, phrase, verbatim
@@ -24,9 +24,22 @@ _LEAST_PART = 4  # threads; a smaller number divides too much
 _WARP = 32
 
 
-def describe(found: Sequence[ElementContents], plan: Plan) -> tuple[Message, tuple[Strip, ...]]:
+def describe_contents(
+    found: Sequence[ElementContents], plan: Plan
+) -> tuple[Message, tuple[Strip, ...]]:
     """Say and draw what is wrong in these elements; nothing where there are none."""
     return (_in_words(found, plan), _strips(found)) if found else (NOTHING, ())
+
+
+def reader_words(suspect: Suspect, *, read: bool) -> Message:
+    """Say of an input that is not where it should be that this line reads it, or that none does."""
+    name = element_words(suspect.operand.named(suspect.index))
+    words = phrase("{input} should be in {element}, and no thread reads it")
+    if read:
+        words = phrase("{input} is read here; it should be in {element}, and does not arrive")
+        if suspect.foreign:
+            words = phrase("{input} is read here; it arrives in {element}, and should not")
+    return words.given(input=name, element=_name(suspect.of))
 
 
 def _in_words(found: Sequence[ElementContents], plan: Plan) -> Message:
@@ -150,13 +163,19 @@ def _of_operand(
     if foreign.any() and foreign.sum() == missing.sum():
         words = phrase("{element} holds {foreign} in the place of {missing}", **own)
         words = words.given(foreign=named(operand, foreign), missing=named(operand, missing))
-        shapes = [np.unravel_index(np.flatnonzero(x), operand.shape) for x in (foreign, missing)]
-        apart = np.subtract(*map(np.array, shapes)).tobytes()
+        there, right = (
+            np.array(np.unravel_index(np.flatnonzero(flags), operand.shape))
+            for flags in (foreign, missing)
+        )
+        apart = (there - right).tobytes()
+        if len(there) > 1 and (there == right[::-1]).all():
+            words = phrase("{what}: row and column are exchanged", what=words)
+            apart = b"exchanged"
         yield (operand.name, "instead", apart, ordinals.tobytes()), words
     else:
         if missing.any():
             left = want.astype(bool) & (want == got)
-            words = phrase("{element} holds nothing of {missing}", **own)
+            words = phrase("{element} lacks {missing}", **own)
             if left.any():
                 words = phrase("{element} holds {held} and lacks {missing}", **own)
             words = words.given(missing=named(operand, missing), held=named(operand, left))
@@ -215,6 +234,11 @@ def _scan_mistake(found: Sequence[ElementContents]) -> Message:
 
 def named(operand: Operand, which: Flags) -> Message:
     """Elements of an operand: "A[row 3, columns 16 … 31]", "in[0, 2, … 62]"."""
+    words = _named(operand, which)
+    return phrase("{elements} as given", elements=words) if operand.written else words
+
+
+def _named(operand: Operand, which: Flags) -> Message:
     indices = np.unravel_index(np.flatnonzero(which), operand.shape)
     if len(indices[0]) == 1 or operand.count == 1:
         return element_words(operand.named(tuple(int(each[0]) for each in indices)))
@@ -227,7 +251,11 @@ def named(operand: Operand, which: Flags) -> Message:
         return verbatim(f"{operand.name}[{']['.join(map(ranges, sets))}]")
     rows, columns = sets
     words = phrase("{name}[rows {rows}, columns {columns}]")
-    if len(rows) == 1:
+    if len(rows) == 1 and len(columns) == operand.shape[1]:
+        words = phrase("row {rows} of {name}")
+    elif len(columns) == 1 and len(rows) == operand.shape[0]:
+        words = phrase("column {columns} of {name}")
+    elif len(rows) == 1:
         words = phrase("{name}[row {rows}, columns {columns}]")
     elif len(columns) == 1:
         words = phrase("{name}[rows {rows}, column {columns}]")
@@ -248,25 +276,27 @@ def ranges(numbers: NDArray[Any]) -> str:
 
 def _with_parts(words: Message, which: Flags, plan: Plan) -> Message:
     """Add what of the launch these are whole parts of."""
-    numbers = np.flatnonzero(which)
     cuts = np.flatnonzero(np.diff(which.astype(int), prepend=0, append=0))
     launch = next((each for each in plan.operations if isinstance(each, Launch)), None)
-    if launch is None or not numbers.size:
+    if launch is None:
         return words
     x, y, z = launch.block
-    known = {
-        _WARP: phrase("a warp"),
-        x: phrase("a block along x"),
-        y: phrase("a block along y"),
-        x * y * z: phrase("a block's {threads} threads", threads=x * y * z),
+    inner = [cut for cut in cuts.tolist() if 0 < cut < which.size]
+    parts = {
+        _WARP: phrase("the threads of a warp"),
+        x: phrase("a block's extent along x"),
+        y: phrase("a block's extent along y"),
+        x * y * z: phrase("the threads of a block"),
     }
-    for size in sorted(known, reverse=True):
-        if _LEAST_PART <= size < which.size and all(
-            cut % size == 0 or cut == which.size for cut in cuts.tolist()
-        ):
-            return phrase(
-                "{what} (parts of {size}, as {part})", what=words, size=size, part=known[size]
-            )
+    for size, part in sorted(parts.items(), reverse=True, key=lambda pair: pair[0]):
+        if not inner or size < _LEAST_PART or any(cut % size for cut in inner):
+            continue
+        if len(inner) > 1:
+            words = phrase("{what} (in parts of {size}: {part})", what=words)
+            return words.given(size=size, part=part)
+        if size != _WARP and which.size - inner[0] < size:
+            words = phrase("{what} (beyond whole parts of {size}: {part})", what=words)
+            return words.given(size=size, part=part)
     return words
 
 
@@ -275,11 +305,12 @@ def _with_parts(words: Message, which: Flags, plan: Plan) -> Message:
 
 def _product_signs(each: ElementContents) -> str:
     want, got = each.want_pairs, each.got_pairs
-    elsewhere = {pair[0] for pair in got.keys() - want.keys()}
+    strange = got.keys() - want.keys()
+    elsewhere = [{pair[side] for pair in strange} for side in (0, 1)]
 
     def sign(pair: tuple[int, int]) -> str:
         if pair not in got:
-            return "x" if pair[0] in elsewhere else "-"
+            return "x" if any(p in them for p, them in zip(pair, elsewhere, strict=True)) else "-"
         return "." if got[pair] == want[pair] else "2"
 
     return "".join(map(sign, want))

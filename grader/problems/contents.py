@@ -12,6 +12,8 @@ is said. So no sentence is false, whatever a program does.
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,13 +31,15 @@ from ptxsim.plan import Size
 
 Array = NDArray[Any]
 Doubles = NDArray[np.float64]
-Run = Callable[[Sequence[Array]], Sequence[Array]]  # inputs as stored → outputs as stored
+# Inputs as stored, and the seconds that are left → outputs as stored.
+Run = Callable[[Sequence[Array], float], Sequence[Array]]
 Ask = Callable[[Mapping[str, Doubles]], Doubles]  # codes by operand → the output's memory
 Pair = tuple[int, int]  # places in the shapes of two operands
 
 _ELEMENTS, _SOUGHT = 4, 64  # that are looked at, of so many
 _RUNS, _FREE = 100, 4000  # of a program for one operand; of the reference
 _PREDICTED = 4  # times the tolerance: rounding of other sums than the right one
+_LEAST, _LEAST_EXTENT = 512, 16  # of a size that shows what repeats
 _CLOSE = 1e-4  # of factors that no sum holds exactly
 _UPPER_BITS = 8  # of BF16's whole numbers
 
@@ -70,20 +74,53 @@ class ElementContents:
         )
 
 
-def look_into(problem: Problem, size: Size, run: Run) -> list[ElementContents]:
-    """Return what up to four wrong elements hold; none where that cannot be known. Raises what
-    ``run`` raises."""
+@dataclass(frozen=True)
+class Suspect:
+    """One input that is not where it should be."""
+
+    operand: Operand
+    index: tuple[int, ...]
+    place: int  # in memory
+    foreign: bool  # an element has it, and should not; else the element lacks it
+    of: ElementContents
+
+
+def look_into(problem: Problem, size: Size, run: Run, seconds: float) -> list[ElementContents]:
+    """Return what up to four wrong elements hold; none where that cannot be known. seconds: of CPU
+    time, for all runs. Raises what ``run`` raises."""
     try:
-        return _Look(problem, size, run).elements()
+        return _Look(problem, size, run, seconds).elements()
     except NotLinear:
         return []
+
+
+def shows_enough(size: Size) -> bool:
+    """Whether a size is large enough to show what repeats."""
+    return math.prod(size.extents) >= _LEAST and min(size.extents) >= _LEAST_EXTENT
+
+
+def suspect(found: Sequence[ElementContents]) -> Suspect | None:
+    """The input that the first of these elements has wrongly, or lacks."""
+    for kind in (True, False):
+        for held in found[0].held if found else ():
+            wrong = (
+                (held.want == 0) & (held.got != 0) if kind else (held.want != 0) & (held.got == 0)
+            )
+            if wrong.any():
+                index = tuple(int(each) for each in np.argwhere(wrong)[0])
+                place = int(held.operand.logical(np.arange(held.operand.count))[index])
+                return Suspect(
+                    operand=held.operand, index=index, place=place, foreign=kind, of=found[0]
+                )
+    return None
 
 
 class _Look:
     """Runs of a program, and of the reference, on the same inputs."""
 
-    def __init__(self, problem: Problem, size: Size, run: Run) -> None:
-        self._problem, self._size, self._program = problem, size, run
+    def __init__(self, problem: Problem, size: Size, run: Run, seconds: float) -> None:
+        self._problem, self._size, self._run = problem, size, run
+        self._end = time.thread_time() + seconds
         self._operands = problem.operands(size)
         self._given = [each for each in self._operands if each.given]
         self._targets = [each for each in self._operands if each.written]
@@ -119,6 +156,15 @@ class _Look:
 
     # --- runs ---
 
+    def _program(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        return self._run(inputs, self._left())
+
+    def _left(self) -> float:
+        left = self._end - time.thread_time()
+        if left <= 0:
+            raise NotLinear("it takes too long")
+        return left
+
     def _inputs(self, coded: Mapping[str, Doubles]) -> list[Array]:
         """The inputs as stored, with codes in some operands, in their shape."""
         group = {name for names in self._groups if coded.keys() & {*names} for name in names}
@@ -137,6 +183,7 @@ class _Look:
         return values
 
     def _want(self, coded: Mapping[str, Doubles]) -> Doubles:
+        self._left()
         expected = self._problem.reference(np, self._size, self._inputs(coded))[self._number]
         want = self._target.flat(expected.want)
         values = self._target.element.wide(want) if expected.scale is None else want

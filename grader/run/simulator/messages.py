@@ -104,6 +104,9 @@ class Contents(Record, tag="contents"):
 
     message: Message = NOTHING  # nothing where it cannot be known
     strips: tuple[Strip, ...] = ()
+    findings: tuple[
+        Finding, ...
+    ] = ()  # the line that reads an input which is not where it should be
 
 
 Reply = Declared | Notes | Sampled | SecondRun | Contents | Forbidden | Finished | Failed | Done

@@ -12,7 +12,6 @@ is. If a half holds more than the whole, or no whole number, the kernel is not l
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Doubles = NDArray[np.float64]
 
-_HEAVIEST = 16  # weights are 1 … 16, and neighbours differ
+_HEAVIEST = 256  # weights are 1 … 256, and neighbours differ
+_FEWEST = 8  # elements of an operand that are in one of the output
 _SEEDS = (1, 2)  # of weights: what is likely may make the same sum as what is true
 _FINEST = 12  # bits of a factor behind the point, for sums to be exact
 _SLACK = 1e-5  # of sums that are not, relative to all
@@ -53,7 +53,7 @@ def contents(
     element: its index in the output's memory.
     expected: the factors that should be there, if known: they save runs.
     bits: of whole numbers that sums hold exactly; None: as the types of both arrays have it.
-    most: launches, of each of four attempts.
+    most: launches.
 
     Raises NotLinear.
     """
@@ -73,13 +73,13 @@ def contents(
         return run(values)[elements].astype(np.float64) - constant
 
     negative = wanted is not None and bool((wanted < 0).any())
-    why = NotLinear()
+    why, left = NotLinear(), most - 1
     for signed, seed in sorted(itertools.product({negative, True}, _SEEDS)):
-        search = _Search(ask, shape, wanted, exact, most, seed=seed, signed=signed)
+        search = _Search(ask, shape, wanted, exact, left, seed=seed, signed=signed)
         try:
             found = search.measured()
         except NotLinear as failure:
-            why = failure
+            why, left = failure, search.left
         else:
             return found[0] if np.ndim(element) == 0 else found
     raise why
@@ -126,49 +126,51 @@ class _Search:
         seed: int,
         signed: bool,
     ) -> None:
-        self._ask, self._left, self._bits, self._signed = ask, most, bits, signed
+        self._ask, self.left, self._bits, self._signed = ask, most, bits, signed
         self._expected = np.zeros(shape) if expected is None else expected
         self._found = np.zeros(shape)
         self._seen: dict[tuple[int, ...], dict[bytes, Doubles]] = {}  # by element and extents
-        count = math.prod(shape[1:])
-        most_inputs = (
-            count
-            if expected is None
-            else max(1, int(abs(expected).reshape(shape[0], -1).sum(1).max()))
-        )
-        room = (1 << bits - 1) // max(most_inputs, 1)
-        heaviest = min(_HEAVIEST, 1 << max(room, 1).bit_length() - 1)
-        weights = np.random.default_rng(seed).integers(1, heaviest + 1, count)
-        again = weights[1::2] == weights[: count - 1 : 2]
-        weights[1::2] = np.where(again, weights[1::2] % heaviest + 1, weights[1::2])
-        self._weights = weights.reshape(shape[1:]).astype(np.float64)
+        self._random, self._unit = np.random.default_rng(seed), 0.0
+        self._weights = np.ones(shape[1:])
 
     def measured(self) -> Doubles:
-        everything = tuple(slice(0, extent) for extent in self._weights.shape)
+        sums = self._expected.reshape(len(self._found), -1).sum(1)
+        self._weigh(sums if self._expected.any() else self._run(self._weights))
         sums = self._run(self._weights)
         if not self._signed and (sums < 0).any():
             raise NotLinear("a sum is negative")
         expected = self._expected[self._expected != 0]
         self._unit = _unit(np.concatenate([sums, expected]))
         self._slack = self._unit / 4 or _SLACK * float(abs(sums).max())
+        everything = tuple(slice(0, extent) for extent in self._weights.shape)
         unsettled = [_Box(everything, sums, list(range(len(sums))))]
         while batch := self._batch(unsettled):
             unsettled += reversed(self._halved(batch))
         # Other weights, so that what is likely in all boxes is not taken for what is true.
-        self._weights = self._weights[tuple(slice(None, None, -1) for _ in everything)]
-        if not (
-            abs(self._run(self._weights) - self._weighed(everything, self._found)) <= self._slack
-        ).all():
+        self._weigh(abs(self._found).reshape(len(sums), -1).sum(1))
+        error = self._run(self._weights) - self._weighed(everything, self._found)
+        if not (abs(error) <= self._slack).all():
             raise NotLinear("other inputs come to something else")
         return self._found
 
+    def _weigh(self, sums: Doubles) -> None:
+        """Draw weights as large as sums leave room for."""
+        room = (1 << self._bits - 1) / max(float(abs(sums).max()), _FEWEST)
+        heaviest = min(_HEAVIEST, 1 << max(int(room), 1).bit_length() - 1)
+        weights = self._random.integers(1, heaviest + 1, self._weights.size)
+        again = weights[1::2] == weights[: weights.size - 1 : 2]
+        weights[1::2] = np.where(again, weights[1::2] % heaviest + 1, weights[1::2])
+        self._weights = weights.reshape(self._weights.shape).astype(np.float64)
+
     def _run(self, values: Doubles) -> Doubles:
-        self._left -= 1
-        if self._left < 0:
+        self.left -= 1
+        if self.left < 0:
             raise NotLinear("it takes too many launches")
         sums = self._ask(values)
         if not np.isfinite(sums).all():
             raise NotLinear("a sum is no number")
+        if self._unit and abs(sums).max() >= self._unit * (1 << self._bits):
+            raise NotLinear("a sum is not exact")
         return sums
 
     def _batch(self, unsettled: list[_Box]) -> list[tuple[_Box, int]]:
@@ -271,20 +273,19 @@ class _Search:
             return total / weights
         expected: Doubles = self._expected[e][box.at]
         usual = float((weights * expected).sum())
-        if abs(total) <= self._slack and not (self._signed and expected.any()):
+        cancels = self._signed and (box.parent is None or expected.any())
+        if abs(total) <= self._slack and not cancels:
             return 0.0
+        for factors in self._seen.get((e, *box.extents), {}).values():
+            if abs(float((weights * factors).sum()) - total) <= self._slack:
+                return factors
         times = total / usual if usual else 0.0
         if 1 <= round(times) <= _MOST_TIMES and abs(total - round(times) * usual) <= self._slack:
             return round(times) * expected
         part = round(1 / times) if times and box.parent is None else 0
         if part and abs(usual - total * part) <= self._slack:
             return expected / part  # a mean where a sum is asked for, or another sign
-        if abs(total - float(weights.sum())) <= self._slack:
-            return 1.0
-        for factors in self._seen.get((e, *box.extents), {}).values():
-            if abs(float((weights * factors).sum()) - total) <= self._slack:
-                return factors
-        return None
+        return 1.0 if abs(total - float(weights.sum())) <= self._slack else None
 
     def _remember(self, e: int, box: _Box) -> None:
         factors = self._found[e][box.at]
