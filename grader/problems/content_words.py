@@ -242,7 +242,7 @@ def _named(operand: Operand, which: Flags) -> Message:
     indices = np.unravel_index(np.flatnonzero(which), operand.shape)
     if len(indices[0]) == 1 or operand.count == 1:
         return element_words(operand.named(tuple(int(each[0]) for each in indices)))
-    sets = [np.unique(each) for each in indices]
+    sets = [np.array(sorted({*each.tolist()})) for each in indices]
     if np.prod([len(each) for each in sets]) != len(indices[0]):
         first = element_words(operand.named(tuple(int(each[0]) for each in indices)))
         words = phrase("{first} and {count} other elements of {name}", first=first)
