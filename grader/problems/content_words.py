@@ -91,8 +91,8 @@ def _name(each: ElementContents) -> Message:
 
 def _sentence(each: ElementContents, plan: Plan) -> tuple[Signature, Message]:
     parts = [*_products(each, plan)] if each.want_pairs else []
-    if not parts:
-        parts = [part for held in each.held for part in _of_operand(each, held, plan)]
+    if not each.want_pairs or each.got_pairs.keys() - each.want_pairs.keys():
+        parts += [part for held in each.held for part in _of_operand(each, held, plan)]
     if each.constant:
         words = phrase("{element} holds {value:g} that comes from no input", element=_name(each))
         parts.append((("constant", each.constant), words.given(value=each.constant)))
@@ -124,7 +124,7 @@ def _products(each: ElementContents, plan: Plan) -> Iterator[tuple[Signature, Me
                 ("many", many, which.tobytes()),
                 _with_parts(words.given(which=some), which, plan),
             )
-    elif all((held.want == held.got).all() for held in each.held):
+    elif all(((h.got == 0) | (h.got == h.want)).all() for h in each.held):
         place = {pair[1]: p for p, pair in enumerate(want)}
         rank = {pair[0]: p for p, pair in enumerate(want)}
         meets = np.array([(rank[a], place[b]) for a, b in got]).T

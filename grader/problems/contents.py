@@ -107,7 +107,7 @@ def suspect(found: Sequence[ElementContents]) -> Suspect | None:
                 (held.want == 0) & (held.got != 0) if kind else (held.want != 0) & (held.got == 0)
             )
             if wrong.any():
-                index = tuple(int(each) for each in np.argwhere(wrong)[0])
+                index = tuple(int(each) for each in np.argwhere(wrong)[-1])
                 place = int(held.operand.logical(np.arange(held.operand.count))[index])
                 return Suspect(
                     operand=held.operand, index=index, place=place, foreign=kind, of=found[0]

@@ -17,9 +17,9 @@ from grader.problems import (
     suspect,
 )
 from grader.run.simulator.messages import Contents
-from ptxsim import NotLinear, RefusedProgram, SimLimits, SimOutcome, Simulator
+from ptxsim import NotLinear, RefusedProgram, SimLimits, Simulator
 from ptxsim.findings import FindingKind, Severity
-from ptxsim.plan import Plan, Write
+from ptxsim.plan import Plan
 
 _READING_SECONDS = 1.0
 
@@ -33,10 +33,10 @@ def measure(simulator: Simulator, problem: Problem, plan: Plan, seconds: float) 
             return Contents()
         message, strips = describe_contents(found, plan)
         seen = suspect(found)
-        findings = (rerun.reader(seen),) if seen else ()
+        hint = rerun.reader(seen) if seen else None
     except RefusedProgram:
         return Contents()
-    return Contents(message=message, strips=strips, findings=findings)
+    return Contents(message=message, strips=strips, findings=(hint,) if hint else ())
 
 
 class _Rerun:
@@ -51,33 +51,42 @@ class _Rerun:
         """Raises NotLinear where it does not run to its end."""
         self._last = inputs
         arrays = self._arrays()
-        outcome = self._run(self._plan, arrays, seconds, range(self._plan.inputs))
+        buffers = {place: each.view("uint8") for place, each in enumerate(arrays)}
+        outcome = self._simulator.run(self._plan, buffers, SimLimits(seconds=seconds))
         if outcome.stopped or any(each.severity is Severity.ERROR for each in outcome.findings):
             raise NotLinear("it does not run to its end")
         return arrays[sum(not each.written for each in self._operands) :]
 
-    def reader(self, suspect: Suspect) -> Finding:
-        """Name the line that reads an input: where nothing has defined just that, the simulator
-        finds who does."""
-        number = self._operands.index(suspect.operand)
-        arrays, size = self._arrays(), suspect.operand.element.bytes
-        contents, start = arrays[number].tobytes(), suspect.place * size
-        others = ((0, contents[:start]), (start + size, contents[start + size :]))
-        writes = (Write(allocation=number, delta=at, data=data) for at, data in others if data)
-        plan = msgspec.structs.replace(self._plan, operations=(*writes, *self._plan.operations))
-        known = [each for each in range(self._plan.inputs) if each != number]
-        found = self._run(plan, arrays, _READING_SECONDS, known).findings
-        reads = (each for each in found if each.kind is FindingKind.UNINITIALIZED_READ)
-        first = next(reads, None)
-        words = reader_words(suspect, read=first is not None)
-        return Finding.at(first.place if first else None, Kind.HINT, Severity.NOTE, words)
+    def reader(self, suspect: Suspect) -> Finding | None:
+        """Name the line that reads an input: where its bytes belong to nobody, the simulator finds
+        who does. None for the first of an operand, before which nothing is left."""
+        number, size = self._operands.index(suspect.operand), suspect.operand.element.bytes
+        whole, start = self._plan.allocations[number], suspect.place * size
+        if not start:
+            return None
+        end = start + size
+        allocations = [*self._plan.allocations]
+        allocations[number] = msgspec.structs.replace(whole, size=start)
+        arrays = [each.view("uint8") for each in self._arrays()]
+        behind, arrays[number] = arrays[number][end:], arrays[number][:start]
+        buffers = dict(enumerate(arrays))
+        if behind.size:
+            buffers[len(allocations)] = behind
+            rest = {"address": whole.address + end, "size": behind.size}
+            allocations.append(msgspec.structs.replace(whole, **rest))
+        plan = msgspec.structs.replace(self._plan, allocations=tuple(allocations))
+        known = [*range(plan.inputs), len(self._plan.allocations)]
+        outcome = self._simulator.run(plan, buffers, SimLimits(seconds=_READING_SECONDS), known)
+        reads = [
+            each
+            for each in outcome.findings
+            if each.kind is FindingKind.OUT_OF_BOUNDS and each.access and not each.access.write
+        ]
+        if outcome.stopped and not reads:
+            return None
+        words = reader_words(suspect, read=bool(reads))
+        return Finding.at(reads[0].place if reads else None, Kind.HINT, Severity.NOTE, words)
 
     def _arrays(self) -> list[NDArray[Any]]:
         new = (poisoned(each) for each in self._operands if not each.given)
         return [*(each.copy() for each in self._last), *new]
-
-    def _run(
-        self, plan: Plan, arrays: Sequence[NDArray[Any]], seconds: float, known: Sequence[int]
-    ) -> SimOutcome:
-        buffers = {place: each.view("uint8") for place, each in enumerate(arrays)}
-        return self._simulator.run(plan, buffers, SimLimits(seconds=seconds), known)
