@@ -22,6 +22,7 @@ from grader.problems.inputs import Floats, Places, fresh_key, make_inputs, value
 from grader.problems.operands import Operand, Order
 from grader.problems.problem import Problem
 from grader.problems.reduction.reduction import UNIT, Reduction
+from grader.problems.scan.scan import Scan
 from ptxsim.plan import Size
 from tests.support.product import GEMM
 
@@ -312,6 +313,16 @@ def test_a_sum_is_added_up_again(n: int) -> None:
         found = run.seen(run.sample(wrong))
         assert found is not None
         assert str(found.message) == "1 of 1 elements that the host computed again are wrong"
+
+
+@pytest.mark.parametrize("n", [1, 100_003])
+def test_prefix_sums_are_added_up_again(n: int) -> None:
+    run = Ran(Scan(), Size.of(n=n))
+    memory = run.stored(run.expected.want)
+    assert run.seen(run.sample(memory)) is None
+    for wrong in (memory + 1, np.roll(memory, 1) + 1):
+        found = run.seen(run.sample(wrong))
+        assert found is not None and found.error.wrong == found.sampled
 
 
 class Doubled(Reduction):
