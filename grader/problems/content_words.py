@@ -294,7 +294,7 @@ def _with_parts(words: Message, which: Flags, plan: Plan) -> Message:
         if len(inner) > 1:
             words = phrase("{what} (in parts of {size}: {part})", what=words)
             return words.given(size=size, part=part)
-        if size != _WARP and which.size - inner[0] < size:
+        if size != _WARP and which.size - inner[0] <= size:
             words = phrase("{what} (beyond whole parts of {size}: {part})", what=words)
             return words.given(size=size, part=part)
     return words
