@@ -27,7 +27,8 @@ def with_contents(group: Group, ruling: Ruling, simulator: CpuDevice, progress: 
         return ruling
     plans = {planned.id: planned.plan for planned in group.planned}
     wrong = [each for each in ruling.cases if each.id in plans and _unexplained(each)]
-    wrong.sort(key=lambda case: not shows_enough(plans[case.id].size))
+    problem = group.program.context.lab.problem
+    wrong.sort(key=lambda case: not shows_enough(problem, plans[case.id].size))
     for case in wrong[:_LOOKS]:
         progress(phrase("simulating"), phrase("simulating coded inputs"))
         program = group.program

@@ -39,7 +39,7 @@ Pair = tuple[int, int]  # places in the shapes of two operands
 _ELEMENTS, _SOUGHT = 4, 64  # that are looked at, of so many
 _RUNS, _FREE = 100, 4000  # of a program for one operand; of the reference
 _PREDICTED = 4  # times the tolerance: rounding of other sums than the right one
-_LEAST, _LEAST_EXTENT = 512, 16  # of a size that shows what repeats
+_LEAST, _LEAST_EXTENT = 512, 16  # elements of the largest input, and along each axis of all
 _CLOSE = 1e-4  # of factors that no sum holds exactly
 _UPPER_BITS = 8  # of BF16's whole numbers
 
@@ -94,9 +94,10 @@ def look_into(problem: Problem, size: Size, run: Run, seconds: float) -> list[El
         return []
 
 
-def shows_enough(size: Size) -> bool:
-    """Whether a size is large enough to show what repeats."""
-    return math.prod(size.extents) >= _LEAST and min(size.extents) >= _LEAST_EXTENT
+def shows_enough(problem: Problem, size: Size) -> bool:
+    """Whether the inputs of a size are large enough to show what repeats."""
+    shapes = [each.shape for each in problem.operands(size) if each.given]
+    return min(map(min, shapes)) >= _LEAST_EXTENT and max(map(math.prod, shapes)) >= _LEAST
 
 
 def suspect(found: Sequence[ElementContents]) -> Suspect | None:

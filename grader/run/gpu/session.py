@@ -347,7 +347,7 @@ class MeasuredCase:
         if stats.wrong and not modified and problem.work(self.size) <= _EXPLAINED:
             inputs, outputs = ([each.get() for each in e] for e in (self.inputs, self.outputs))
             plain, message = message, check(problem, self.size, inputs, outputs).message or message
-            if message == plain and not self._bench.looked and shows_enough(self.size):
+            if message == plain and not self._bench.looked and shows_enough(problem, self.size):
                 self._bench.looked = True
                 found = look_into(problem, self.size, self._on_codes, _LOOK_SECONDS)
                 cause, strips = describe_contents(found, self.planned.plan)
