@@ -19,7 +19,7 @@ Signature = tuple[object, ...]  # of two elements in which the same is wrong
 
 _SIGNS = 64  # of a strip
 _RUNS = 3  # of indices that are named one by one
-_SENTENCES = 2  # about elements that differ
+_SENTENCES, _PARTS = 2, 3  # about elements that differ; of each
 _LEAST_PART = 4  # threads; a smaller number divides too much
 _WARP = 32
 
@@ -96,7 +96,8 @@ def _sentence(each: ElementContents, plan: Plan) -> tuple[Signature, Message]:
     if each.constant:
         words = phrase("{element} holds {value:g} that comes from no input", element=_name(each))
         parts.append((("constant", each.constant), words.given(value=each.constant)))
-    return tuple(signature for signature, _ in parts), clauses(words for _, words in parts)
+    shown = (words for _, words in parts[:_PARTS])
+    return tuple(signature for signature, _ in parts), clauses(shown)
 
 
 def _products(each: ElementContents, plan: Plan) -> Iterator[tuple[Signature, Message]]:
@@ -245,7 +246,7 @@ def _named(operand: Operand, which: Flags) -> Message:
     sets = [np.array(sorted({*each.tolist()})) for each in indices]
     if np.prod([len(each) for each in sets]) != len(indices[0]):
         first = element_words(operand.named(tuple(int(each[0]) for each in indices)))
-        words = phrase("{first} and {count} other elements of {name}", first=first)
+        words = phrase("{first} and {count} more of {name}", first=first)
         return words.given(count=len(indices[0]) - 1, name=operand.name)
     if len(sets) != 2:
         return verbatim(f"{operand.name}[{']['.join(map(ranges, sets))}]")
