@@ -210,7 +210,7 @@ def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[Message, bo
         left = left if unwritten == count else some.given(count=unwritten)
         words = phrase("{amount}, {blanks}: never written, or computed from memory nobody wrote")
         amount = words.given(amount=amount, blanks=left)
-    return amount, unwritten < total and not np.isnan(target.element.wide(got)).any()
+    return amount, unwritten < total
 
 
 def _zeros(target: Operand, got: Array) -> Message:
