@@ -13,13 +13,12 @@ exceed it less than once in 10¹² sums.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.problems.causes import BLOCKS, tails_missing
 from grader.problems.cub import CubProblem
-from grader.problems.expected import Cause, Expected, Recomputed
+from grader.problems.expected import Expected, Recomputed
 from grader.problems.operands import FLOAT, Operand, Steps
 from grader.problems.problem import GB_S, Dim, Interface
 from ptxsim.plan import Size
@@ -88,18 +87,6 @@ class Reduction(CubProblem):
         total = sum(in_parts(n, lambda each: float(inputs[0].at(each).sum(dtype=np.float64))))
         want = np.full(places[0].shape, total)
         return Recomputed(outputs=(Expected(want=want, scale=UNIT),), tolerance=tolerance(n))
-
-    def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
-        n, values = size["n"], inputs[0]
-
-        def of_first(count: int) -> Expected:
-            return Expected(want=values[:count].sum(dtype="f8").reshape(1), scale=UNIT)
-
-        yield from tails_missing(n, of_first, tolerance(n))
-        for first in (block for block in BLOCKS if block < n):
-            words = phrase("only the first {first} of n = {n} elements were added up", n=n)
-            outputs = (of_first(first),)
-            yield Cause(words=words.given(first=first), outputs=outputs, tolerance=tolerance(n))
 
     # --- fast or slow ---
 

@@ -6,26 +6,22 @@ exceeds 7.6 times the root of their squares' sum, at most 8526·√n, with a pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grader.problems.cub import CubProblem
-from grader.problems.expected import Cause, Expected, Recomputed
+from grader.problems.expected import Expected, Recomputed
 from grader.problems.operands import INT32, Operand, Steps
 from grader.problems.problem import GB_S, Dim, Interface
 from ptxsim.plan import Size
-from ptxsim.text import Message, phrase
+from ptxsim.text import phrase
 
 if TYPE_CHECKING:
     from grader.problems.inputs import Places, Source
 
 _VALUES = Steps(bits=13, least=1 << 12)
 _CUB = Path(__file__).with_name("cub.cu")
-_BLOCKS = tuple(1 << bits for bits in range(5, 15))  # elements that a block may scan by itself
-_EXCLUSIVE = phrase("out[i] lacks in[i]: these are exclusive sums")
-_ALONE = phrase("each block of {block} elements is added up by itself, without the sum before it")
-_NEIGHBOUR = phrase("each block of {block} elements got the sum of the one before it, not of all")
 
 
 class Scan(CubProblem):
@@ -81,19 +77,3 @@ class Scan(CubProblem):
             want[asked] = before + sums
             before += total
         return Recomputed(outputs=(Expected(want=want),), tolerance=0.0)
-
-    def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
-        """Sums without the element itself, or that begin anew with each block."""
-        import numpy as np
-
-        sums = inputs[0].cumsum(dtype=np.int64)
-
-        def cause(words: Message, missing: Any) -> Cause:
-            return Cause(words=words, outputs=(Expected(want=sums - missing),), tolerance=0.0)
-
-        yield cause(_EXCLUSIVE, inputs[0])
-        until = np.concatenate([[0], sums])
-        for block in (each for each in _BLOCKS if each < size["n"]):
-            first = np.arange(size["n"]) // block * block
-            yield cause(_ALONE.given(block=block), until[first])
-            yield cause(_NEIGHBOUR.given(block=block), until[np.maximum(first - block, 0)])

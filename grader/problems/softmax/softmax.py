@@ -96,7 +96,7 @@ class Softmax(Problem):
 
 
 def _softmax(xp: Any, x: Any, axis: int | None = 1) -> Expected:
-    """Of an array in float64, which this changes: one of 2²⁸ numbers fills a small GPU."""
+    """Compute it in float64, in place of ``x``: 2²⁸ numbers and one more array fill a small GPU."""
     most = x.max(axis=axis, keepdims=True)
     x -= most
     want = xp.exp(x)

@@ -3,12 +3,11 @@
 // Changed:  a block loads a tile of 64 × 64 cells of a plane and does four steps there. With each
 //           step one more row and column on each side goes stale, so 56 × 56 cells are right at the
 //           end; blocks overlap by the others. A thread has sixteen cells of a column in registers,
-//           and takes from shared memory what lies beside them. Single steps, and boxes, as in
-//           rung 4: in a box most cells of such a tile would go stale.
-// Why:      four steps for one pass over DRAM. They cost 1.3 times as many updates; that pays as
-// soon
-//           as DRAM is the bound. Neighbours above and below are the thread's own, so an update has
-//           two loads from shared memory and one store instead of five and one.
+//           and takes from shared memory what lies beside them. Boxes are done as in rung 4: most
+//           cells of such a tile would go stale there.
+// Why:      four steps for one pass over DRAM. Cells that several blocks compute make it 1.3 times
+//           as many updates. Neighbours above and below are the thread's own, so an update has two
+//           loads from shared memory and one store instead of five and one.
 // Bound:    shared memory.
 // Command:  grade --lab stencil reference/stencil/05_shared_steps
 #include "stencil.cuh"

@@ -2,16 +2,13 @@
 //
 // Changed:  a warp walks down a strip of a plane. A row that comes in makes the one above it a step
 //           older, that one the next, and so on: the row that goes out is eight steps old. There
-//           are no tiles in shared memory and no barriers, only shuffles along x; boxes as in
-//           rung 5.
-// Why:      only columns at the sides of a strip are computed twice, 16 of 128, and a few rows
-// where
-//           a strip begins. For each cell and step five instructions compute and two in eight are
-//           shuffles; rung 5 has three accesses to shared memory for each.
-//           A row is needed three times, by the row above, itself and the row below. As it comes in
-//           it goes into all three sums at once, and is forgotten: two registers of each step and
-//           cell are all that is kept.
-// Bound:    instructions, and DRAM not far below.
+//           are no tiles and no barriers, only shuffles along x. Boxes are done as in rung 4.
+// Why:      of 128 columns 16 are computed twice, and a few rows where a strip begins. An update
+//           takes five arithmetic instructions and half a shuffle; in rung 5 it has three accesses
+//           to shared memory besides. A row is needed by the row above, by itself and by the row
+//           below: as it comes in it goes into all three sums and is forgotten, so that of each
+//           step two registers for each cell are enough.
+// Bound:    instructions; DRAM is not far below.
 // Command:  grade --lab stencil reference/stencil/06_streamed
 #include "stencil.cuh"
 

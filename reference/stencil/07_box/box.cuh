@@ -9,6 +9,7 @@ namespace box {
 
 constexpr int T = 2, ROWS = 2, WARPS = 8, DEEP = 4;  // planes in shared memory at a time
 constexpr int ALL = ROWS + 2 * T, HIGH = WARPS * ROWS, TILE = HIGH + 2 * T;
+constexpr int FETCHES = (TILE + WARPS - 1) / WARPS;          // rows of a plane that a warp brings
 constexpr int HALO = 4, WIDTH = 128 - 2 * HALO, CLIMB = 64;  // planes of a block
 
 // A plane comes in, `z` of step 0; the one two below, after two steps, comes out. As in plane.cuh.
@@ -62,19 +63,26 @@ __global__ void __launch_bounds__(32 * WARPS, 2)
     keep[k] = fixed ? 1 : 1 - 6 * alpha;
   }
   const int end = last + T, roof = min(end, nz) - 1;
-  auto fetch = [&](int z, int slot) {  // what lies outside is 0, or a copy of the edge
+  const bool inside_x = x >= 0 && x < nx;
+  int source[FETCHES];  // what lies outside is 0, or a copy of the edge
+#pragma unroll
+  for (int f = 0; f < FETCHES; ++f)
+    source[f] = min(max(top - T + warp + f * WARPS, 0), ny - 1) * nx + (inside_x ? x : 0);
+  auto fetch = [&](int z, int slot) {
     const float* level = from + min(max(z, 0), roof) * plane;
-    for (int r = warp; r < TILE; r += WARPS) {
-      const float* row = level + size_t(min(max(top - T + r, 0), ny - 1)) * nx;
-      float* place = &ring[slot][r][4 * lane];
+    float* place = &ring[slot][warp][4 * lane];
+#pragma unroll
+    for (int f = 0; f < FETCHES; ++f) {
+      if (warp + f * WARPS >= TILE) break;
+      const float* row = level + source[f];
       if (WIDE) {
-        const bool there = x >= 0 && x < nx;
-        __pipeline_memcpy_async(place, there ? row + x : row, 16, there ? 0 : 16);
+        __pipeline_memcpy_async(place + f * WARPS * 128, row, 16, inside_x ? 0 : 16);
       } else {
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          const bool there = x + k >= 0 && x + k < nx;
-          __pipeline_memcpy_async(place + k, there ? row + x + k : row, 4, there ? 0 : 4);
+          const bool there = inside_x && x + k < nx;
+          float* cell = place + f * WARPS * 128 + k;
+          __pipeline_memcpy_async(cell, there ? row + k : row, 4, there ? 0 : 4);
         }
       }
     }

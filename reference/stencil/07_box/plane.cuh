@@ -6,7 +6,7 @@
 namespace plane {
 
 constexpr int WARPS = 2, AHEAD = 4;  // of a block; rows that are loaded before they are needed
-constexpr int BLOCKS = 6 * 132 * 2;  // what an H200 holds at a time, twice
+constexpr int BLOCKS = 6 * 132;      // what an H200 holds at a time
 
 template <int T>
 struct Strip {

@@ -1,13 +1,13 @@
 // Rung 7: two steps of a box in one pass.
 //
 // Changed:  boxes walk up z as planes walk down y, two steps at a time. Eight warps share the
-// planes
-//           that come in: they wait in shared memory, where cp.async puts them two planes ahead.
-// Why:      the cells around a tile are many in a box, and its sums fill the registers: a warp that
-//           loads all that it needs would load each cell 3 times. In shared memory it is loaded 1.3
-//           times, and what goes through DRAM is halved. A third step would make a warp compute
-//           more than twice the cells that it keeps.
-// Bound:    DRAM and instructions.
+//           planes that come in: they wait in shared memory, where cp.async puts them three planes
+//           ahead.
+// Why:      DRAM moves a box once for two steps. A warp has two rows, and needs six of the plane
+//           that comes in: if it loaded them for itself, each cell would be loaded three times;
+//           from shared memory it is 1.3 times. Three steps would make a warp compute twice the
+//           cells that it keeps.
+// Bound:    instructions; DRAM is not far below.
 // Command:  grade --lab stencil reference/stencil/07_box
 #include "stencil.cuh"
 
