@@ -49,9 +49,9 @@ class Mutant(Record):
 
 def mutants(names: Sequence[str] = ()) -> Iterator[Mutant]:
     """Those of the tables with these names, or of all."""
-    for file in sorted(TABLES.glob("*.txt")):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            if line and not line.startswith("#") and (not names or file.stem in names):
+    for lines in sorted(TABLES.glob("*.txt")):
+        for line in lines.read_text(encoding="utf-8").splitlines():
+            if line and not line.startswith("#") and (not names or lines.stem in names):
                 lab, folder, file, old, new = (each.strip(" ") for each in line.split("|", 4))
                 old, new = (each.replace("\\n", "\n") for each in (old, new))
                 yield Mutant(lab=lab, folder=folder, file=file, old=old, new=new)
