@@ -74,7 +74,7 @@ def test_the_line_that_reads_what_goes_astray_is_named(name: str, says: str, lin
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("mutant", mutants(), ids=lambda each: f"{each.folder} {each.old}")
+@pytest.mark.parametrize("mutant", [*mutants()], ids=lambda each: f"{each.folder} {each.old}")
 def test_most_wrong_programs_are_named(mutant: Mutant) -> None:
     lab = msgspec.structs.replace(bench(), lab=load_lab(find_lab(mutant.lab)))
     seen = words_on(mutant, lab)
