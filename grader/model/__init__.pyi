@@ -2,7 +2,6 @@ from .advice import advice_title as advice_title
 from .advice import is_shown as is_shown
 from .advice import with_host_calls as with_host_calls
 from .calibration import FITTED as FITTED
-from .calibration import CardFigures as CardFigures
 from .explanation import explain_speed as explain_speed
 from .explanation import unexplained as unexplained
 from .issue_model import model_library as model_library

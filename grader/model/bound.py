@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from math import prod
 
-from grader.base import KernelInfo, gpus
-from grader.model.calibration import Calibration, CardFigures, calibration
+from grader.base import CardFigures, KernelInfo, gpus
+from grader.model.calibration import Calibration, calibration
 from grader.model.issue_model import Wave, waited
 from grader.model.loop_steps import MainLoop
 from grader.model.records import Bound, KernelCounts, Limit, Waiting

@@ -12,7 +12,6 @@ from grader.model.accesses import MemoryAccess, accesses, most_moving, shared_ac
 from grader.model.advice import advise
 from grader.model.banks import worst
 from grader.model.bound import bound
-from grader.model.calibration import CardFigures
 from grader.model.facts import Facts, KernelFacts, Words
 from grader.model.join import count, executions, factors, unfounded
 from grader.model.loop_steps import MainLoop, main_loop_steps
@@ -39,7 +38,7 @@ def explain_speed(
     *,
     missing: Message | None = None,
     gpu: base.gpus.Gpu | None = None,
-    cards: Sequence[CardFigures] = (),
+    cards: Sequence[base.CardFigures] = (),
     rungs: Iterable[KnownRung] = (),
 ) -> Explanation:
     """Join the counts with the machine code, and say what follows.
@@ -137,7 +136,7 @@ def _advice(
     kernels: Mapping[str, base.KernelInfo],
     work: Work,
     gpu: base.gpus.Gpu,
-    cards: Sequence[CardFigures],
+    cards: Sequence[base.CardFigures],
     rungs: Iterable[KnownRung],
     causes: tuple[str, ...],
     problem: Problem,

@@ -7,7 +7,6 @@ nvdisasm reads the machine code, and explanations are kept beside the builds.
 from __future__ import annotations
 
 import hashlib
-import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +34,7 @@ from grader.labs import Submission
 from grader.model import Explanation
 from grader.results import CaseResult, find_ladder, shipped_ladders
 from grader.run import CpuDevice, GpuDevice, Progress, engine_library, quietly
+from grader.study.calibrating import course_cards
 from ptxsim.findings import LaunchSample, Severity
 from ptxsim.plan import Launch, Plan, Size
 from ptxsim.text import NOTHING, Message, phrase
@@ -129,25 +129,6 @@ def known_rungs(
         fastest = max(fastest, rate)
         pays = not rung.trap and (gain is None or gain >= _PAYS)
         yield model.KnownRung(name=place, pays=pays, lesson=rung.lesson, gain=gain)
-
-
-def course_cards() -> tuple[model.CardFigures, ...]:
-    """Return what a course measured of its cards. Raises UsageError that names file and field."""
-    folder = os.environ.get(base.PREPARED_VARIABLE)
-    return _cards(Path(folder) / "calibration") if folder else ()
-
-
-@cache
-def _cards(folder: Path) -> tuple[model.CardFigures, ...]:
-    return tuple(map(_card, sorted(folder.glob("*.json"))))
-
-
-def _card(file: Path) -> model.CardFigures:
-    try:
-        return base.decode(file.read_bytes(), model.CardFigures)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        wrong = phrase("{file}: not what benchmarks.calibrate writes: {error}", file=str(file))
-        raise base.UsageError(wrong.given(error=str(error))) from None
 
 
 # --- a grade that is explained -------------------------------------------------------------------

@@ -1,6 +1,7 @@
-// What benchmarks/calibrate.py measures on a card. A kernel ends with a store that never happens, so
+// What card.py measures. A kernel of rates ends with a store that never happens, so
 // that nothing before it is left out.
 using u32 = unsigned int;
+using u64 = unsigned long long;
 
 extern "C" __global__ void nothing() {}
 
@@ -19,7 +20,7 @@ extern "C" __global__ void multiply_add(float* out, int rounds, float x) {
 }
 
 #if __CUDA_ARCH__ >= 750
-// Products of 16 by 8 by TENSOR_K, eight sums for each warp, `rounds` of each.
+// Products of 16 by 8 by 16, on Turing by 8: eight sums for each warp, `rounds` of each.
 #define SUMS "{%0, %1, %2, %3}"
 extern "C" __global__ void tensor(float* out, int rounds) {
   u32 a[4], b[2];
@@ -29,9 +30,10 @@ extern "C" __global__ void tensor(float* out, int rounds) {
   for (int r = 0; r < rounds; ++r)
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      float(&s)[4] = sums[i];
-#if TENSOR_K == 16
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " SUMS ", {%4, %5, %6, %7}, {%8, %9}, " SUMS ";"
+      float (&s)[4] = sums[i];
+#if __CUDA_ARCH__ >= 800
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " SUMS
+          ", {%4, %5, %6, %7}, {%8, %9}, " SUMS ";"
           : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
@@ -88,4 +90,52 @@ extern "C" __global__ void add_shared_word(float* out, int rounds) {
   for (int r = 0; r < rounds; ++r) atomicAdd(&total, 1.0f);
   __syncthreads();
   if (total == 0.5f) *out = total;
+}
+
+// --- latencies: chains of loads, each of which waits for the one before ----------------------
+
+__device__ u32 now() {
+  u32 t;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory");
+  return t;
+}
+
+// 16 loads of each of `count` lines of 128 bytes, whose first word is its own address.
+template <bool IN_L1>
+__device__ void line_chain(u32* out, u64* lines, int count) {
+  for (int i = 0; i < count; ++i) {
+    u64 a = u64(lines + 16 * i);
+    u32 start = 0, stop = 0;
+    for (int pass = 0; pass < 3; ++pass) {
+      start = now();
+#pragma unroll
+      for (int j = 0; j < 16; ++j) {
+        if (IN_L1) asm volatile("ld.global.ca.u64 %0, [%0];" : "+l"(a));
+        else asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(a));
+      }
+      if (a == 0) return;  // never: waits for the last
+      stop = now();
+    }
+    out[i] = stop - start;
+  }
+}
+extern "C" __global__ void l2_chain(u32* out, u64* lines, int count) {
+  line_chain<false>(out, lines, count);
+}
+
+// One load of each of `count` places, `step` words apart, which no cache holds, and then one of
+// the sector `beside` words further. The first word of each place holds the address of the next.
+extern "C" __global__ void dram_chain(u32* out, u64* place, int count, int beside) {
+  for (int i = 0; i < count; ++i) {
+    u64 next = 0, other = 0;
+    const u32 start = now();
+    asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(next) : "l"(place));
+    if (next == 0) return;  // never: waits for it
+    const u32 between = now();
+    asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(other) : "l"(place + beside));
+    if (other == 1) return;
+    const u32 stop = now();
+    out[2 * i] = between - start, out[2 * i + 1] = stop - between;
+    place = (u64*)next;
+  }
 }
