@@ -8,13 +8,14 @@ longest copy runs as often as the code before it allows.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from grader.build import Product, SassFunction, SassInstruction
-from grader.model.accesses import accesses, traffic
+from grader.model.accesses import MemoryAccess, accesses, changes, traffic
 from grader.model.blocks import conserve, splits, warp_cycles
-from grader.model.main_loop import opcode_counts
-from grader.model.records import KernelCounts, TensorCount
+from grader.model.main_loop import loop_code, opcode_counts
+from grader.model.records import KernelCounts, TensorCount, Traffic
+from grader.model.units import unit_of
 from grader.problems import Work
 from ptxsim.findings import LaunchSample, RowCount, kernel_name
 from ptxsim.text import NOTHING, Message, clauses, phrase
@@ -36,6 +37,9 @@ _TRAFFIC = {
     "shared_atomics": "ATOMS",
     "global_atomics": "REDG",
 }
+_WORD, _LINE = 4, 128  # bytes
+_SECTORS = 4  # of a line
+_READS, _SPIN = ("LD", "LDG", "ATOM", "ATOMG"), 24  # of a loop that waits; its instructions
 _ENOUGH = 0.98  # of the problem's operations
 _SCALED = 0.1  # counts of uneven blocks that are scaled by more bound nothing
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
@@ -47,6 +51,7 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
     runs = executions(function, rows)
     moving = {each.item.address: each for each in accesses(function, rows, runs)}
     mix: Counter[str] = Counter()
+    units: Counter[str] = Counter()
     products: Counter[Product] = Counter()
     floats = 0.0
     for index, times in enumerate(runs):
@@ -55,6 +60,8 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
             mix[item.kind] += round(done * factor)
             mix[_OFF] += round((times - done) * factor)
             floats += times * (item.base in _FLOATS)
+            if unit := unit_of(item):
+                units[unit] += round(times * factor)
             product = item.product
             if product is not None:
                 products[product] += round(times * factor)
@@ -74,8 +81,69 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
         mix=opcode_counts(mix),
         splits=splits(function, sample, runs, factor),
         tensor=_tensor(products),
+        local=_local(function, runs, factor),
+        strong_loads=traffic(filter(_strong, moving.values()), factor)["LDG"],
+        heaviest=sample.heaviest * sample.times / factor,
+        meetings=_meetings(function, rows, runs) * factor / (sample.all_blocks * sample.times),
+        hottest=_hottest(moving.values(), sample, factor),
+        units=opcode_counts(units),
         **{field: moved[kind] for field, kind in _TRAFFIC.items()},
     )
+
+
+def _strong(each: MemoryAccess) -> bool:
+    return each.base == "LDG" and ".STRONG" in each.item.opcode
+
+
+def _hottest(of: Iterable[MemoryAccess], sample: LaunchSample, factor: float) -> float:
+    """Return how often one word changes by atomics. A single block does not tell which words others
+    change."""
+    if sample.blocks < min(2, sample.all_blocks):
+        return 0.0
+    atomics = (
+        each
+        for each in of
+        if each.base in ("ATOMG", "REDG") and each.row.span and each.row.requests
+    )
+    return sum(
+        each.requests
+        / each.row.requests
+        * changes(each.item, each.row)
+        * each.row.width
+        / each.row.span
+        * factor
+        for each in atomics
+    )
+
+
+def _meetings(function: SassFunction, rows: Mapping[int, RowCount], runs: Sequence[float]) -> float:
+    """Count how often one lane of a block publishes what the block wrote, and waits for others: by
+    a fence, an atomic, and a short loop that reads the same word again."""
+    spins = (
+        any(".STRONG" in item.opcode and item.base in _READS for item in code)
+        for code in (loop_code(function, loop) for loop in function.loops)
+        if len(code) <= _SPIN
+    )
+    if not any(spins):
+        return 0.0
+    return sum(
+        times
+        for index, times in enumerate(runs)
+        for item in function.of_block(index)
+        if item.base == "MEMBAR"
+        if (row := rows.get(item.ptx_line or 0)) is not None and row.active <= row.warps
+    )
+
+
+def _local(function: SassFunction, runs: Sequence[float], factor: float) -> Traffic:
+    """Accesses to local memory, where the words of a warp's lanes lie side by side."""
+    times = Counter[int]()  # by bytes that a lane moves
+    for index, often in enumerate(runs):
+        for item in function.of_block(index):
+            if item.base in ("LDL", "STL") and not item.never:
+                times[max(item.bits // 8, _WORD)] += round(often * factor)
+    lines = sum(width // _WORD * count for width, count in times.items())
+    return Traffic(requests=times.total(), cost=_SECTORS * lines, lines=lines, bytes=_LINE * lines)
 
 
 def _tensor(products: Mapping[Product, int]) -> tuple[TensorCount, ...]:

@@ -100,6 +100,7 @@ def _explain(
         program.context.lab.problem,
         ptxsim.load_engine(engine_library().compiled()),
         missing=missing,
+        copies=model.host_copies(plan),
         gpu=card,
         cards=course_cards(),
         rungs=known_rungs(program.context, plan.size.dims, card),
