@@ -148,7 +148,7 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
         file = convert(document, shape.record)
     except msgspec.ValidationError as error:
         raise LabError(explain(error, document, shape.record, shape.words)) from None
-    if problem := next(contradictions(file, shape, kind.dims), None):
+    if problem := next(contradictions(file, shape, kind), None):
         raise LabError(problem)
     names = kind.Options.__struct_fields__
     own = {name: document[name] for name in names if name in document}

@@ -164,7 +164,7 @@ def _size_words(dims: tuple[Dim, ...], key: str, kinds: Sequence[str]) -> dict[s
 # --- contradictions ----------------------------------------------------------------------------
 
 
-def contradictions(file: Any, shape: Shape, dims: Sequence[Dim]) -> Iterator[Message]:
+def contradictions(file: Any, shape: Shape, problem: type[Problem]) -> Iterator[Message]:
     """Mistakes that no single field shows; each as ``path: what is wrong; remedy``."""
     sizes = [getattr(entry, shape.size_key) for entry in file.performance]
     yield from _wrong_sizes("correctness", file.correctness, "", shape, file.multiple_of)
@@ -183,7 +183,7 @@ def contradictions(file: Any, shape: Shape, dims: Sequence[Dim]) -> Iterator[Mes
         seen[name] = i
     yield from scoring_rules.contradictions(file.scoring, sizes, hidden=file.groups is not None)
     if file.groups is not None:
-        yield from groups.contradictions(file.groups, dims, file.multiple_of)
+        yield from groups.contradictions(file.groups, problem, file.multiple_of)
     for name in SWITCHES:
         if getattr(file, name) == "after-due" and not (file.time and file.time.due):
             yield wrong(name, "time.no-due")

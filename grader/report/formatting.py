@@ -223,6 +223,9 @@ def score_block(result: Result, language: base.Language = base.ENGLISH) -> str:
             lines.append(words.given(ordinal=_ordinal(i)))
         own = max(run.speed for run in timing.runs)
         lines.append(_say("score.max", **figures, own=own, theirs=timing.baseline_speed))
+        if share := result.score.of_roofline.get(case.id):
+            words = _say("score.roofline", percent=100 * share, unit=result.problem.unit)
+            lines.append(words.given(roof=timing.scored_speed / share))
         if timing.modes:
             lines.append(_say("score.modes", modes=two_speeds(timing.modes, result.problem.unit)))
     return "\n".join(map(language, lines))
