@@ -10,6 +10,7 @@ from grader import base
 from grader.labs import Case, CurveShape, Lab, Scoring
 from grader.problems import Problem
 from grader.results import (
+    Expected,
     LabRef,
     Ladder,
     Measure,
@@ -47,6 +48,11 @@ def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
     Raises LabError, one line, if the lab or the ladders say nothing of this GPU model.
     """
     scoring = lab.scoring
+    if scoring.measure == "model":
+        raise base.LabError.saying(
+            "scoring.measure: the model gives points where nothing is measured; grade with: "
+            "--device cpu"
+        )
     if scoring.policy != "curve" or scoring.measure == "baseline":
         return {case.id: beside_the_baseline(scoring) for case in lab.timed}
     if scoring.measure == "ms":
@@ -162,8 +168,15 @@ def rescored(entry: ResultEntry, lab: Lab, ladders: Sequence[Ladder]) -> ResultE
     known = {Size(dims=case.size): case.timing for case in entry.cases}
     asked = (*lab.correctness, *lab.performance) if entry.environment.device == "gpu" else lab.cpu
     same = not known or known.keys() == {case.size for case in asked}
-    if lab.hidden or entry.groups or not same or not entry.problem.like(lab.problem.info()):
-        return None  # of hidden sizes no times are stored
+    if (
+        lab.hidden
+        or entry.groups
+        or entry.by_model
+        or lab.scoring.gpu
+        or not same
+        or not entry.problem.like(lab.problem.info())
+    ):
+        return None  # of hidden sizes no times are stored, of the model's no counts
     found = entry.score
     if found is not None and entry.gpu is not None:
         try:
@@ -195,6 +208,43 @@ def place(
         measure=yardstick.measure,
         rung=yardstick.rung,
         pieces=yardstick.pieces,
+    )
+
+
+def score_by_model(
+    lab: Lab, verdict: base.Verdict, expected: Mapping[str, tuple[float, float]]
+) -> Score:
+    """Score what nobody measured, in bands: a piece gives its points where the most that is
+    expected reaches its end. expected: speeds by case, of all timed ones where the verdict is AC.
+    """
+    scoring, curves = lab.scoring, []
+    card = base.gpus.named(scoring.gpu or "")
+    for case in lab.performance if verdict is base.Verdict.AC else ():
+        yardstick = _below_the_roofline(scoring, case, lab.problem, card.name)
+        pieces = tuple(
+            msgspec.structs.replace(each, shape="step", rate=0.0) for each in yardstick.pieces
+        )
+        low, high = expected[case.id]
+        position = high / yardstick.roof
+        curves.append(
+            SizeCurve(
+                case=case.id,
+                position=position,
+                points=points_at(pieces, position),
+                measure="model",
+                rung=None,
+                pieces=pieces,
+                expected=Expected(size=case.size.dims, low=low, high=high),
+            )
+        )
+    shares = tuple(Share(case=case.id, weight=case.weight) for case in lab.performance)
+    earned = mean_points({curve.case: curve.points for curve in curves}, shares)
+    return Score(
+        total=round(earned or 0.0, 2),
+        max=scoring.pieces[-1].points,
+        policy=scoring.policy,
+        shares=shares,
+        curves=tuple(curves),
     )
 
 

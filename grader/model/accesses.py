@@ -127,7 +127,8 @@ def _parts(item: SassInstruction, row: RowCount) -> Iterator[tuple[str, tuple[fl
         # One lane after the other changes a word of shared memory.
         in_shared, turns = base == "ATOMS", max(Counter(row.lanes).values(), default=1)
         cost = turns * row.requests if in_shared else row.cost
-        asked = (row.requests, cost, 0, row.lines, changes(item, row) * row.width)
+        passes = 0 if in_shared else row.requests * _turns_in_l2(row)
+        asked = (row.requests, cost, passes, row.lines, changes(item, row) * row.width)
         yield "ATOMS" if in_shared else "REDG", asked
     elif base == "LDGSTS":
         brought, warp, lines = row.source_requests, row.width * _LANES, row.source_lines
@@ -142,6 +143,16 @@ def _parts(item: SassInstruction, row: RowCount) -> Iterator[tuple[str, tuple[fl
         cost = row.cost if width <= row.width else row.cost8 if width == 8 else row.cost16
         passes = _ideal(row, max(width, row.width)) if base in ("LDS", "STS") else 0
         yield base, (row.requests, cost, passes, row.lines, row.requests * width * _LANES)
+
+
+def _turns_in_l2(row: RowCount) -> int:
+    """Return how many turns a request of atomics takes: in each sector, one lane after another
+    changes the same word."""
+    sectors: dict[int, Counter[int]] = {}
+    for at in row.lanes:
+        if at is not None:
+            sectors.setdefault(at // SECTOR, Counter())[at] += 1
+    return sum(max(words.values()) for words in sectors.values())
 
 
 def changes(item: SassInstruction, row: RowCount) -> int:

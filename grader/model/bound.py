@@ -159,6 +159,8 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
         slowed["waiting"] = max(slowed.get(unit, 0.0) for unit in _UNITS) + waiting - busiest
     # Of each output, or of a word that is none.
     updates = max(counts.global_atomics.bytes / _WORD / work.elements, counts.hottest)
+    # The L2 has about as many slices as there are multiprocessors.
+    updates = max(updates, counts.global_atomics.passes / gpu.multiprocessors)
     slowed["atomics"] = updates * constants.atomic_cycles / clock
     end = 0.0
     if wave is not None:
@@ -171,11 +173,13 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
             slowed["waiting"] = max(slowed.get("waiting", 0.0), ring)
         slowed["latency"] += constants.block_cycles * wave.times / clock
         if counts.meetings:
-            end = _meetings(counts, wave, gpu, constants)
+            busy = max(slowed.get(unit, 0.0) for unit in (*_UNITS, "L2", "DRAM"))
+            met = busy + _meetings(counts, wave, gpu, constants)
+            slowed["waiting"] = max(slowed.get("waiting", 0.0), met)
         if counts.flops >= _PASS * work.operations > 0:
             # A block stores its part when it has nothing else left to do; others still have.
             written = (counts.global_stores.cost + counts.global_atomics.cost) / wave.blocks
-            end += written / gpu.multiprocessors * constants.write_cycles / clock
+            end = written / gpu.multiprocessors * constants.write_cycles / clock
     touched = 0
     if counts.flops < _PASS * work.operations:
         touched = sum(getattr(counts, field).bytes for field in _GLOBAL)

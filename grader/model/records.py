@@ -57,7 +57,7 @@ class Traffic(Record):
     lines: int  # lines of 128 bytes in global memory, one after the other for each request
     bytes: int  # requested, if every lane were active
     # Of shared loads and stores: wavefronts, were there no bank conflicts. Of copies to shared
-    # memory: those that take time.
+    # memory: those that take time. Of atomics: turns, in which lanes change a word of a sector.
     passes: int = 0
 
 

@@ -6,7 +6,7 @@ from grader.base import BuildInfo, Dims, Finding, GpuInfo, ProblemInfo, Verdict
 from grader.labs import SourceFile
 from grader.model import Explanation
 from grader.results.case import CaseResult
-from grader.results.score import Score, SizeGroup
+from grader.results.score import ByModel, Score, SizeGroup
 from ptxsim.findings import LineCount
 from ptxsim.plan import Dim3, Record
 from ptxsim.text import Message
@@ -92,6 +92,7 @@ class Judgement(Record, kw_only=True):
     lines: tuple[LineCount, ...] = ()  # of the largest simulated case; () when none was
     verdict: Verdict
     score: Score | None = None
+    by_model: ByModel | None = None  # where the score is the model's; null: of what was measured
     error: Message | None = None  # why, when the verdict is not the cases' own
     standing: Standing | None = None  # null without a ladder of this GPU model, or without times
     launches: tuple[LaunchKind, ...] = ()  # at the largest size that was run

@@ -13,7 +13,7 @@
 #include "local_arrays.cuh"
 #include "one_block_is_late.cuh"
 #include "one_counter.cuh"
-#include "one_in_eight.cuh"
+#include "one_in_four.cuh"
 #include "past_the_l1.cuh"
 #include "reads_by_atomics.cuh"
 #include "sees_that_blocks_are_missing.cuh"
@@ -43,7 +43,7 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       local_arrays::run,
       one_block_is_late::run,
       one_counter::run,
-      one_in_eight::run,
+      one_in_four::run,
       past_the_l1::run,
       reads_by_atomics::run,
       shorter_when_large::run,
