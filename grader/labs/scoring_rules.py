@@ -125,7 +125,8 @@ def _wrong_card(scoring: Scoring, capability: int) -> Iterator[Message]:
     elif named is None:
         yield wrong(field, "scoring.no-card")
     elif (card := gpus.find(named)) is None:
-        names = ", ".join(gpu.name for gpu in gpus.known())
+        alike = (gpu.name for gpu in gpus.known() if gpu.capability == capability)
+        names = ", ".join(alike) or "-"
         yield wrong(field, "scoring.unknown-card", gpu=repr(named), names=names)
     elif card.capability != capability:
         yield wrong(field, "scoring.other-card", gpu=card.name, arch=card.capability)

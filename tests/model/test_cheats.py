@@ -14,7 +14,9 @@ from grader.judge.program import GradingContext
 from grader.labs.lab import Case
 from grader.labs.scoring_rules import Scoring, Stretch
 from grader.labs.submission import load_submission
+from grader.model.calibration import FITTED
 from grader.model.records import Explanation
+from grader.report.formatting import SENTENCES
 from grader.results.result import Result
 from grader.run.protocol import quietly
 from grader.study import grade_and_explain
@@ -22,6 +24,7 @@ from grader.study.explaining import explain_sizes
 from ptxsim.text import Message
 from tests.support.explained import roomy
 from tests.support.files import table
+from tests.support.places import ROOT
 
 H200 = gpus.named("H200")
 ROWS = [tuple(map(str, row)) for row in table(__file__, "cheats.txt")]
@@ -102,3 +105,16 @@ def test_honest_work_beside_them_is_trusted() -> None:
     assert result.score is not None and result.score.total == 50
     (curve,) = result.score.curves
     assert 0.1 < curve.position < 0.5 and curve.measure == "model" and curve.expected
+
+
+def test_the_page_names_every_resource_and_constant() -> None:
+    page = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
+    rows = {line.split(" | ")[0].removeprefix("| ") for line in page.splitlines()}
+
+    assert set(SENTENCES.names("resource")) <= rows
+    for name, factor in FITTED.slower.items():
+        assert f"{factor:g}" in page, name
+    table = (ROOT / "docs" / "cheats.md").read_text(encoding="utf-8")
+    for name, *cells in ROWS:
+        measured, was = (cell.replace("-", "–") for cell in cells[:2])
+        assert f"| [{name}](../tests/model/cheats/{name}.cuh) | {measured} | {was} | " in table
