@@ -29,7 +29,7 @@ from ptxsim.text import phrase, verbatim
 
 DEFAULT_LAB = Path(__file__).parent / "sgemm.yaml"
 LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
-_NO_SCORE = ("time", "rubric", *SWITCHES)  # fields that change no score
+_NO_SCORE = ("topic", "time", "rubric", *SWITCHES)  # fields that change no score
 _UNVOUCHED = phrase(
     "is Python, which would run with your rights, and only grade.toml names this lab; if you trust "
     "it, pass --lab {lab}"

@@ -146,6 +146,27 @@ def picture_caption(case: CaseResult, error: base.ErrorStats) -> Message:
     return _say("map.caption", operand=error.operand, size=size, elements=elements)
 
 
+STRIPS = phrase(
+    "What wrong elements hold: . as it should be, - missing, 2 several times or with another "
+    "factor, x something else in its place, + several of these"
+)
+
+
+STRIPS_DRAWN = phrase(
+    "What wrong elements hold: filled is missing; half-filled is there several times, with another "
+    "factor, or something else is in its place"
+)
+
+
+def strip_caption(case: CaseResult, strip: base.Strip) -> Message:
+    """``C[row 3, column 5] of 64×64×32, terms of A·B, 2 in a sign``."""
+    words = phrase("{element} of {size}, of {operand}")
+    if strip.edge > 1:
+        words = phrase("{element} of {size}, of {operand}, {edge} in a sign", edge=strip.edge)
+    element = base.element_words(strip.element)
+    return words.given(element=element, size=base.size_text(case.size), operand=strip.operand)
+
+
 def mismatch(case: CaseResult) -> Message:
     """``first wrong element: C[row 3, column 0] is nan, should be 1.5``, or nothing."""
     first = case.error.first_mismatch if case.error else None

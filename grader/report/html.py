@@ -127,6 +127,14 @@ def _render(
                 image=charts.tile_picture(case, error, language),
             )
             for case, error in text.telling_maps(cases)[: room.pictures]
+        ]
+        + [
+            Picture(
+                caption=text.STRIPS_DRAWN,
+                image=charts.strips_picture(case, case.error.strips, language),
+            )
+            for case in cases
+            if case.error and case.error.strips
         ],
         notes=[_note(group, highlighter, room, language) for group in groups[: room.findings]],
         hidden_findings=sum(map(len, groups[room.findings :])),

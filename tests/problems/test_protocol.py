@@ -233,7 +233,11 @@ def test_a_multiset_and_large_whole_numbers() -> None:
 # --- structure
 
 
-SMALL = {"gemm": Size.of(m=5, n=7, k=6), "transpose": Size.of(rows=5, columns=9)}
+SMALL = {
+    "gemm": Size.of(m=5, n=7, k=6),
+    "stencil": Size.of(nx=9, ny=6, nz=5, steps=3),
+    "transpose": Size.of(rows=5, columns=9),
+}
 
 
 @pytest.mark.parametrize("name", catalogue.names())

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from grader.base.finding import wrong_elements
 from grader.base.language import ENGLISH
+from grader.base.problem import Strip
 from grader.base.records import BuildInfo, Verdict
 from grader.judge import scoring
 from grader.labs.lab import Case, find_lab, load_lab
@@ -55,6 +56,20 @@ def test_wrong_values_show_where_and_how_the_pattern_looks() -> None:
     assert "first wrong element: C[row 1, column 4] is nan, should be -1.25" in output
     assert "  ..\n  .#\n  +#" in output
     assert "each sign is 2×2 elements" in output
+
+
+def test_what_wrong_elements_hold_is_drawn() -> None:
+    assert WRONG.error
+    strip = Strip(element="C[row 3, column 5]", operand="A·B", signs="..--2x+", edge=4)
+    error = msgspec.structs.replace(WRONG.error, strips=(strip,))
+    case = msgspec.structs.replace(WRONG, error=error)
+    result = make_result(cases=(RIGHT, case), verdict=Verdict.WA)
+    output = shown(result)
+    assert "of A·B, 4 in a sign\n  ..--2x+\n" in output
+    assert "- missing, 2 several times" in re.sub(r"\s+", " ", output)
+    page = html.render(result, {})
+    assert page.count('class="wrong"') > html.render(make_result(), {}).count('class="wrong"')
+    assert str(text.STRIPS_DRAWN) in page
 
 
 def test_a_message_stands_once_below_the_table_with_its_sizes() -> None:
