@@ -1,5 +1,12 @@
-// Latencies and rates of one multiprocessor: each kernel writes cycles to `out`. It follows the
-// grader's card.cu, whose types and clock it uses.
+// Latencies and rates of one multiprocessor: each kernel writes cycles to `out`.
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+__device__ u32 now() {
+  u32 t;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory");
+  return t;
+}
 __device__ u32 shared_address(const void* p) { return u32(__cvta_generic_to_shared(p)); }
 
 // --- chains of loads, each of which waits for the one before ---------------------------------
@@ -16,7 +23,8 @@ __device__ void shared_chain(u32* out) {
 #pragma unroll
     for (int i = 0; i < 128; ++i) {
       if (BYTES == 4) asm volatile("ld.volatile.shared.u32 %0, [%0];" : "+r"(a));
-      if (BYTES == 8) asm volatile("ld.volatile.shared.v2.u32 {%0, %1}, [%0];" : "+r"(a), "=r"(b));
+      if (BYTES == 8)
+        asm volatile("ld.volatile.shared.v2.u32 {%0, %1}, [%0];" : "+r"(a), "=r"(b));
       if (BYTES == 16)
         asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%0];"
                      : "+r"(a), "=r"(b), "=r"(c), "=r"(d));
@@ -29,9 +37,47 @@ extern "C" __global__ void shared_chain4(u32* out) { shared_chain<4>(out); }
 extern "C" __global__ void shared_chain8(u32* out) { shared_chain<8>(out); }
 extern "C" __global__ void shared_chain16(u32* out) { shared_chain<16>(out); }
 
-// Of the L1; card.cu has those of the L2 and of DRAM.
+// 16 loads of each of `count` lines of 128 bytes, whose first word is its own address.
+template <bool IN_L1>
+__device__ void line_chain(u32* out, u64* lines, int count) {
+  for (int i = 0; i < count; ++i) {
+    u64 a = u64(lines + 16 * i);
+    u32 start = 0, stop = 0;
+    for (int pass = 0; pass < 3; ++pass) {
+      start = now();
+#pragma unroll
+      for (int j = 0; j < 16; ++j) {
+        if (IN_L1) asm volatile("ld.global.ca.u64 %0, [%0];" : "+l"(a));
+        else asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(a));
+      }
+      if (a == 0) return;  // never: waits for the last
+      stop = now();
+    }
+    out[i] = stop - start;
+  }
+}
 extern "C" __global__ void l1_chain(u32* out, u64* lines, int count) {
   line_chain<true>(out, lines, count);
+}
+extern "C" __global__ void l2_chain(u32* out, u64* lines, int count) {
+  line_chain<false>(out, lines, count);
+}
+
+// One load of each of `count` places, `step` words apart, which no cache holds, and then one of
+// the sector `beside` words further. The first word of each place holds the address of the next.
+extern "C" __global__ void dram_chain(u32* out, u64* place, int count, int beside) {
+  for (int i = 0; i < count; ++i) {
+    u64 next = 0, other = 0;
+    const u32 start = now();
+    asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(next) : "l"(place));
+    if (next == 0) return;  // never: waits for it
+    const u32 between = now();
+    asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(other) : "l"(place + beside));
+    if (other == 1) return;
+    const u32 stop = now();
+    out[2 * i] = between - start, out[2 * i + 1] = stop - between;
+    place = (u64*)next;
+  }
 }
 
 // --- rates -----------------------------------------------------------------------------------
@@ -60,8 +106,7 @@ __device__ void shared_rate(u32* out, int shift) {
       for (int j = 0; j < 32; ++j) {
         const u32 at = a + j % 8 * 512;
         u32* v = r[j % 8];
-        if (STORE && BYTES == 4)
-          asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(at), "r"(v[0]));
+        if (STORE && BYTES == 4) asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(at), "r"(v[0]));
         if (STORE && BYTES == 16)
           asm volatile("st.volatile.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]),
                        "r"(v[1]), "r"(v[2]), "r"(v[3]));
@@ -69,12 +114,10 @@ __device__ void shared_rate(u32* out, int shift) {
           asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(v[0]) : "r"(at));
         if (!STORE && BYTES == 8)
           asm volatile("ld.volatile.shared.v2.u32 {%0, %1}, [%2];"
-                       : "=r"(v[0]), "=r"(v[1])
-                       : "r"(at));
+                       : "=r"(v[0]), "=r"(v[1]) : "r"(at));
         if (!STORE && BYTES == 16)
           asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                       : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-                       : "r"(at));
+                       : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at));
       }
 #pragma unroll
     for (int j = 0; j < 8; ++j) sum += r[j][0] + r[j][1] + r[j][2] + r[j][3];
@@ -83,9 +126,9 @@ __device__ void shared_rate(u32* out, int shift) {
   const u32 stop = now() + (sum == 12345);
   if (threadIdx.x == 0) out[0] = stop - start;
 }
-#define RATE(NAME, BYTES, STORE)                                                \
-  extern "C" __global__ void __launch_bounds__(512) NAME(u32* out, int shift) { \
-    shared_rate<BYTES, STORE>(out, shift);                                      \
+#define RATE(NAME, BYTES, STORE)                                                        \
+  extern "C" __global__ void __launch_bounds__(512) NAME(u32* out, int shift) {         \
+    shared_rate<BYTES, STORE>(out, shift);                                              \
   }
 RATE(load4, 4, false)
 RATE(load8, 8, false)

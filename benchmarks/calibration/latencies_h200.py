@@ -3,23 +3,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import cupy
 import numpy as np
 
 from benchmarks.measure import machine, table
-from grader.run.gpu import card
-from grader.run.gpu.card import LINES, from_dram
 from grader.run.probe import gpu_names
 
 SOURCE = Path(__file__).with_name("latencies.cu")
+LINES = 2048  # whose latencies are looked at one by one
+APART = 1 << 16  # bytes between places that are read from DRAM
+FLUSH = 1 << 29  # bytes, more than any L2
 
 
 def main() -> None:
     print(f"{gpu_names()[0]}, {machine()}\n")
-    both = card.KERNELS.read_text() + SOURCE.read_text()
-    module = cupy.RawModule(code=both, options=("--std=c++17",))
+    module = cupy.RawModule(code=SOURCE.read_text(), options=("--std=c++17",))
 
     def cycles(name: str, threads: int, *arguments: object) -> np.ndarray:
         out = cupy.zeros(2 * LINES, cupy.uint32)
@@ -52,6 +53,23 @@ def main() -> None:
             rates.append([name, str(shift), *(f"{value:.2f}" for value in each)])
     header = ["shared memory, cycles for each", "lane >>", *(f"{w} warps" for w in (1, 4, 8, 16))]
     print(table(header, rates))
+
+
+def from_dram(cycles: Callable[..., np.ndarray], beside: int) -> np.ndarray:
+    """Latencies of a place that no cache holds and of one ``beside`` words further."""
+    count = 256
+    places = cupy.zeros(count * APART // 8, cupy.uint64)
+    order = np.random.default_rng(1).permutation(count)
+    addresses = places.data.ptr + order.astype(np.uint64) * APART
+    at = cupy.asarray(order * (APART // 8))
+    places[at] = cupy.asarray(np.roll(addresses, -1))
+    cupy.zeros(FLUSH // 4, cupy.uint32).fill(1)
+    first = cupy.ndarray((1,), cupy.uint64, memptr=places.data + int(order[0]) * APART)
+    return (
+        cycles("dram_chain", 1, first, np.int32(count), np.int32(beside))[: 2 * count]
+        .reshape(-1, 2)
+        .T
+    )
 
 
 def least(values: np.ndarray) -> list[str]:

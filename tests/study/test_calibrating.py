@@ -1,5 +1,6 @@
 """``grade calibrate``, and the figures that a course keeps of its cards."""
 
+import ctypes
 import re
 from io import StringIO
 from pathlib import Path
@@ -12,7 +13,7 @@ import grader.run
 from grader.base import UsageError, gpus
 from grader.cli import calibrate_command
 from grader.model.calibration import FITTED, calibration
-from grader.run.gpu.messages import checks_cubin
+from grader.run.gpu.messages import host_library
 from grader.study import calibrate, course_cards
 from tests.support.places import ROOT
 
@@ -51,10 +52,8 @@ def test_without_the_folder_it_needs_a_file(
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
-def test_its_kernels_are_all_there(arch: str) -> None:
-    """The ones that ``measure_card`` asks for by name."""
-    cubin = checks_cubin(arch, ROOT / "grader" / "run" / "gpu" / "card.cu").read_bytes()
-    names = ("multiply_add", "tensor", "read", "stream", "l2_chain", "dram_chain", "nothing")
+def test_its_program_compiles(arch: str) -> None:
+    """For cards with other products on tensor cores; a GPU's machine runs it."""
+    library = ctypes.CDLL(str(host_library(arch, ROOT / "grader" / "run" / "gpu" / "card.cu")))
 
-    for name in (*names, "add_one_word", "add_shared_word"):
-        assert f".text.{name}\0".encode() in cubin
+    assert library.measure_card
