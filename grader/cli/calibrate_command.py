@@ -25,13 +25,13 @@ class CalibrateOptions(OptionGroup):
 
 def run(chosen: CalibrateOptions, console: Console) -> int:
     require_gpu()
-    found = calibrate(chosen.file)
-    here, there = (msgspec.structs.asdict(each) for each in (found.figures, found.fitted))
+    file, *cards = calibrate(chosen.file)
+    here, there = map(msgspec.structs.asdict, cards)
     rows = [
         (name, *("-" if each[name] is None else f"{each[name]:.4g}" for each in (here, there)))
         for name in here
         if name not in ("gpu", "where")
     ]
-    console.print(table(("", found.figures.gpu, found.fitted.gpu), rows, words=(0,)))
-    say(console, phrase("result: {file}", file=str(found.file)))
+    console.print(table(("", here["gpu"], there["gpu"]), rows, words=(0,)))
+    say(console, phrase("result: {file}", file=str(file)))
     return DONE

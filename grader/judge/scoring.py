@@ -136,7 +136,7 @@ def _between(
 def score(
     verdict: base.Verdict,
     cases: Sequence[Case],
-    times: Mapping[str, Timing | None],
+    times: Mapping[str, Timing | Expected | None],
     scoring: Scoring,
     yardsticks: Yardsticks | None = None,
 ) -> Score | None:
@@ -189,11 +189,16 @@ def rescored(entry: ResultEntry, lab: Lab, ladders: Sequence[Ladder]) -> ResultE
 
 
 def place(
-    timing: Timing, scoring: Scoring, yardstick: Yardstick | None = None, case: str = ""
+    timing: Timing | Expected,
+    scoring: Scoring,
+    yardstick: Yardstick | None = None,
+    case: str = "",
 ) -> SizeCurve:
-    """A measured size on its curve. yardstick: None for the ratio to the baseline."""
+    """A measured or expected size on its curve. yardstick: None for the ratio to the baseline."""
     yardstick = yardstick or beside_the_baseline(scoring)
-    if yardstick.measure == "ms":
+    if isinstance(timing, Expected):
+        position = timing.high / yardstick.roof
+    elif yardstick.measure == "ms":
         position = yardstick.ms_at_unit_speed / timing.scored_speed
     elif yardstick.measure == "roofline":
         position = timing.scored_speed / yardstick.roof
@@ -208,44 +213,22 @@ def place(
         measure=yardstick.measure,
         rung=yardstick.rung,
         pieces=yardstick.pieces,
+        expected=timing if isinstance(timing, Expected) else None,
     )
 
 
 def score_by_model(
-    lab: Lab, verdict: base.Verdict, expected: Mapping[str, tuple[float, float]]
-) -> Score:
+    lab: Lab, verdict: base.Verdict, expected: Mapping[str, Expected]
+) -> Score | None:
     """Score what nobody measured, in bands: a piece gives its points where the most that is
-    expected reaches its end. expected: speeds by case, of all timed ones where the verdict is AC.
-    """
-    scoring, curves = lab.scoring, []
-    card = base.gpus.named(scoring.gpu or "")
-    for case in lab.performance if verdict is base.Verdict.AC else ():
-        yardstick = _below_the_roofline(scoring, case, lab.problem, card.name)
-        pieces = tuple(
-            msgspec.structs.replace(each, shape="step", rate=0.0) for each in yardstick.pieces
-        )
-        low, high = expected[case.id]
-        position = high / yardstick.roof
-        curves.append(
-            SizeCurve(
-                case=case.id,
-                position=position,
-                points=points_at(pieces, position),
-                measure="model",
-                rung=None,
-                pieces=pieces,
-                expected=Expected(size=case.size.dims, low=low, high=high),
-            )
-        )
-    shares = tuple(Share(case=case.id, weight=case.weight) for case in lab.performance)
-    earned = mean_points({curve.case: curve.points for curve in curves}, shares)
-    return Score(
-        total=round(earned or 0.0, 2),
-        max=scoring.pieces[-1].points,
-        policy=scoring.policy,
-        shares=shares,
-        curves=tuple(curves),
-    )
+    expected reaches its end. expected: by case."""
+    card = base.gpus.named(lab.scoring.gpu or "").name
+    yardsticks = {}
+    for case in lab.performance:
+        found = _below_the_roofline(lab.scoring, case, lab.problem, card)
+        steps = (msgspec.structs.replace(each, shape="step", rate=0.0) for each in found.pieces)
+        yardsticks[case.id] = msgspec.structs.replace(found, measure="model", pieces=tuple(steps))
+    return score(verdict, lab.performance, expected, lab.scoring, yardsticks)
 
 
 def _rung_ratio(

@@ -29,6 +29,7 @@ _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepa
 _HARDLY = 1.05  # the speed that a unit allows / the speed with its waits
 _SECTOR = 32  # bytes
 _WORD = 4  # bytes
+_LINE = 128  # bytes
 _WAVEFRONT = 128  # bytes
 _FEW_LANES = (INTEGERS, SPECIAL, DOUBLES)
 # Of a multiprocessor.
@@ -73,7 +74,7 @@ def bound(
     sums = _certain(_sums([each.seconds for each in launches]))
     sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9)
     hard = sum(max(_certain(each.seconds).values()) for each in launches)
-    hard = max(hard, sums["DRAM"]) + _through_l2(copies.bytes // _SECTOR, gpu)
+    hard = max(hard, sums["DRAM"]) + _through_l2(copies.bytes, gpu)
     if not counts or not hard:
         return None
     about, slowed = estimated(launches, work, gpu, constants)
@@ -173,7 +174,7 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
             slowed["waiting"] = max(slowed.get("waiting", 0.0), ring)
         slowed["latency"] += constants.block_cycles * wave.times / clock
         if counts.meetings:
-            busy = max(slowed.get(unit, 0.0) for unit in (*_UNITS, "L2", "DRAM"))
+            busy = max(slowed.get(unit, 0.0) for unit in (*_UNITS, "L2"))
             met = busy + _meetings(counts, wave, gpu, constants)
             slowed["waiting"] = max(slowed.get("waiting", 0.0), met)
         if counts.flops >= _PASS * work.operations > 0:
@@ -183,9 +184,14 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
     touched = 0
     if counts.flops < _PASS * work.operations:
         touched = sum(getattr(counts, field).bytes for field in _GLOBAL)
-    if wave is not None and not _fits_l1(wave, gpu):
-        slowed["L2"] += _through_l2(counts.local.cost, gpu) * constants.slower["L2"]
-        touched += 0 if _fits_l2(wave, gpu) else counts.local.bytes
+    if wave is not None and counts.local_lines:
+        # What the L1 does not hold, beside shared memory, of all resident threads; nor the L2.
+        used, bytes_ = wave.local_bytes * wave.blocks, counts.local_lines * _LINE
+        memory = gpu.memory or gpus.standing_for(f"sm_{gpu.capability}").memory
+        if used + wave.shared_bytes * wave.blocks > gpu.multiprocessor.shared_kib << 10:
+            slowed["L2"] += _through_l2(bytes_, gpu) * constants.slower["L2"]
+            if memory and used * gpu.multiprocessors > memory.l2_bytes:
+                touched += bytes_
     slowed["DRAM"] = touched / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
     return {name: value + end for name, value in slowed.items() if value}
 
@@ -252,14 +258,15 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: gpus.Gpu) -> dict[str
     # Share of one multiprocessor.
     busiest = max(-(-blocks // gpu.multiprocessors) / blocks, counts.heaviest)
     lines = counts.global_loads.lines + counts.global_stores.lines + counts.global_copies.lines
-    lines += counts.local.lines
+    lines += counts.local_lines
     units = {each.kind: each.count for each in counts.units}
     waves = counts.shared_loads.cost + counts.shared_stores.cost + counts.shared_copies.passes
     waves += counts.matrix_loads.cost + counts.matrix_stores.cost + counts.bulk_shared.cost
     waves += units.get(SHUFFLES, 0)
     read = sum(each.shared_bytes for each in counts.tensor) / _WAVEFRONT
     beyond = [counts.global_copies, counts.global_stores, counts.bulk_loads, counts.bulk_stores]
-    beyond += [counts.strong_loads, counts.global_atomics]
+    beyond.append(counts.global_atomics)
+    sectors = sum(each.cost for each in beyond) + counts.strong_sectors
     rates = (
         (each.flops / 2, gpu.tensor_rate(each.kind, each.sums, by_warps=not each.by_warpgroup))
         for each in counts.tensor
@@ -279,21 +286,9 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: gpus.Gpu) -> dict[str
         alone = counts.heaviest * blocks * counts.times  # of the heaviest block, over the mean
         cycles["latency"] = counts.warp_cycles * max(wave.times, alone)
     seconds = {name: value / (gpu.clock_mhz * 1e6) for name, value in cycles.items()}
-    return seconds | {"L2": _through_l2(sum(each.cost for each in beyond), gpu)}
+    return seconds | {"L2": _through_l2(sectors * _SECTOR, gpu)}
 
 
-def _through_l2(sectors: int, gpu: gpus.Gpu) -> float:
-    """Seconds in which so many sectors reach all multiprocessors."""
-    return sectors * _SECTOR / (_L2_BYTES * gpu.multiprocessors * gpu.clock_mhz * 1e6)
-
-
-def _fits_l1(wave: Wave, gpu: gpus.Gpu) -> bool:
-    """Whether the L1 holds the local memory of all resident threads, beside shared memory."""
-    used = (wave.shared_bytes + wave.local_bytes) * wave.blocks
-    return used <= gpu.multiprocessor.shared_kib << 10
-
-
-def _fits_l2(wave: Wave, gpu: gpus.Gpu) -> bool:
-    memory = gpu.memory or gpus.standing_for(f"sm_{gpu.capability}").memory
-    used = wave.local_bytes * wave.blocks * gpu.multiprocessors
-    return memory is None or used <= memory.l2_bytes
+def _through_l2(bytes_: int, gpu: gpus.Gpu) -> float:
+    """Seconds in which so many bytes reach all multiprocessors."""
+    return bytes_ / (_L2_BYTES * gpu.multiprocessors * gpu.clock_mhz * 1e6)

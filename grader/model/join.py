@@ -14,7 +14,7 @@ from grader.build import Product, SassFunction, SassInstruction
 from grader.model.accesses import MemoryAccess, accesses, changes, traffic
 from grader.model.blocks import conserve, splits, warp_cycles
 from grader.model.main_loop import loop_code, opcode_counts
-from grader.model.records import KernelCounts, TensorCount, Traffic
+from grader.model.records import KernelCounts, TensorCount
 from grader.model.units import unit_of
 from grader.problems import Work
 from ptxsim.findings import LaunchSample, RowCount, kernel_name
@@ -37,8 +37,6 @@ _TRAFFIC = {
     "shared_atomics": "ATOMS",
     "global_atomics": "REDG",
 }
-_WORD, _LINE = 4, 128  # bytes
-_SECTORS = 4  # of a line
 _READS, _SPIN = ("LD", "LDG", "ATOM", "ATOMG"), 24  # of a loop that waits; its instructions
 _ENOUGH = 0.98  # of the problem's operations
 _SCALED = 0.1  # counts of uneven blocks that are scaled by more bound nothing
@@ -53,13 +51,16 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
     mix: Counter[str] = Counter()
     units: Counter[str] = Counter()
     products: Counter[Product] = Counter()
-    floats = 0.0
+    floats = local = 0.0
+    strong = (each for each in moving.values() if ".STRONG" in each.item.opcode)
     for index, times in enumerate(runs):
         for item in function.of_block(index):
             done = moving[item.address].requests if item.address in moving else times
             mix[item.kind] += round(done * factor)
             mix[_OFF] += round((times - done) * factor)
             floats += times * (item.base in _FLOATS)
+            if item.base in ("LDL", "STL") and not item.never:
+                local += times * max(item.bits // 32, 1)  # the words of a warp lie side by side
             if unit := unit_of(item):
                 units[unit] += round(times * factor)
             product = item.product
@@ -81,9 +82,9 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
         mix=opcode_counts(mix),
         splits=splits(function, sample, runs, factor),
         tensor=_tensor(products),
-        local=_local(function, runs, factor),
-        strong_loads=traffic(filter(_strong, moving.values()), factor)["LDG"],
-        heaviest=sample.heaviest * sample.times / factor,
+        local_lines=round(local * factor),
+        strong_sectors=traffic(strong, factor)["LDG"].cost,
+        heaviest=sample.heaviest * sample.times / factor if sample.complete else 0.0,
         meetings=_meetings(function, rows, runs) * factor / (sample.all_blocks * sample.times),
         hottest=_hottest(moving.values(), sample, factor),
         units=opcode_counts(units),
@@ -91,29 +92,15 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
     )
 
 
-def _strong(each: MemoryAccess) -> bool:
-    return each.base == "LDG" and ".STRONG" in each.item.opcode
-
-
 def _hottest(of: Iterable[MemoryAccess], sample: LaunchSample, factor: float) -> float:
     """Return how often one word changes by atomics. A single block does not tell which words others
     change."""
-    if sample.blocks < min(2, sample.all_blocks):
-        return 0.0
-    atomics = (
-        each
-        for each in of
-        if each.base in ("ATOMG", "REDG") and each.row.span and each.row.requests
-    )
-    return sum(
-        each.requests
-        / each.row.requests
-        * changes(each.item, each.row)
-        * each.row.width
-        / each.row.span
-        * factor
-        for each in atomics
-    )
+    found = 0.0
+    for each in of if sample.blocks >= min(2, sample.all_blocks) else ():
+        row = each.row
+        if each.base in ("ATOMG", "REDG") and row.span and row.requests:
+            found += each.requests / row.requests * changes(each.item, row) * row.width / row.span
+    return found * factor
 
 
 def _meetings(function: SassFunction, rows: Mapping[int, RowCount], runs: Sequence[float]) -> float:
@@ -133,17 +120,6 @@ def _meetings(function: SassFunction, rows: Mapping[int, RowCount], runs: Sequen
         if item.base == "MEMBAR"
         if (row := rows.get(item.ptx_line or 0)) is not None and row.active <= row.warps
     )
-
-
-def _local(function: SassFunction, runs: Sequence[float], factor: float) -> Traffic:
-    """Accesses to local memory, where the words of a warp's lanes lie side by side."""
-    times = Counter[int]()  # by bytes that a lane moves
-    for index, often in enumerate(runs):
-        for item in function.of_block(index):
-            if item.base in ("LDL", "STL") and not item.never:
-                times[max(item.bits // 8, _WORD)] += round(often * factor)
-    lines = sum(width // _WORD * count for width, count in times.items())
-    return Traffic(requests=times.total(), cost=_SECTORS * lines, lines=lines, bytes=_LINE * lines)
 
 
 def _tensor(products: Mapping[Product, int]) -> tuple[TensorCount, ...]:

@@ -116,8 +116,8 @@ class KernelCounts(Record):
     bulk_shared: Traffic = NO_TRAFFIC
     global_atomics: Traffic = NO_TRAFFIC  # bytes: of the active lanes alone
     shared_atomics: Traffic = NO_TRAFFIC  # cost: turns of lanes that change the same word
-    local: Traffic = NO_TRAFFIC  # spilled registers and arrays that found no place in them
-    strong_loads: Traffic = NO_TRAFFIC  # of the global loads, those that no L1 may serve
+    local_lines: int = 0  # of 128 bytes: spilled registers, arrays that found no place in them
+    strong_sectors: int = 0  # of the global loads, those that no L1 may serve
     meetings: float = 0.0  # of each block with others, which it waits for
     heaviest: float = 0.0  # share of a launch that one block does
     # Changes of the word of global memory that changes most, if those of each instruction are

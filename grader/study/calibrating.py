@@ -10,21 +10,13 @@ import msgspec
 
 from grader import base, model
 from grader.results import store
-from ptxsim.plan import Record
 from ptxsim.text import phrase
 
 
-class CalibratedCard(Record):
-    """A card that was measured just now, beside the one on which the constants were fitted."""
-
-    file: Path
-    figures: base.CardFigures
-    fitted: base.CardFigures
-
-
-def calibrate(file: Path | None) -> CalibratedCard:
-    """Measure the first GPU and write its figures. file: None for the folder that grading reads.
-    Raises MachineError, UsageError."""
+def calibrate(file: Path | None) -> tuple[Path, base.CardFigures, base.CardFigures]:
+    """Measure the first GPU; return the file of its figures, these, and those of the card on which
+    the constants were fitted. file: None for the folder that grading reads. Raises MachineError,
+    UsageError."""
     folder = _folder()
     if file is None and folder is None:
         raise base.UsageError.saying(
@@ -36,7 +28,7 @@ def calibrate(file: Path | None) -> CalibratedCard:
     figures = measure_card()
     file = file or (folder or Path()) / f"{figures.gpu.replace(' ', '-')}.json"
     store.write_document(file, figures)
-    return CalibratedCard(file=file, figures=figures, fitted=model.FITTED.card)
+    return file, figures, model.FITTED.card
 
 
 def course_cards() -> tuple[base.CardFigures, ...]:

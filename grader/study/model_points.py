@@ -14,17 +14,17 @@ from grader import base, model
 from grader.judge import Program, score_by_model
 from grader.labs import Lab
 from grader.model import Explanation
-from grader.results import ByModel, Result
+from grader.results import ByModel, Expected, Result
 from grader.run import CpuDevice, quietly
 from ptxsim.findings import LineCount
-from ptxsim.plan import Plan, Record, Size
+from ptxsim.plan import Plan, Record
 from ptxsim.text import NOTHING, Message, phrase
 
 
 class Expectations(Record):
     """What the model expects of all timed sizes."""
 
-    speeds: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)  # by case
+    speeds: dict[str, Expected] = msgspec.field(default_factory=dict)  # by case
     ungraded: Message | None = None  # why there are none
 
 
@@ -38,7 +38,9 @@ def expectations(
     """plans: of the timed sizes. lines: counts of the largest size that was verified."""
     lab = program.context.lab
     largest = max((case.size for case in lab.cpu), key=lab.problem.amount)
-    counted = simulator.sample(program.built, program.root, _plan_of(program, largest), quietly)
+    (whole,) = program.record([largest])
+    assert isinstance(whole, Plan)  # it has been run
+    counted = simulator.sample(program.built, program.root, whole, quietly)
     executed = sum(line.instructions for line in lines)
     known = {plan.size: plan for plan in plans}
     speeds = {}
@@ -53,15 +55,9 @@ def expectations(
         if why or not bound:
             words = phrase("at {size}, {why}", size=str(case.size), why=why)
             return Expectations(ungraded=words)
-        speeds[case.id] = bound.expected
+        low, high = bound.expected
+        speeds[case.id] = Expected(size=case.size.dims, low=low, high=high)
     return Expectations(speeds=speeds)
-
-
-def _plan_of(program: Program, size: Size) -> Plan:
-    (plan,) = program.record([size])
-    if isinstance(plan, Plan):
-        return plan
-    raise plan
 
 
 def _no_ground(found: Explanation | None, bound: model.Bound | None) -> Message:

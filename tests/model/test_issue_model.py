@@ -384,8 +384,7 @@ def test_units_of_few_lanes_take_their_time() -> None:
 
 def test_local_memory_takes_lines_of_the_l1_and_what_it_cannot_hold_more() -> None:
     ffma = flops(SIZE) // 64
-    lines = Traffic(requests=ffma, cost=4 * ffma, lines=ffma, bytes=128 * ffma)
-    kernel = a_kernel(local=lines)
+    kernel = a_kernel(local_lines=ffma)
     fits, misses = (msgspec.structs.replace(ALONE, local_bytes=each) for each in (8, 1024))
 
     assert limit(kernel) == (pytest.approx(limit(a_kernel())[0] / 4 / 0.99), "L1")

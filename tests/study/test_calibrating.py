@@ -48,7 +48,7 @@ def test_without_the_folder_it_needs_a_file(
     monkeypatch.delenv("SGEMM_GRADER_PREPARED", raising=False)
     with pytest.raises(UsageError, match="name a file, or set SGEMM_GRADER_PREPARED"):
         calibrate(None)
-    assert calibrate(tmp_path / "card.json").file == tmp_path / "card.json"
+    assert calibrate(tmp_path / "card.json")[0] == tmp_path / "card.json"
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])

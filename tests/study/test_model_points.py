@@ -19,7 +19,7 @@ from grader.report.formats.autograders import csoj, gradescope, prairielearn
 from grader.results import store
 from grader.results.entries import ResultEntry
 from grader.results.result import Result
-from grader.results.score import ByModel
+from grader.results.score import ByModel, Expected
 from grader.study.model_points import Expectations, with_points
 from ptxsim.plan import Size
 from ptxsim.text import verbatim
@@ -48,7 +48,10 @@ def lab() -> Lab:
 def result(*most: float, student: str = "alice", **changes: object) -> Result:
     """The most that is expected of each size, as a share of the roofline."""
     shares = zip(SIZES, most, strict=True)
-    speeds = {str(size): (0.7 * ROOF * share, ROOF * share) for size, share in shares}
+    speeds = {
+        str(size): Expected(size=size.dims, low=0.7 * ROOF * share, high=ROOF * share)
+        for size, share in shares
+    }
     return with_points(make_result(student, **changes), lab(), Expectations(speeds=speeds))
 
 
@@ -71,7 +74,11 @@ def test_what_is_wrong_has_no_points_and_a_fault_of_ours_no_score() -> None:
     wrong = with_points(make_result(verdict=Verdict.WA), lab(), None)
     fault = with_points(make_result(verdict=Verdict.IE), lab(), None)
 
-    assert wrong.score == score_by_model(lab(), Verdict.WA, {}) and wrong.score.total == 0
+    assert (
+        wrong.score == score_by_model(lab(), Verdict.WA, {})
+        and wrong.score
+        and wrong.score.total == 0
+    )
     assert wrong.by_model == ByModel(gpu="H200") and fault.score is fault.by_model is None
 
 

@@ -31,9 +31,10 @@ inline dim3 elements(const Gemm& g) { return dim3(g.m / EDGE, g.n / EDGE); }
 // Tiles of 64 × 64, 4 × 4 sums in each of 256 threads: an honest kernel to put something in.
 constexpr int TILE = 64, DEEP = 16;
 template <class Sum = float, class Load, class Multiply>
-__device__ __forceinline__ void tiled(const Gemm& g, Load load, Multiply multiply) {
+__device__ __forceinline__ void tiled(const Gemm& g, Load load, Multiply multiply, int across,
+                                      int down) {
   __shared__ float a[DEEP][TILE + 4], b[DEEP][TILE + 4];
-  const int t = threadIdx.x, row = blockIdx.x * TILE, column = blockIdx.y * TILE;
+  const int t = threadIdx.x, row = across * TILE, column = down * TILE;
   const int x = t % 16 * 4, y = t / 16 * 4;
   Sum sum[4][4] = {};
   for (int p = 0; p < g.k; p += DEEP) {
@@ -53,6 +54,10 @@ __device__ __forceinline__ void tiled(const Gemm& g, Load load, Multiply multipl
   }
   for (int j = 0; j < 4; ++j)
     for (int i = 0; i < 4; ++i) g.C[row + x + i + (column + y + j) * g.m] = sum[j][i];
+}
+template <class Sum = float, class Load, class Multiply>
+__device__ __forceinline__ void tiled(const Gemm& g, Load load, Multiply multiply) {
+  tiled<Sum>(g, load, multiply, blockIdx.x, blockIdx.y);
 }
 inline dim3 tiles(const Gemm& g) { return dim3(g.m / TILE, g.n / TILE); }
 
