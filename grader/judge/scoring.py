@@ -89,9 +89,7 @@ def _below_the_roofline(scoring: Scoring, case: Case, problem: Problem, gpu: str
             "measure: baseline, or another GPU",
             gpu=gpu,
         )
-    work = problem.at(case.size)
-    least = base.gpus.least_ms(work.operations, work.bytes, card, work.arithmetic)
-    roof = work.speed(least * 1e-3)
+    roof = problem.at(case.size).roofline(card)
     return Yardstick(pieces=_pieces(scoring), measure="roofline", roof=roof)
 
 

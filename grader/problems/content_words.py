@@ -19,7 +19,7 @@ Signature = tuple[object, ...]  # of two elements in which the same is wrong
 
 _SIGNS = 64  # of a strip
 _RUNS = 3  # of indices that are named one by one
-_SENTENCES = 2  # about elements that differ
+_SENTENCES, _PARTS = 2, 3  # about elements that differ; of each
 _LEAST_PART = 4  # threads; a smaller number divides too much
 _WARP = 32
 
@@ -44,8 +44,6 @@ def reader_words(suspect: Suspect, *, read: bool) -> Message:
 
 def _in_words(found: Sequence[ElementContents], plan: Plan) -> Message:
     """Say what is wrong in these elements: once, where it is the same in all of them."""
-    if what := _scan_mistake(found):
-        return what
     said: dict[Signature, list[tuple[Message, Message]]] = {}
     for each in found:
         signature, words = _sentence(each, plan)
@@ -96,7 +94,8 @@ def _sentence(each: ElementContents, plan: Plan) -> tuple[Signature, Message]:
     if each.constant:
         words = phrase("{element} holds {value:g} that comes from no input", element=_name(each))
         parts.append((("constant", each.constant), words.given(value=each.constant)))
-    return tuple(signature for signature, _ in parts), clauses(words for _, words in parts)
+    shown = (words for _, words in parts[:_PARTS])
+    return tuple(signature for signature, _ in parts), clauses(shown)
 
 
 def _products(each: ElementContents, plan: Plan) -> Iterator[tuple[Signature, Message]]:
@@ -179,10 +178,11 @@ def _of_operand(
             if left.any():
                 words = phrase("{element} holds {held} and lacks {missing}", **own)
             words = words.given(missing=named(operand, missing), held=named(operand, left))
-            yield (
-                (operand.name, "missing", ordinals.tobytes()),
-                _with_parts(words, ordinals, plan),
-            )
+            signature: Signature = (operand.name, "missing", ordinals.tobytes())
+            if _ends_at_itself(each, held) and missing.sum() == missing[each.index]:
+                words = phrase("{what}: exclusive where inclusive is asked", what=words)
+                signature = ("exclusive",)
+            yield signature, _with_parts(words, ordinals, plan)
         if foreign.any():
             words = phrase("{element} holds {foreign}, which does not belong there", **own)
             yield (
@@ -201,32 +201,11 @@ def _of_operand(
         yield (operand.name, "share", share, chosen.tobytes()), _with_parts(words, chosen, plan)
 
 
-def _scan_mistake(found: Sequence[ElementContents]) -> Message:
-    """Say that every element is a sum up to the wrong one of two neighbours."""
-    own = []
-    for each in found:
-        held = each.held[0]
-        if len(each.held) > 1 or len(held.operand.shape) > 1 or held.operand.count < 2:
-            return NOTHING
-        if each.target.shape != held.operand.shape:
-            return NOTHING
-        at, differs = each.index[0], np.flatnonzero(held.want != held.got)
-        before = (held.want[:at] == 1).all() and not held.want[at + 1 :].any()
-        if (
-            each.constant
-            or not before
-            or differs.tolist() != [at]
-            or held.want[at] + held.got[at] != 1
-        ):
-            return NOTHING
-        own.append((each, held))
-    each, held = max(own, key=lambda pair: pair[0].index)
-    if not each.index[0]:
-        return NOTHING
-    sums = phrase("{element} is the sum of {held}: exclusive where inclusive is asked")
-    if held.got[each.index]:
-        sums = phrase("{element} is the sum of {held}: inclusive where exclusive is asked")
-    return sums.given(element=_name(each), held=named(held.operand, held.got.reshape(-1) != 0))
+def _ends_at_itself(each: ElementContents, held: Held) -> bool:
+    """Whether an element of a vector should hold what lies before it, and itself."""
+    sums = np.arange(held.want.size) <= each.index[0]
+    alike = each.target.shape == held.operand.shape and held.want.ndim == 1
+    return alike and bool((held.want == sums).all())
 
 
 # --- names of many -------------------------------------------------------------------------------
@@ -245,7 +224,7 @@ def _named(operand: Operand, which: Flags) -> Message:
     sets = [np.array(sorted({*each.tolist()})) for each in indices]
     if np.prod([len(each) for each in sets]) != len(indices[0]):
         first = element_words(operand.named(tuple(int(each[0]) for each in indices)))
-        words = phrase("{first} and {count} other elements of {name}", first=first)
+        words = phrase("{first} and {count} more of {name}", first=first)
         return words.given(count=len(indices[0]) - 1, name=operand.name)
     if len(sets) != 2:
         return verbatim(f"{operand.name}[{']['.join(map(ranges, sets))}]")

@@ -108,7 +108,7 @@ class Scan(Reduction):
 @pytest.mark.parametrize(
     ("exclusive", "blocks", "says"),
     [
-        (1, 0, "out[199] is the sum of in[0 … 198]: exclusive where inclusive is asked"),
+        (1, 0, "out[0] lacks in[0]: exclusive where inclusive is asked; the same in out[199]"),
         (0, 1, "holds in[64] and lacks in[0 … 63]"),
     ],
 )

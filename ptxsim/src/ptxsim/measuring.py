@@ -130,6 +130,7 @@ class _Search:
         self._expected = np.zeros(shape) if expected is None else expected
         self._found = np.zeros(shape)
         self._seen: dict[tuple[int, ...], dict[bytes, Doubles]] = {}  # by element and extents
+        self._first = seed == _SEEDS[0]
         self._random, self._unit = np.random.default_rng(seed), 0.0
         self._weights = np.ones(shape[1:])
 
@@ -141,6 +142,8 @@ class _Search:
             raise NotLinear("a sum is negative")
         expected = self._expected[self._expected != 0]
         self._unit = _unit(np.concatenate([sums, expected]))
+        if self._unit < 1 and not self._first:  # parts of these may be finer still
+            self._unit = 0.0
         self._slack = self._unit / 4 or _SLACK * float(abs(sums).max())
         everything = tuple(slice(0, extent) for extent in self._weights.shape)
         unsettled = [_Box(everything, sums, list(range(len(sums))))]
