@@ -92,12 +92,12 @@ class Judgement(Record, kw_only=True):
     lines: tuple[LineCount, ...] = ()  # of the largest simulated case; () when none was
     verdict: Verdict
     score: Score | None = None
-    by_model: ByModel | None = None  # where the score is the model's; null: of what was measured
     error: Message | None = None  # why, when the verdict is not the cases' own
     standing: Standing | None = None  # null without a ladder of this GPU model, or without times
     launches: tuple[LaunchKind, ...] = ()  # at the largest size that was run
     explanation: Explanation | None = None  # of what is right; null where not wanted
     groups: tuple[SizeGroup, ...] = ()  # public and hidden sizes, of a lab that has both
+    by_model: ByModel | None = None  # where the score is the model's; null: of what was measured
 
 
 class Result(Judgement):
