@@ -13,7 +13,7 @@ from grader.model.advice import advise
 from grader.model.banks import worst
 from grader.model.bound import bound
 from grader.model.facts import Facts, KernelFacts, Words
-from grader.model.join import count, executions, factors, unfounded
+from grader.model.join import count, executions, factors, unfounded, unshared
 from grader.model.loop_steps import MainLoop, main_loop_steps
 from grader.model.main_loop import main_loop_code, summarise
 from grader.model.records import (
@@ -66,7 +66,7 @@ def explain_speed(
     missing = missing or _unusable(launches, samples)
     if missing is None:
         by = factors(samples, work)
-        missing = unfounded(samples, by, work)
+        missing = unfounded(samples, by, work) or unshared(launches, work)
         if not missing:
             counts = tuple(count(*each, by[k]) for k, each in enumerate(launches))
             loops = tuple(main_loop_steps(*each, by[k]) for k, each in enumerate(launches))

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from grader.build import Product, SassFunction, SassInstruction
 from grader.model.accesses import MemoryAccess, accesses, changes, traffic
 from grader.model.blocks import conserve, splits, warp_cycles
-from grader.model.main_loop import loop_code, opcode_counts
+from grader.model.main_loop import opcode_counts
 from grader.model.records import KernelCounts, TensorCount
 from grader.model.units import unit_of
+from grader.model.waits import takes_work, waits, with_one_look
 from grader.problems import Work
 from ptxsim.findings import LaunchSample, RowCount, kernel_name
 from ptxsim.text import NOTHING, Message, clauses, phrase
@@ -37,7 +38,6 @@ _TRAFFIC = {
     "shared_atomics": "ATOMS",
     "global_atomics": "REDG",
 }
-_READS, _SPIN = ("LD", "LDG", "ATOM", "ATOMG"), 24  # of a loop that waits; its instructions
 _ENOUGH = 0.98  # of the problem's operations
 _SCALED = 0.1  # counts of uneven blocks that are scaled by more bound nothing
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
@@ -46,7 +46,7 @@ _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the 
 def count(function: SassFunction, sample: LaunchSample, factor: float) -> KernelCounts:
     """The counts of all launches of this kind together, ``factor`` times the sampled blocks'."""
     rows = {row.row: row for row in sample.rows}
-    runs = executions(function, rows)
+    runs = with_one_look(function, executions(function, rows))
     moving = {each.item.address: each for each in accesses(function, rows, runs)}
     mix: Counter[str] = Counter()
     units: Counter[str] = Counter()
@@ -105,13 +105,8 @@ def _hottest(of: Iterable[MemoryAccess], sample: LaunchSample, factor: float) ->
 
 def _meetings(function: SassFunction, rows: Mapping[int, RowCount], runs: Sequence[float]) -> float:
     """Count how often one lane of a block publishes what the block wrote, and waits for others: by
-    a fence, an atomic, and a short loop that reads the same word again."""
-    spins = (
-        any(".STRONG" in item.opcode and item.base in _READS for item in code)
-        for code in (loop_code(function, loop) for loop in function.loops)
-        if len(code) <= _SPIN
-    )
-    if not any(spins):
+    a fence, an atomic, and a loop that reads the same word again."""
+    if not waits(function):
         return 0.0
     return sum(
         times
@@ -190,6 +185,19 @@ def unfounded(samples: Sequence[LaunchSample], by: Sequence[float], work: Work) 
         return None
     mistakes = [each.mistake for each in samples if each.mistake != NOTHING]
     return clauses([why, *mistakes[:1]])
+
+
+def unshared(launches: Sequence[tuple[SassFunction, LaunchSample]], work: Work) -> Message | None:
+    """Say why counts of some blocks tell nothing of all: they may have taken more than their share
+    of the work, and no operations tell how much."""
+    for function, sample in launches:
+        if work.operations == 0 and sample.blocks < sample.all_blocks and takes_work(function):
+            return phrase(
+                "the blocks of {kernel} take their work from a counter, and those that were "
+                "counted took more than their share",
+                kernel=kernel_name(sample.kernel),
+            )
+    return None
 
 
 # --- how often the blocks run -----------------------------------------------------------------

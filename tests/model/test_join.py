@@ -12,8 +12,9 @@ from grader.base.errors import Rejected
 from grader.build.sass import BasicBlock, Loop, SassFunction
 from grader.build.toolchain import find_toolchain
 from grader.model.blocks import conserve
-from grader.model.join import factors, unfounded
+from grader.model.join import factors, unfounded, unshared
 from grader.model.records import KernelCounts
+from grader.model.waits import with_one_look
 from grader.study.comparison import Compared, compare, total
 from ptxsim.plan import Size
 from tests.support.explained import built, counts, functions, rung, samples
@@ -155,6 +156,53 @@ def test_what_leads_to_a_loop_that_never_runs_does_not_run_either() -> None:
     )
 
     assert conserve(function, [10, None, None, None], [10, 10, 0, 10]) == [10, 0, 0, 10]
+
+
+def loop_of(*code: tuple[str, str]) -> SassFunction:
+    """0 → 1, a loop of these instructions → 2."""
+    first = functions(ALICE, "sm_80")[0].instructions[0]
+    items = tuple(
+        msgspec.structs.replace(first, opcode=opcode, operands=tuple(operands.split()))
+        for opcode, operands in (("MOV", "R0 R1"), *code, ("EXIT", ""))
+    )
+    bounds = ((0, 1, (1,)), (1, len(items) - 1, (1, 2)), (len(items) - 1, len(items), ()))
+    return SassFunction(
+        name="k",
+        arch="sm_80",
+        entry=True,
+        instructions=items,
+        blocks=tuple(BasicBlock(start=a, end=b, successors=to) for a, b, to in bounds),
+        loops=(Loop(head=1, blocks=(1,)),),
+    )
+
+
+def test_a_wait_counts_as_one_look() -> None:
+    """Whatever else such a loop does is work, and counts as often as it runs."""
+    look, back = ("LDG.E.STRONG.GPU", "R5 [R2.64]"), ("BRA", "L")
+    test = ("ISETP.NE.AND", "P0 PT R5 RZ PT")
+
+    assert with_one_look(loop_of(look, test, back), [8, 1000, 8]) == [8, 8, 8]
+    for other in (
+        ("LDG.E", "R6 [R8.64]"),
+        ("FFMA", "R6 R6 R5 R6"),
+        ("STS", "[R7] R5"),
+        ("IMAD.WIDE", "R2 R5 R6 R2"),  # it looks elsewhere the next time
+    ):
+        assert with_one_look(loop_of(look, other, test, back), [8, 1000, 8])[1] == 1000
+
+
+def test_blocks_that_take_their_work_from_a_counter_tell_nothing_of_others() -> None:
+    """Unless all were counted, or operations show how much was done."""
+    (one,) = samples(ALICE, "sm_80", 1024)
+    task = work(Size.of(m=1024, n=1024, k=1024))
+    nothing = msgspec.structs.replace(task, operations=0)
+    taking = loop_of(("ATOMG.E.INC.STRONG.GPU", "PT R5 [R2.64] R6"), ("BRA", "L"))
+    changing = loop_of(("ATOMG.E.CAS.STRONG.GPU", "PT R5 [R2.64] R6 R7"), ("BRA", "L"))
+
+    assert "from a counter" in str(unshared([(taking, one)], nothing))
+    assert unshared([(taking, one)], task) is unshared([(changing, one)], nothing) is None
+    whole = msgspec.structs.replace(one, blocks=one.all_blocks)
+    assert unshared([(taking, whole)], nothing) is None
 
 
 def test_a_persistent_block_is_cut_short_in_time() -> None:
