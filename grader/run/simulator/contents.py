@@ -22,6 +22,7 @@ from ptxsim.findings import FindingKind, Severity
 from ptxsim.plan import Plan
 
 _READING_SECONDS = 1.0
+_FIELDS = ("allocation", "source", "target")  # of copies and the like
 
 
 def measure(simulator: Simulator, problem: Problem, plan: Plan, seconds: float) -> Contents:
@@ -59,10 +60,13 @@ class _Rerun:
 
     def reader(self, suspect: Suspect) -> Finding | None:
         """Name the line that reads an input: where its bytes belong to nobody, the simulator finds
-        who does. None for the first of an operand, before which nothing is left."""
+        who does. None for the first of an operand, before which nothing is left, and where it
+        is copied as a whole."""
         number, size = self._operands.index(suspect.operand), suspect.operand.element.bytes
         whole, start = self._plan.allocations[number], suspect.place * size
-        if not start:
+        operations = (*self._plan.setup, *self._plan.operations)
+        used = {getattr(each, field, None) for each in operations for field in _FIELDS}
+        if not start or number in used:
             return None
         end = start + size
         allocations = [*self._plan.allocations]
@@ -76,7 +80,10 @@ class _Rerun:
             allocations.append(msgspec.structs.replace(whole, **rest))
         plan = msgspec.structs.replace(self._plan, allocations=tuple(allocations))
         known = [*range(plan.inputs), len(self._plan.allocations)]
-        outcome = self._simulator.run(plan, buffers, SimLimits(seconds=_READING_SECONDS), known)
+        try:
+            outcome = self._simulator.run(plan, buffers, SimLimits(seconds=_READING_SECONDS), known)
+        except RefusedProgram:  # such as a tensor map, which needs all of it
+            return None
         reads = [
             each
             for each in outcome.findings
