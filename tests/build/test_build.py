@@ -251,8 +251,9 @@ def test_cute_is_missing(compiled: Compile) -> None:
 
 SPILLING = beside(__file__, "spilling.cu")
 _FIGURES = re.compile(
-    r"Compiling entry function '(?P<name>\w+)'.*?(?P<stores>\d+) bytes spill stores, "
-    r"(?P<loads>\d+) bytes spill loads.*?Used (?P<registers>\d+) registers"
+    r"Compiling entry function '(?P<name>\w+)'.*?(?P<frame>\d+) bytes stack frame, "
+    r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
+    r".*?Used (?P<registers>\d+) registers"
     r"(?:.*, (?P<shared>\d+) bytes smem)?",
     re.DOTALL,
 )
@@ -280,6 +281,7 @@ def test_figures_are_those_that_ptxas_prints(arch: str, tmp_path: Path) -> None:
             registers=int(part["registers"]),
             shared_bytes=int(part["shared"] or 0),
             spill_bytes=int(part["stores"]) + int(part["loads"]),
+            local_bytes=int(part["frame"]),
         )
         for part in map(_FIGURES.search, re.split(r"(?=ptxas info\s*: Compiling)", words)[1:])
         if part
