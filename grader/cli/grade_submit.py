@@ -41,6 +41,7 @@ _MOST_BYTES = 4 << 20  # of a submission
 _MOST_RESULT = 1 << 29  # bytes that come back
 _TRIES = 5  # to reach a host that is busy
 _BUSY = ("closed by", "Connection closed", "Connection reset", "refused", "timed out")
+_KEYS = ("Permission denied", "Host key verification failed")
 _HOST = re.compile(r"\w[\w.@:-]*")  # never an option of ssh
 _PLAIN = re.compile(r'(?![. ])[^\\/:*?"<>|\x00-\x1f]+(?<![. ])')  # a name that any system can write
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # Windows' own
@@ -84,20 +85,33 @@ class Call:
 
 
 class Trouble(Exception):  # noqa: N818 - not always an error
-    """Why it ends, and the exit status."""
+    """Why it ends: a sentence that the grader's catalogues translate, and what fills its places."""
 
-    def __init__(self, status: int, said: tuple[str, dict[str, object]]) -> None:
-        super().__init__(*said)
-        self.status, self.said = status, said
+    places: dict[str, object]
+    status = FAULT
+
+    @classmethod
+    def saying(cls, text: str, /, **places: object) -> Trouble:
+        error = cls(text)
+        error.places = places
+        return error
+
+
+class WrongUsage(Trouble):
+    status = WRONG_USAGE
+
+
+class NotSent(Trouble):
+    status = NOT_ACCEPTED
 
 
 class Lost(Exception):  # noqa: N818
     """The connection ended before the answer did."""
 
 
-def phrase(text: str, /, **places: object) -> tuple[str, dict[str, object]]:
-    """Return a sentence, which the grader's catalogues translate, and what fills its places."""
-    return text, places
+def phrase(text: str) -> str:
+    """Mark a text for the grader's catalogues."""
+    return text
 
 
 # --- grade.toml ----------------------------------------------------------------------------------
@@ -123,8 +137,9 @@ def read_targets(file: Path) -> dict[str, Target]:
                     raise ValueError(f"[{table}] host: {target.host!r}")
     except (OSError, ValueError, TypeError, configparser.Error) as error:
         why = str(error).splitlines()[0]
-        said = phrase('{file}: expected lines such as host = "NAME": {why}', file=file, why=why)
-        raise Trouble(WRONG_USAGE, said) from None
+        raise WrongUsage.saying(
+            '{file}: expected lines such as host = "NAME": {why}', file=file, why=why
+        ) from None
     return found
 
 
@@ -153,16 +168,13 @@ def sources(folder: Path) -> dict[str, bytes]:
         files = [name for name in names if name.endswith(SUFFIXES) and not name.startswith(".")]
         for path in (Path(place, name) for name in (*below, *files)):
             if path.is_symlink():
-                said = phrase("{name}: a link; hand in the file itself", name=path)
-                raise Trouble(WRONG_USAGE, said)
-        found |= {
-            sent_name(Path(place, name).relative_to(folder)): Path(place, name) for name in files
-        }
-    if sum(path.stat().st_size for path in found.values()) > _MOST_BYTES:
-        said = phrase("{folder}: more than {mib} MiB", folder=folder, mib=_MOST_BYTES >> 20)
-        raise Trouble(WRONG_USAGE, said)
+                raise WrongUsage.saying("{name}: a link; hand in the file itself", name=path)
+            if path.name in files:
+                found[sent_name(path.relative_to(folder))] = path
     if not found:
-        raise Trouble(WRONG_USAGE, phrase("{folder}: no source files", folder=folder))
+        raise WrongUsage.saying("{folder}: no source files", folder=folder)
+    if sum(path.stat().st_size for path in found.values()) > _MOST_BYTES:
+        raise WrongUsage.saying("{folder}: more than 4 MiB", folder=folder)
     return {name: path.read_bytes() for name, path in sorted(found.items())}
 
 
@@ -170,8 +182,9 @@ def local_parts(name: str) -> list[str]:
     """Return the parts of a name that a host sent, if every system can write it inside a folder."""
     parts = name.split("/")
     if not all(_PLAIN.fullmatch(part) and not _DEVICES.fullmatch(part) for part in parts):
-        said = phrase("the host sent a file that is not written here: {name}", name=ascii(name))
-        raise Trouble(FAULT, said)
+        raise Trouble.saying(
+            "the host sent a file that is not written here: {name}", name=ascii(name)
+        )
     return parts
 
 
@@ -203,7 +216,7 @@ class Connection:
         try:
             self._ssh = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         except FileNotFoundError:
-            raise Trouble(FAULT, phrase("ssh is missing: install OpenSSH")) from None
+            raise Trouble.saying("ssh is missing: install OpenSSH") from None
         assert self._ssh.stdin and self._ssh.stdout
         self._to, self.stream = self._ssh.stdin, self._ssh.stdout
         self._said: list[str] = []  # on stderr
@@ -223,16 +236,18 @@ class Connection:
             if b'"grade-submit"' in line:
                 return True
         self.close()
-        why = " ".join(self._said[-2:])
+        host, why = self._host, " ".join(self._said[-2:])
         if self._ssh.returncode != 255:
-            what = phrase("{host}: no course answers; name its folder by --course: {why}", why=why)
-        elif "Permission denied" in why or "Host key verification" in why:
-            what = phrase("{host}: run ssh {host} once by hand, and set up a key: {why}", why=why)
-        elif any(word in why for word in _BUSY):
-            return False
-        else:
-            what = phrase("{host}: cannot be reached: {why}", why=why)
-        raise Trouble(FAULT, (what[0], {**what[1], "host": self._host}))
+            raise Trouble.saying(
+                "{host}: no course answers; name its folder by --course: {why}", host=host, why=why
+            )
+        if any(word in why for word in _KEYS):
+            raise Trouble.saying(
+                "{host}: run ssh {host} once by hand, and set up a key: {why}", host=host, why=why
+            )
+        if not any(word in why for word in _BUSY):
+            raise Trouble.saying("{host}: cannot be reached: {why}", host=host, why=why)
+        return False
 
     def send(self, request: dict[str, Any], content: bytes) -> None:
         """Send a request. Who refuses it early does not read it all."""
@@ -289,16 +304,15 @@ class Client:
                 return self._ask({"do": "cancel", "id": call.cancel})
             return self._ask({"do": "board" if call.board else "status"})
         except Trouble as trouble:
-            self._note(trouble.said)
+            self._note(str(trouble), **trouble.places)
             return trouble.status
         except KeyboardInterrupt:
             if self._job:
-                goes_on = phrase("job {job} goes on: {fetch}", job=self._job, fetch=self._fetch)
-                self._note(goes_on)
+                self._note(phrase("job {job} goes on: {fetch}"), job=self._job, fetch=self._fetch)
             return INTERRUPTED
 
-    def _note(self, said: tuple[str, dict[str, object]]) -> None:
-        self._print(f"grade-submit: {self._translate(said[0]).format(**said[1])}\n", sys.stderr)
+    def _note(self, text: str, **places: object) -> None:
+        self._print(f"grade-submit: {self._translate(text).format(**places)}\n", sys.stderr)
 
     def _print(self, text: str, stream: IO[str]) -> None:
         stream.write(_ODD.sub("", text))
@@ -312,15 +326,17 @@ class Client:
             old = targets.get(name or "default", Target())
             folder, lab = self._call.course or old.folder, self._call.lab or old.lab
             if not _HOST.fullmatch(self._call.setup):
-                raise Trouble(WRONG_USAGE, phrase("{host}: no host's name", host=self._call.setup))
+                raise WrongUsage.saying("{host}: no host's name", host=self._call.setup)
             return dataclasses.replace(old, host=self._call.setup, folder=folder, lab=lab)
         name = name or (next(iter(targets)) if len(targets) == 1 else "default")
         if name not in targets:
             there = ", ".join(targets) or "-"
-            none = phrase(
-                "{file}: no target {name}, but {there}; --setup HOST --to {name} makes it"
+            raise WrongUsage.saying(
+                "{file}: no target {name}, but {there}; --setup HOST --to {name} makes it",
+                file=file,
+                name=name,
+                there=there,
             )
-            raise Trouble(WRONG_USAGE, (none[0], {"file": file, "name": name, "there": there}))
         return targets[name]
 
     def _check(self, folder: Path, lab: str) -> str:
@@ -335,7 +351,7 @@ class Client:
             command = [*self._grader, *options, "--", str(folder)]
             done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         if done.returncode == NOT_ACCEPTED and not self._call.anyway:
-            raise Trouble(NOT_ACCEPTED, phrase("nothing was sent; --anyway sends it all the same"))
+            raise NotSent.saying("nothing was sent; --anyway sends it all the same")
         if done.returncode > NOT_ACCEPTED:
             self._note(phrase("it could not be checked on this machine, and is sent"))
         return str(json.loads(done.stdout)["lab"]["sha256"]) if done.stdout else ""
@@ -366,12 +382,11 @@ class Client:
         )
         if self._grader:
             done = subprocess.run([*self._grader, "--version"], stdout=subprocess.PIPE, check=False)
-            if (ours := done.stdout.decode().split())[-1:] != [facts["grader"]]:
-                other = phrase("the grader here is {ours}: what it finds may differ", ours=ours[-1])
-                self._note(other)
+            if done.stdout.decode().split()[-1:] != [facts["grader"]]:
+                self._note(phrase("the grader here is another version: what it finds may differ"))
         target = dataclasses.replace(self._target, lab_sha256=facts["sha256"])
         write_target(file, self._call.to or "default", target)
-        self._note(phrase("written: {place}", place=file))
+        self._note(phrase("written: {place}"), place=file)
         return DONE
 
     def _ask(self, request: dict[str, Any], content: bytes = b"") -> int:
@@ -394,10 +409,11 @@ class Client:
             if self._id:  # what is handed in needs no second sending
                 request, content = {**request, "do": "follow", "id": self._id, "files": []}, b""
             request["offset"] = self._offset
-        lost = phrase("the connection is lost, and no answer came: the same again counts once")
         if self._id:
-            lost = phrase("the connection is lost; the job goes on: {fetch}", fetch=self._fetch)
-        raise Trouble(FAULT, lost)
+            raise Trouble.saying(
+                "the connection is lost; the job goes on: {fetch}", fetch=self._fetch
+            )
+        raise Trouble.saying("the connection is lost before an answer; the same again counts once")
 
     @property
     def _fetch(self) -> str:
@@ -427,7 +443,7 @@ class Client:
         kind, text = message["say"], message.get("text", "")
         if kind == "job":
             self._id, self._job = message["id"], message["job"]
-            self._note(phrase("handed in as {id}, job {job}", id=self._id, job=self._job))
+            self._note(phrase("handed in as {id}, job {job}"), id=self._id, job=self._job)
         elif kind == "log":
             self._offset = message["offset"]
             self._print(text, sys.stdout)
@@ -437,7 +453,7 @@ class Client:
                 raise Lost
             place = self._call.out.joinpath(*local_parts(message["name"]))
             write(place, content)
-            self._note(phrase("written: {place}", place=place))
+            self._note(phrase("written: {place}"), place=place)
         elif kind == "facts":
             self._facts = message
         elif text:

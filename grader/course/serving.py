@@ -45,6 +45,7 @@ from ptxsim.text import Message, clauses, phrase
 VERSION = 1  # of the protocol
 _PATIENCE_S = 300  # for a request to arrive
 _SLURM_S = 60.0
+_MOST_LINE = 1 << 16
 _LISTED = 10  # hand-ins
 # What a client may choose, as sbatch and a path take it.
 _WORDS = {
@@ -125,6 +126,8 @@ class Service:
             failure = error if isinstance(error, GraderError) else MachineError.of(error)
             self._send("error", text=self._language(failure.message))
             status = 2 if isinstance(error, Rejected) else failure.exit_status
+        finally:
+            signal.alarm(0)
         self._send("end", status=status)
         return status
 
@@ -156,7 +159,7 @@ class Service:
 
     def _request(self) -> Request:
         try:
-            request = decode(self._source.readline(1 << 16), Request)
+            request = decode(self._source.readline(_MOST_LINE), Request)
         except (msgspec.MsgspecError, ValueError):
             raise UsageError.saying("not a request of grade submit") from None
         if request.language in known_languages():
@@ -352,8 +355,8 @@ class Service:
         """Send the whole lines behind ``offset``, and return where they end."""
         with contextlib.suppress(FileNotFoundError), kept.log.open("rb") as file:
             file.seek(offset)
-            for line in file:
-                if line.endswith(b"\n"):
+            while line := file.readline(_MOST_LINE):
+                if line.endswith(b"\n") or len(line) == _MOST_LINE:
                     offset += len(line)
                     self._send("log", text=line.decode(errors="replace"), offset=offset)
         return offset
