@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `grade serve-submission` asks of this site:
 #   serve.sh settings                  its GRADE_ variables, each ended by a zero byte
-#   serve.sh queue                     brings GRADE_SUBMIT/queue up to date, if it is GRADE_POLL seconds old
+#   serve.sh queue JOB                 when Slurm told the queue, and the job there: SECONDS|STATE|PLACE|REASON
 #   serve.sh submit TYPE FOLDER OPTION…   gives a folder to sbatch and prints the job's number; TYPE is that
 #                                      of the GPU, or empty; SUBMIT_OPTIONS go to grade behind the site's
 #   serve.sh find NAME                 our newest job of this name
@@ -22,27 +22,37 @@ case $verb in submit | board)
   ;;
 esac
 
+# The queue in a file, of which the first line says when Slurm was asked, and when it answered. One of
+# all who wait asks, for all, once in GRADE_POLL seconds.
+refresh() {
+  local asked answered now jobs
+  exec 9>>"$1.lock"
+  flock -n 9 || return 0
+  read -r asked answered 2>/dev/null <"$1" || asked=0 answered=0
+  now=$(date +%s)
+  # A stamp from the future is of a machine whose clock is wrong.
+  ((asked > now || now - asked >= ${GRADE_POLL:-15})) || return 0
+  if jobs=$(squeue -h -t all -S -p -o '%F|%T|%P|%r'); then
+    jobs=$(awk -F'|' -v OFS='|' '{print $1, $2, ($2 == "PENDING" ? ++waiting[$3] : 0), $4}' <<<"$jobs")
+    answered=$now
+  else
+    jobs=$(tail -n +2 "$1" 2>/dev/null) || true
+  fi
+  printf '%s %s\n%s\n' "$now" "$answered" "$jobs" >"$1.new"
+  mv "$1.new" "$1"
+}
+
 case $verb in
   settings)
     export "${!GRADE_@}"
     env -0 | grep -z ^GRADE_
     ;;
-  queue) # one of all who wait asks, for all. First line: when it was asked, and when answered.
+  queue)
     file=$GRADE_SUBMIT/queue
-    exec 9>>"$file.lock"
-    flock -n 9 || exit 0
-    read -r asked answered 2>/dev/null <"$file" || asked=0 answered=0
-    now=$(date +%s)
-    # A stamp from the future is of a machine whose clock is wrong.
-    ((asked > now || now - asked >= ${GRADE_POLL:-15})) || exit 0
-    if jobs=$(squeue -h -t all -S -p -o '%F|%T|%P|%r'); then
-      jobs=$(awk -F'|' -v OFS='|' '{print $1, $2, ($2 == "PENDING" ? ++waiting[$3] : 0), $4}' <<<"$jobs")
-      answered=$now
-    else
-      jobs=$(tail -n +2 "$file" 2>/dev/null) || true
-    fi
-    printf '%s %s\n%s\n' "$now" "$answered" "$jobs" >"$file.new"
-    mv "$file.new" "$file"
+    refresh "$file"
+    read -r _ answered 2>/dev/null <"$file" || answered=0
+    printf '%s|' "$answered"
+    grep -m 1 "^$1|" "$file" 2>/dev/null | cut -d'|' -f2- || echo '|0|'
     ;;
   submit)
     type=$1 folder=$2

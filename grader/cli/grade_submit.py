@@ -26,7 +26,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -39,6 +38,7 @@ SUFFIXES = (".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", 
 DONE, NOT_ACCEPTED, WRONG_USAGE, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 _MOST_BYTES = 4 << 20  # of a submission
 _MOST_RESULT = 1 << 29  # bytes that come back
+_OURS = ("host", "folder", "lab_sha256")  # fields of a target that the course is not told
 _TRIES = 5  # to reach a host that is busy
 _BUSY = ("closed by", "Connection closed", "Connection reset", "refused", "timed out")
 _KEYS = ("Permission denied", "Host key verification failed")
@@ -128,7 +128,9 @@ def read_targets(file: Path) -> dict[str, Target]:
     reader = configparser.RawConfigParser(strict=False, allow_no_value=True)
     found = {}
     try:
-        reader.read_string("[top]\n" + (file.read_text(encoding="utf-8") if file.is_file() else ""))
+        reader.read_string(
+            "[top]\n" + (file.read_text(encoding="utf-8-sig") if file.is_file() else "")
+        )
         for table in reader.sections():
             if table.startswith("submit."):
                 entries = {key: json.loads(value or "") for key, value in reader.items(table)}
@@ -138,14 +140,14 @@ def read_targets(file: Path) -> dict[str, Target]:
     except (OSError, ValueError, TypeError, configparser.Error) as error:
         why = str(error).splitlines()[0]
         raise WrongUsage.saying(
-            '{file}: expected lines such as host = "NAME": {why}', file=file, why=why
+            '{file}: a target needs host = "NAME": {why}', file=file, why=why
         ) from None
     return found
 
 
 def write_target(file: Path, name: str, target: Target) -> None:
     """Put a table into grade.toml, in the place of an older one with this name."""
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    text = file.read_text(encoding="utf-8-sig") if file.is_file() else ""
     text = re.sub(rf"(?m)^\[submit\.{re.escape(name)}\][^\n]*\n(?:(?!\[).*(?:\n|\Z))*", "", text)
     entries = (f"{key} = {json.dumps(value)}\n" for key, value in vars(target).items() if value)
     write(file, f"{text.rstrip()}\n\n[submit.{name}]\n{''.join(entries)}".lstrip().encode())
@@ -182,9 +184,7 @@ def local_parts(name: str) -> list[str]:
     """Return the parts of a name that a host sent, if every system can write it inside a folder."""
     parts = name.split("/")
     if not all(_PLAIN.fullmatch(part) and not _DEVICES.fullmatch(part) for part in parts):
-        raise Trouble.saying(
-            "the host sent a file that is not written here: {name}", name=ascii(name)
-        )
+        raise Trouble.saying("a file that is not written here was sent: {name}", name=ascii(name))
     return parts
 
 
@@ -208,55 +208,43 @@ class Connection:
 
     def __init__(self, target: Target) -> None:
         self._host, folder = target.host, target.folder.rstrip("/")
-        grade = [f"{folder}/.venv/bin/grade" if folder else "grade", "serve-submission"]
-        course = " ".join(map(shlex.quote, [*grade, *(["--home", folder] if folder else [])]))
-        alive = ["-oServerAliveInterval=15", "-oServerAliveCountMax=4"]
-        command = ["ssh", "-T", "-oBatchMode=yes", *alive, "--", self._host, course]
-        pipe = subprocess.PIPE
+        course = [f"{folder}/.venv/bin/grade" if folder else "grade", "serve-submission"]
+        course += ["--home", folder] if folder else []
+        options = ["-oBatchMode=yes", "-oServerAliveInterval=15", "-oServerAliveCountMax=4"]
+        command = ["ssh", "-T", *options, "--", self._host, " ".join(map(shlex.quote, course))]
+        self._errors, pipe = tempfile.TemporaryFile(), subprocess.PIPE  # noqa: SIM115 - while it runs
         try:
-            self._ssh = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+            self._ssh = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors)
         except FileNotFoundError:
             raise Trouble.saying("ssh is missing: install OpenSSH") from None
         assert self._ssh.stdin and self._ssh.stdout
         self._to, self.stream = self._ssh.stdin, self._ssh.stdout
-        self._said: list[str] = []  # on stderr
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    def _listen(self) -> None:
-        for line in self._ssh.stderr or ():
-            self._said[20:] = [line.decode(errors="replace").strip()]
 
     def greeted(self) -> bool:
         """Whether the course answers; False where the host is only busy. What comes before its
         greeting is of the host's shell."""
-        for _ in range(200):
-            if not (line := self.stream.readline(1 << 16)):
-                break
+        for line in iter(lambda: self.stream.readline(1 << 16), b""):
             if b'"grade-submit"' in line:
                 return True
         self.close()
-        host, why = self._host, " ".join(self._said[-2:])
+        self._errors.seek(0)
+        last = self._errors.read().decode(errors="replace").splitlines()[-2:]
+        places = {"host": self._host, "why": " ".join(map(str.strip, last))}
         if self._ssh.returncode != 255:
             raise Trouble.saying(
-                "{host}: no course answers; name its folder by --course: {why}", host=host, why=why
+                "{host}: no course, or in another folder (--course): {why}", **places
             )
-        if any(word in why for word in _KEYS):
-            raise Trouble.saying(
-                "{host}: run ssh {host} once by hand, and set up a key: {why}", host=host, why=why
-            )
-        if not any(word in why for word in _BUSY):
-            raise Trouble.saying("{host}: cannot be reached: {why}", host=host, why=why)
+        if any(word in places["why"] for word in _KEYS):
+            raise Trouble.saying("{host}: run ssh {host} by hand and set up a key: {why}", **places)
+        if places["why"] and not any(word in places["why"] for word in _BUSY):
+            raise Trouble.saying("{host}: cannot be reached: {why}", **places)
         return False
 
-    def send(self, request: dict[str, Any], content: bytes) -> None:
-        """Send a request. Who refuses it early does not read it all."""
-        with contextlib.suppress(OSError):
+    def messages(self, request: dict[str, Any], content: bytes) -> Iterator[dict[str, Any]]:
+        """Send a request and yield what the course says, up to its end. Raises Lost."""
+        with contextlib.suppress(OSError):  # who refuses it early does not read it all
             self._to.write(json.dumps(request).encode() + b"\n" + content)
             self._to.flush()
-
-    def messages(self) -> Iterator[dict[str, Any]]:
-        """Yield what the course says, up to its end. Raises Lost."""
         while (line := self.stream.readline(1 << 20)).endswith(b"\n"):
             yield (message := json.loads(line))
             if message["say"] == "end":
@@ -270,8 +258,6 @@ class Connection:
             self._ssh.wait(5)
         except subprocess.TimeoutExpired:
             self._ssh.kill()
-            self._ssh.wait()
-        self._listener.join(1)
 
 
 # --- what is asked -------------------------------------------------------------------------------
@@ -285,7 +271,7 @@ class Client:
     ) -> None:
         """grader: the command that checks here; () for none."""
         self._call, self._grader, self._translate = call, grader, translate
-        self._id = self._job = ""
+        self._id = ""  # of the hand-in
         self._facts: dict[str, Any] = {}
         self._offset = 0  # in the log
 
@@ -298,17 +284,16 @@ class Client:
                 return self._submit(call.folder)
             if call.setup:
                 return self._set_up()
-            if call.fetch is not None:
-                return self._ask({"do": "follow", "id": call.fetch})
-            if call.cancel is not None:
-                return self._ask({"do": "cancel", "id": call.cancel})
+            for do, id in (("follow", call.fetch), ("cancel", call.cancel)):
+                if id is not None:
+                    return self._ask({"do": do, "id": id})
             return self._ask({"do": "board" if call.board else "status"})
         except Trouble as trouble:
             self._note(str(trouble), **trouble.places)
             return trouble.status
         except KeyboardInterrupt:
-            if self._job:
-                self._note(phrase("job {job} goes on: {fetch}"), job=self._job, fetch=self._fetch)
+            if self._id:
+                self._note(phrase("the job goes on: --fetch {id} brings its result"), id=self._id)
             return INTERRUPTED
 
     def _note(self, text: str, **places: object) -> None:
@@ -330,12 +315,9 @@ class Client:
             return dataclasses.replace(old, host=self._call.setup, folder=folder, lab=lab)
         name = name or (next(iter(targets)) if len(targets) == 1 else "default")
         if name not in targets:
-            there = ", ".join(targets) or "-"
+            places = {"file": file, "name": name, "there": ", ".join(targets) or "-"}
             raise WrongUsage.saying(
-                "{file}: no target {name}, but {there}; --setup HOST --to {name} makes it",
-                file=file,
-                name=name,
-                there=there,
+                "{file} has no {name} but {there}; --setup HOST makes it", **places
             )
         return targets[name]
 
@@ -347,7 +329,8 @@ class Client:
             return ""
         with tempfile.TemporaryDirectory() as out:
             options = ["--device", "cpu", "--json", "--no-report", "--out", out]
-            options += ["--lab", lab] if lab else []
+            own = re.search(r"^\s*lab\s*=", course_file(Path.cwd()).read_text("utf-8"), re.M)
+            options += [] if own and not self._call.lab else ["--lab", lab] if lab else []
             command = [*self._grader, *options, "--", str(folder)]
             done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         if done.returncode == NOT_ACCEPTED and not self._call.anyway:
@@ -359,6 +342,7 @@ class Client:
     def _submit(self, folder: Path) -> int:
         call, target = self._call, self._target
         files, named = sources(folder), call.lab or target.lab
+        self._note(phrase("to {host}: {names}"), host=target.host, names=", ".join(files))
         lab = PurePath(named).stem if named.endswith((".yaml", ".yml")) else named
         known = {self._check(folder, named), target.lab_sha256 if lab == target.lab else ""} - {""}
         request = {
@@ -377,14 +361,12 @@ class Client:
         if status := self._ask({"do": "hello"}):
             return status
         file, facts = course_file(Path.cwd()), self._facts
-        self._print(
-            "".join(f"{name}: {facts[name]}\n" for name in facts if name != "say"), sys.stdout
-        )
         if self._grader:
             done = subprocess.run([*self._grader, "--version"], stdout=subprocess.PIPE, check=False)
             if done.stdout.decode().split()[-1:] != [facts["grader"]]:
                 self._note(phrase("the grader here is another version: what it finds may differ"))
-        target = dataclasses.replace(self._target, lab_sha256=facts["sha256"])
+        known = {"lab": facts["lab"], "lab_sha256": facts["sha256"]}
+        target = dataclasses.replace(self._target, **known)
         write_target(file, self._call.to or "default", target)
         self._note(phrase("written: {place}"), place=file)
         return DONE
@@ -392,34 +374,22 @@ class Client:
     def _ask(self, request: dict[str, Any], content: bytes = b"") -> int:
         """Return the exit status that the course tells. A lost connection is made again with
         --wait. Raises Trouble."""
-        target = self._target
-        chosen = {
-            name: getattr(target, name)
-            for name in ("lab", "gpu", "partition", "constraint", "account")
-        }
-        request = {"version": VERSION, "language": self._call.language, **chosen, **request}
+        site = {name: value for name, value in vars(self._target).items() if name not in _OURS}
+        request = {"version": VERSION, "language": self._call.language, **site, **request}
         while True:
             try:
                 return self._once(request, content)
             except Lost:
                 if not self._call.wait:
                     break
-            self._note(phrase("the connection is lost; trying again"))
+            self._note(phrase("connection lost; trying again"))
             time.sleep(5)
             if self._id:  # what is handed in needs no second sending
                 request, content = {**request, "do": "follow", "id": self._id, "files": []}, b""
             request["offset"] = self._offset
         if self._id:
-            raise Trouble.saying(
-                "the connection is lost; the job goes on: {fetch}", fetch=self._fetch
-            )
-        raise Trouble.saying("the connection is lost before an answer; the same again counts once")
-
-    @property
-    def _fetch(self) -> str:
-        to = f" --to {self._call.to}" if self._call.to else ""
-        program = "grade submit" if self._grader[1:] else "python3 grade-submit.py"
-        return f"{program}{to} --fetch {self._id}"
+            raise Trouble.saying("connection lost; --fetch {id} brings the result", id=self._id)
+        raise Trouble.saying("connection lost before an answer came; the same again counts once")
 
     def _once(self, request: dict[str, Any], content: bytes) -> int:
         for tried in range(_TRIES):
@@ -430,20 +400,17 @@ class Client:
         else:
             raise Lost
         try:
-            connection.send(request, content)
-            for message in connection.messages():
-                if message["say"] == "end":
-                    return int(message["status"])
+            for message in connection.messages(request, content):
                 self._take(message, connection.stream)
         finally:
             connection.close()
-        raise Lost
+        return int(message["status"])
 
     def _take(self, message: dict[str, Any], stream: IO[bytes]) -> None:
         kind, text = message["say"], message.get("text", "")
         if kind == "job":
-            self._id, self._job = message["id"], message["job"]
-            self._note(phrase("handed in as {id}, job {job}"), id=self._id, job=self._job)
+            self._id = message["id"]
+            self._note(phrase("handed in as {id}, job {job}"), id=self._id, job=message["job"])
         elif kind == "log":
             self._offset = message["offset"]
             self._print(text, sys.stdout)

@@ -16,42 +16,38 @@ import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from grader.base import MachineError, UsageError, decode, moment
 from grader.labs import load_submission, read
-from grader.results import ResultEntry, entry_or_complaint, store
+from grader.results import store
 from ptxsim.plan import Record
 from ptxsim.text import phrase
 
-MOST_BYTES = 4 << 20  # of a submission's files
+_MOST_BYTES = 4 << 20  # of a submission's files
 _MOST_FILES = 64
 _NAME = re.compile(r"[\w+@-][\w.+@ -]*(?<![. ])")  # one that no system has trouble with
 _SENT = (".json", ".html", ".ncu-rep")
 
 
-def split_files(listed: Sequence[tuple[str, int]], content: bytes) -> dict[str, bytes]:
-    """Return what was sent, by name; names and sizes are all that can be said of a file, so there
-    are no links and nothing to unfold. Raises UsageError."""
+def receive(listed: Sequence[tuple[str, int]], source: BinaryIO) -> dict[str, bytes]:
+    """Read files by name. Names and sizes are all that can be said of them, so there are no links
+    and nothing to unfold. Raises UsageError, MachineError if they end early."""
+    sizes = [size for _, size in listed]
+    if not 0 < len(sizes) <= _MOST_FILES or min(sizes) < 0 or sum(sizes) > _MOST_BYTES:
+        raise UsageError.saying("a submission has 1 to 64 files and at most 4 MiB")
     files: dict[str, bytes] = {}
     for name, size in listed:
         plain = all(_NAME.fullmatch(part) for part in name.split("/"))
         if not plain or name in files or name != unicodedata.normalize("NFC", name):
             odd = phrase("{name}: use plain letters and digits in file names", name=ascii(name))
             raise UsageError(odd)
-        files[name], content = content[:size], content[size:]
+        files[name] = source.read(size)
+        if len(files[name]) < size:
+            raise MachineError.saying("the files came cut short; nothing was handed in")
     return files
-
-
-def check_sizes(listed: Sequence[tuple[str, int]]) -> int:
-    """Return how many bytes are to come. Raises UsageError for more than a submission may have."""
-    sizes = [size for _, size in listed]
-    if not 0 < len(sizes) <= _MOST_FILES or min(sizes) < 0 or sum(sizes) > MOST_BYTES:
-        many = phrase("a submission has 1 to {files} files and at most {mib} MiB")
-        raise UsageError(many.given(files=_MOST_FILES, mib=MOST_BYTES >> 20))
-    return sum(sizes)
 
 
 class HandIn(Record):
@@ -61,17 +57,13 @@ class HandIn(Record):
     student: str
     lab: str  # its id
     when: str  # ISO 8601 with a zone, by the clock of the machine that took it
-    sha256: str  # of the submission
     out: str  # folder of results
+    sha256: str = ""  # of the submission
 
 
 class KeptHandIn(NamedTuple):
     folder: Path
     facts: HandIn
-
-    @property
-    def files(self) -> Path:
-        return self.folder / self.facts.student
 
     @property
     def job(self) -> str:
@@ -85,10 +77,6 @@ class KeptHandIn(NamedTuple):
         return int(status) if job and job == self.job else None
 
     @property
-    def cancelled(self) -> bool:
-        return (self.folder / "cancelled").exists()
-
-    @property
     def log(self) -> Path:
         return Path(self.facts.out) / "logs" / f"{self.job}.log"
 
@@ -97,7 +85,8 @@ class KeptHandIn(NamedTuple):
         with contextlib.suppress(OSError, ValueError):
             text = (self.folder / name).read_text()
             first, second = text.split()
-            return (first, second) if text.endswith("\n") else ("", "0")
+            if text.endswith("\n"):
+                return first, second
         return "", "0"
 
     def note(self, name: str, text: str) -> None:
@@ -109,14 +98,6 @@ class KeptHandIn(NamedTuple):
         out, who = Path(self.facts.out), self.facts
         place = store.document_path(out, who.lab, who.student, who.sha256, "gpu").parent
         return [each for each in sorted(place.glob(f"{who.sha256[:12]}*")) if each.suffix in _SENT]
-
-    @property
-    def entry(self) -> ResultEntry | None:
-        """The stored result of these files, a GPU's before the simulator's."""
-        found = (
-            entry_or_complaint(path) for path in reversed(self.results()) if path.suffix == ".json"
-        )
-        return next((entry for entry in found if isinstance(entry, ResultEntry)), None)
 
 
 class HandIns:
@@ -133,20 +114,13 @@ class HandIns:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def all(self) -> list[KeptHandIn]:
-        """Return every hand-in, the newest first."""
+    def all(self, beginning: str = "") -> list[KeptHandIn]:
+        """Return the hand-ins whose id begins like this, the newest first."""
         found = []
-        for path in self._folder.glob("*/hand-in.json"):
+        for path in self._folder.glob(f"{beginning}*/hand-in.json"):
             with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
                 found.append(KeptHandIn(path.parent, decode(read(path), HandIn)))
         return sorted(found, key=lambda kept: moment(kept.facts.when), reverse=True)
-
-    def find(self, beginning: str) -> KeptHandIn:
-        """Return the newest hand-in whose id begins like this. Raises UsageError."""
-        for kept in self.all():
-            if kept.facts.id.startswith(beginning):
-                return kept
-        raise UsageError.saying("no such hand-in; grade submit --status lists them")
 
     def keep(self, facts: HandIn, files: dict[str, bytes], main: str) -> KeptHandIn:
         """Write a hand-in, completely or not at all. Raises MachineError, and what

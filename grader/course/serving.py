@@ -15,55 +15,30 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal
 
 import msgspec
 
 import grader
-from grader.base import (
-    ENGLISH,
-    GraderError,
-    Language,
-    MachineError,
-    Rejected,
-    UsageError,
-    choose_language,
-    decode,
-    known_languages,
-    moment,
-)
-from grader.course.hand_ins import HandIn, HandIns, KeptHandIn, check_sizes, split_files
+from grader import base
+from grader.base import GraderError, MachineError, UsageError, moment
+from grader.course.hand_ins import HandIn, HandIns, KeptHandIn, receive
 from grader.course.roster import Parties, read_roster
 from grader.labs import DEFAULT_LAB, Lab, instead_of, lateness, load_lab, shipped_labs
-from grader.results import store
+from grader.results import ResultEntry, store
 from ptxsim.plan import Record
-from ptxsim.text import Message, clauses, phrase
+from ptxsim.text import NOTHING, Message, phrase
 
 VERSION = 1  # of the protocol
+_MOST_LINE = 1 << 16
 _PATIENCE_S = 300  # for a request to arrive
 _SLURM_S = 60.0
-_MOST_LINE = 1 << 16
-_LISTED = 10  # hand-ins
-# What a client may choose, as sbatch and a path take it.
-_WORDS = {
-    "gpu": re.compile(r"\w[\w-]{0,39}"),
-    **dict.fromkeys(
-        ("partition", "constraint", "account"), re.compile(r"[\w(\[][\w.:,&|+*()\[\]-]{0,79}")
-    ),
-}
-_OVER = [
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "TIMEOUT",
-]
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_VALUE, _TYPE = re.compile(r"[\w(\[][\w.:,&|+*()\[\]-]{0,79}"), re.compile(r"\w[\w-]{0,39}")
+_CHOICES = {"gpu": _TYPE, "partition": _VALUE, "constraint": _VALUE, "account": _VALUE}
+_OVER = re.compile("BOOT_FAIL|CANCEL|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|TIMEOUT")
 
 
 class Request(Record):
@@ -86,16 +61,8 @@ class Request(Record):
     offset: int = 0  # bytes of the log that the client has
 
 
-class Place(NamedTuple):
-    """A job in the queue."""
-
-    state: str  # Slurm's word
-    number: int  # among those that wait in its partition; 0: it does not wait
-    reason: str  # why it waits
-
-
 class Service:
-    """One connection. Everything of the site comes from slurm/serve.sh."""
+    """One connection. All that is known of the site comes from slurm/serve.sh."""
 
     def __init__(self, home: Path, student: str, *, shared: bool) -> None:
         """home: the checkout. shared: all students use this account. Raises GraderError."""
@@ -103,14 +70,14 @@ class Service:
         entries = (entry.partition("=") for entry in self._site("settings").split("\0"))
         self._settings = {name: value for name, _, value in entries}
         self._period = float(self._settings.get("GRADE_POLL") or 15)
-        self._folder = Path(self._settings["GRADE_SUBMIT"])
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = Path(self._settings["GRADE_SUBMIT"])
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if roster := self._settings.get("GRADE_ROSTER"):  # a group is one
             student = Parties(read_roster(Path(roster))).party(student)
         if store.folder_name(student) != student:
             raise UsageError.saying("--student {name}: use letters and digits", name=ascii(student))
-        self._student, self._hand_ins = student, HandIns(self._folder / student)
-        self._language: Language = ENGLISH
+        self._student, self._hand_ins = student, HandIns(folder / student)
+        self._language = base.ENGLISH
 
     def serve(self, source: BinaryIO, target: BinaryIO) -> int:
         """Answer one request. Returns the exit status, which the client is told."""
@@ -125,7 +92,7 @@ class Service:
         except (GraderError, OSError) as error:
             failure = error if isinstance(error, GraderError) else MachineError.of(error)
             self._send("error", text=self._language(failure.message))
-            status = 2 if isinstance(error, Rejected) else failure.exit_status
+            status = 2 if isinstance(error, base.Rejected) else failure.exit_status
         finally:
             signal.alarm(0)
         self._send("end", status=status)
@@ -133,22 +100,24 @@ class Service:
 
     def _site(self, *words: str, **settings: str) -> str:
         """Return what slurm/serve.sh prints. Raises MachineError in its last words."""
+        command, pipe = [str(self._script), *words], subprocess.PIPE
         try:
             done = subprocess.run(
-                [self._script, *words],
+                command,
                 env={**os.environ, **settings},
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
+                stdout=pipe,
+                stderr=pipe,
                 text=True,
                 timeout=_SLURM_S,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired as error:
             raise MachineError(str(error)) from None
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["?"])[-1]
             raise MachineError.saying("Slurm or the course's settings: {why}", why=last)
-        return done.stdout.rstrip("\n")
+        return done.stdout.strip("\n")
 
     def _send(self, kind: str, **fields: Any) -> None:
         self._target.write(msgspec.json.encode({"say": kind, **fields}) + b"\n")
@@ -158,25 +127,28 @@ class Service:
         self._send("text", text=self._language(words))
 
     def _request(self) -> Request:
+        """Raises UsageError for what this student may not ask for."""
         try:
-            request = decode(self._source.readline(_MOST_LINE), Request)
+            request = base.decode(self._source.readline(_MOST_LINE), Request)
         except (msgspec.MsgspecError, ValueError):
             raise UsageError.saying("not a request of grade submit") from None
-        if request.language in known_languages():
-            self._language = choose_language(request.language, {})
+        if request.language in base.known_languages():
+            self._language = base.choose_language(request.language, {})
         if request.version != VERSION:
             raise UsageError.saying("another version of grade-submit.py; get the course's")
-        for name, plain in _WORDS.items():
-            value = getattr(request, name)
-            if value and not plain.fullmatch(value):
-                raise UsageError.saying("{name}: not understood", name=name)
+        chosen = {name: getattr(request, name) for name in _CHOICES if getattr(request, name)}
+        for name, value in chosen.items():
             ours = name == "gpu" and value in self._settings.get("GRADE_TYPES", "").split()
-            if value and self._shared and not ours:
+            if not _CHOICES[name].fullmatch(value):
+                raise UsageError.saying("{name}: not understood", name=name)
+            if self._shared and not ours:
                 raise UsageError.saying("{name}: the course chooses it; leave it out", name=name)
+        chosen.pop("gpu", None)
+        self._options = [f"--{name}={value}" for name, value in chosen.items()]  # of sbatch
         return request
 
-    def _lab(self, name: str) -> tuple[str, Lab]:
-        """Return the lab of this name, beside the course's own or shipped, and its file. Raises
+    def _lab(self, name: str) -> tuple[Path, Lab]:
+        """Return the file of this name, beside the course's own or shipped, and the lab. Raises
         LabError."""
         own = Path(self._settings.get("GRADE_LAB") or DEFAULT_LAB).absolute()
         known = {**shipped_labs(), **{path.stem: path for path in own.parent.glob("*.yaml")}}
@@ -184,49 +156,39 @@ class Service:
             none = phrase("no lab {lab} in this course; {remedy}", lab=name)
             raise UsageError(none.given(remedy=instead_of(name, tuple(known))))
         file = known[name] if name else own
-        return str(file), load_lab(file)
+        return file, load_lab(file)
 
     # --- what is asked ---------------------------------------------------------------------------
 
     def _hello(self, request: Request) -> None:
-        """Say what is here, and whether Slurm would take a job."""
+        """Say what is here, once Slurm would take a job."""
         file, lab = self._lab(request.lab)
-        options = ["--test-only", *_options(request)]
-        self._site("submit", request.gpu, str(self._folder), *options, GRADE_LAB=file)
-        self._send(
-            "facts",
-            student=self._student,
-            lab=lab.id,
-            sha256=lab.public_sha256,
-            grader=grader.__version__,
-            python=platform.python_version(),
-            slurm=self._site("version"),
-        )
+        options = ["--test-only", *self._options]
+        self._site("submit", request.gpu, str(file.parent), *options, GRADE_LAB=str(file))
+        here = phrase("{student}: lab {lab}, grader {grader}, Python {python}, {slurm}")
+        here = here.given(student=self._student, lab=lab.id, grader=grader.__version__)
+        self._say(here.given(python=platform.python_version(), slurm=self._site("version")))
+        facts = {"lab": file.stem, "sha256": lab.public_sha256, "grader": grader.__version__}
+        self._send("facts", **facts)
 
     def _submit(self, request: Request) -> int:
-        size = check_sizes(request.files)
-        content = self._source.read(size)
-        now = datetime.now().astimezone()
+        files = receive(request.files, self._source)
         signal.alarm(0)
-        if len(content) < size:
-            raise MachineError.saying("the files came cut short; nothing was handed in")
+        now = datetime.now().astimezone()
         file, lab = self._lab(request.lab)
         if request.labs and {*request.labs} != {lab.public_sha256}:
-            other = phrase(
-                "the lab {lab} is another version here: update yours and run --setup again"
-            )
+            other = phrase("the lab {lab} is another version here: update yours, --setup again")
             raise UsageError(other.given(lab=lab.id))
         asked = msgspec.structs.replace(request, language="", labs=(), follow=True)
-        digest = hashlib.sha256(msgspec.json.encode(asked) + file.encode() + content).hexdigest()
+        digest = hashlib.sha256(msgspec.json.encode(asked) + bytes(file))
+        digest.update(b"".join(files.values()))
         facts = HandIn(
-            id=digest[:16],
+            id=digest.hexdigest()[:16],
             student=self._student,
             lab=lab.id,
             when=now.isoformat(timespec="seconds"),
-            sha256="",
             out=str(Path(self._settings["GRADE_OUT"]) / request.gpu),
         )
-        files = split_files(request.files, content)
         with self._hand_ins.locked():
             kept = self._known(facts.id)
             if kept and self._counts(kept):
@@ -239,59 +201,61 @@ class Service:
                 kept = self._hand_ins.keep(facts, files, lab.problem.interface.main)
                 self._start(kept, file, request)
         self._send("job", id=kept.facts.id, job=kept.job)
-        self._say(_arrival(kept.facts, lab))
+        due = lab.time.due_at if lab.time else None
+        late = lateness(moment(kept.facts.when), due, lab.time, 0.0) if due else None
+        arrival = phrase("handed in at {when} {late}", when=kept.facts.when)
+        self._say(arrival.given(late=late.words if late else NOTHING))
         return self._watch(kept, request.offset) if request.follow else 0
 
-    def _start(self, kept: KeptHandIn, lab: str, request: Request) -> None:
+    def _start(self, kept: KeptHandIn, lab: Path, request: Request) -> None:
         """Give it to Slurm. Whoever tells this process to end meanwhile waits for the note."""
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
         # All students of a shared account are one user.
         sandbox = " --sandbox require" if self._shared else ""
         settings = {
-            "GRADE_LAB": lab,
+            "GRADE_LAB": str(lab),
             "GRADE_HAND_IN": str(kept.folder),
             "GRADE_PROFILE": "1" if request.profile else "",
             "SUBMIT_OPTIONS": f"--submitted {kept.facts.when}{sandbox}",
         }
-        options = [f"--job-name=grade-{kept.facts.id}", *_options(request)]
-        job = self._site("submit", request.gpu, str(kept.files), *options, **settings)
-        kept.note("job", f"{job} {time.time()}")
+        options = [f"--job-name=grade-{kept.facts.id}", *self._options]
+        work = str(kept.folder / kept.facts.student)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            job = self._site("submit", request.gpu, work, *options, **settings)
+            kept.note("job", f"{job} {time.time()}")
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
     def _known(self, id: str) -> KeptHandIn | None:
         """Return the hand-in with this id; asks for its job where a crash left no note of it."""
-        kept = next((each for each in self._hand_ins.all() if each.facts.id == id), None)
-        if kept is None or kept.job:
-            return kept
-        if job := kept.words("ended")[0] or self._site("find", f"grade-{id}"):
-            kept.note("job", f"{job} {time.time()}")
+        kept = next(iter(self._hand_ins.all(id)), None)
+        if kept and not kept.job:
+            job = kept.words("ended")[0] or self._site("find", f"grade-{id}")
+            kept.note("job", f"{job} {time.time()}" if job else "")
         return kept
 
     # --- limits ----------------------------------------------------------------------------------
 
-    def _queue(self) -> tuple[float, Mapping[str, Place]]:
-        """Return when Slurm last told the queue, in seconds since 1970, and its jobs."""
-        with contextlib.suppress(MachineError):
-            self._site("queue")
-        with contextlib.suppress(OSError, ValueError):
-            head, *lines = (self._folder / "queue").read_text().splitlines()
-            jobs = (line.split("|", 3) for line in lines if line.count("|") >= 3)
-            found = {job: Place(state, int(number), why) for job, state, number, why in jobs}
-            return float(head.split()[1]), found
-        return 0.0, {}
+    def _queue(self, kept: KeptHandIn) -> tuple[float, str, int, str]:
+        """Return when Slurm last told the queue, in seconds since 1970, and of the job its state, its
+        place among those that wait in its partition (0: it does not wait), and why."""
+        with contextlib.suppress(GraderError, ValueError):
+            told, state, number, reason = self._site("queue", kept.job).split("|", 3)
+            return float(told), state, int(number), reason
+        return 0.0, "", 0, ""
 
     def _over(self, kept: KeptHandIn) -> bool:
         job, given = kept.words("job")
         if kept.status is not None or not job:
             return True
-        told, jobs = self._queue()
+        told, state, _, _ = self._queue(kept)
         # A little later than it was given: another machine may have asked, with a clock of its own.
-        return jobs[job].state in _OVER if job in jobs else told > float(given) + 2 * self._period
+        return bool(_OVER.match(state)) if state else told > float(given) + 2 * self._period
 
     def _counts(self, kept: KeptHandIn) -> bool:
         """Whether it is an attempt: what the machine lost or refused, and what was cancelled before
         it began, is none."""
-        if kept.cancelled:
+        if (kept.folder / "cancelled").exists():
             return kept.log.exists()
         return not self._over(kept) if kept.status is None else kept.status in (0, 1)
 
@@ -299,32 +263,28 @@ class Service:
         """Raises UsageError that says when the next hand-in is possible."""
         others = [kept for kept in self._hand_ins.all() if kept.facts.id != facts.id]
         if busy := next((kept for kept in others if not self._over(kept)), None):
-            wait = phrase(
-                "job {job} of yours is not over: --fetch {id} waits, --cancel {id} ends it"
-            )
+            wait = phrase("job {job} is not over yet: --fetch {id} waits, --cancel {id} ends it")
             raise UsageError(wait.given(job=busy.job, id=busy.facts.id))
         limit = int(self._settings.get("GRADE_ATTEMPTS") or 0)
-        today = [
-            kept
-            for kept in others
-            if kept.facts.lab == facts.lab
-            and moment(kept.facts.when).astimezone(now.tzinfo).date() >= now.date()
-            and self._counts(kept)
-        ]
-        if limit and len(today) >= limit:
-            morning = datetime.combine(
-                now.date() + timedelta(days=1), datetime.min.time(), now.tzinfo
-            )
+        today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        ours = (kept for kept in others if kept.facts.lab == facts.lab)
+        counted = [kept for kept in ours if moment(kept.facts.when) >= today and self._counts(kept)]
+        if limit and len(counted) >= limit:
+            when = (today + timedelta(days=1)).isoformat(timespec="minutes")
             used = phrase(
-                "all hand-ins of today for {lab} are used ({limit}); the next from {when} on"
+                "{limit} of {limit} hand-ins a day for {lab} are used: again from {when} on"
             )
-            when = morning.isoformat(timespec="minutes")
             raise UsageError(used.given(lab=facts.lab, limit=limit, when=when))
 
     # --- what became of it -----------------------------------------------------------------------
 
+    def _find(self, id: str) -> KeptHandIn:
+        if not re.fullmatch("[0-9a-f]*", id) or not (found := self._hand_ins.all(id)):
+            raise UsageError.saying("no such hand-in; grade submit --status lists them")
+        return found[0]
+
     def _follow(self, request: Request) -> int:
-        return self._watch(self._hand_ins.find(request.id), request.offset)
+        return self._watch(self._find(request.id), request.offset)
 
     def _watch(self, kept: KeptHandIn, offset: int) -> int:
         """Send the log as it grows, what Slurm says of the job, and at the end the results."""
@@ -345,8 +305,7 @@ class Service:
             self._say(phrase("No result was recorded; the same can be handed in again."))
             return 2 if kept.status == 2 else 3
         for path in kept.results():
-            content = path.read_bytes()
-            name = path.relative_to(kept.facts.out).as_posix()
+            content, name = path.read_bytes(), path.relative_to(kept.facts.out).as_posix()
             self._send("file", name=name, size=len(content))
             self._target.write(content)
         return kept.status
@@ -363,27 +322,26 @@ class Service:
 
     def _state(self, kept: KeptHandIn) -> Message:
         if self._over(kept):
-            if kept.status in (0, 1) and (entry := kept.entry):
-                found = phrase("{verdict}, {points:g} points", points=entry.points)
-                return found.given(verdict=entry.verdict.value)
-            return phrase("cancelled") if kept.cancelled else phrase("over, without a result")
-        place = self._queue()[1].get(kept.job)
-        if place and place.number and place.reason != "None":
-            waits = phrase(
-                "job {job} waits ({reason}) at place {number} in the queue", job=kept.job
-            )
-            return waits.given(reason=place.reason, number=place.number)
-        state = place.state if place else "?"
-        return phrase("job {job}: {state}", job=kept.job, state=state)
+            for path in kept.results()[::-1] if kept.status in (0, 1) else ():
+                if path.suffix == ".json":
+                    entry = store.load_as(path, ResultEntry)
+                    found = phrase("{verdict}, {points:g} points", points=entry.points)
+                    return found.given(verdict=entry.verdict.value)
+            return phrase("over, without a result")
+        _, state, number, reason = self._queue(kept)
+        if number and reason != "None":
+            waits = phrase("job {job} waits ({reason}) at place {number} in the queue")
+            return waits.given(job=kept.job, reason=reason, number=number)
+        return phrase("job {job}: {state}", job=kept.job, state=state or "?")
 
     def _status(self, _request: Request) -> None:
-        for kept in self._hand_ins.all()[:_LISTED]:
+        for kept in self._hand_ins.all()[:10]:
             facts = kept.facts
             line = phrase("{id}  {when}  {lab}: {state}", id=facts.id, when=facts.when)
             self._say(line.given(lab=facts.lab, state=self._state(kept)))
 
     def _cancel(self, request: Request) -> None:
-        kept = self._hand_ins.find(request.id)
+        kept = self._find(request.id)
         if self._over(kept):
             self._say(self._state(kept))
             return
@@ -397,19 +355,5 @@ class Service:
         if shown not in ("pseudonyms", "names"):
             raise UsageError.saying("this course shows no board")
         hidden = ["--pseudonyms"] if shown == "pseudonyms" else []
-        asked = ["--lab", self._lab(request.lab)[0], "--language", self._language.code, *hidden]
-        self._send("text", text=self._site("board", request.gpu, *asked))
-
-
-def _options(request: Request) -> Sequence[str]:
-    """Return the options for sbatch."""
-    chosen = ((name, getattr(request, name)) for name in _WORDS if name != "gpu")
-    return [f"--{name}={value}" for name, value in chosen if value]
-
-
-def _arrival(facts: HandIn, lab: Lab) -> Message:
-    """Say when it came, by this machine's clock, and how late that is."""
-    words = phrase("Handed in at {when}", when=facts.when)
-    due = lab.time.due_at if lab.time else None
-    late = lateness(moment(facts.when), due, lab.time, 0.0) if due else None
-    return clauses([words, late.words]) if late else words
+        asked = ["--lab", str(self._lab(request.lab)[0]), "--language", self._language.code]
+        self._send("text", text=self._site("board", request.gpu, *asked, *hidden))

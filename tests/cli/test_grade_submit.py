@@ -115,8 +115,8 @@ def test_targets_in_a_course_file_of_any_system(tmp_path: Path) -> None:
         ('[submit.a]\nhost = "a b"\n', "host"),
         ('[submit.a]\nhost = "a"\nport = "22"\n', "port"),
         ("[submit.a]\nhost = 3\n", "host"),
-        ("", "--setup HOST --to default"),
-        ('[submit.a]\nhost="a"\n[submit.b]\nhost="b"\n', "no target default, but a, b"),
+        ("", "has no default but -; --setup HOST"),
+        ('[submit.a]\nhost="a"\n[submit.b]\nhost="b"\n', "has no default but a, b"),
     ],
 )
 def test_a_wrong_target_is_one_line(toml: str, says: str, tmp_path: Path) -> None:
@@ -156,16 +156,16 @@ def test_a_conversation(tmp_path: Path) -> None:
     ("says", "status", "stderr", "expected"),
     [
         ((), 255, "ada@login: Permission denied (publickey).", "set up a key"),
-        ((), 255, "Host key verification failed.", "run ssh login once by hand"),
+        ((), 255, "Host key verification failed.", "run ssh login by hand"),
         ((), 255, "ssh: Could not resolve hostname login", "cannot be reached"),
-        (("Welcome",), 127, "bash: grade: command not found", "name its folder by --course"),
+        (("Welcome",), 127, "bash: grade: command not found", "in another folder (--course)"),
         ((HELLO,), 255, "", "the same again counts once"),
         ((HELLO, '{"say":"job","id":"ab12","job":"7"}'), 255, "", "--fetch ab12"),
         (
             (HELLO, '{"say":"file","name":"a.json","size":99}', "cut"),
             0,
             "",
-            "the connection is lost",
+            "connection lost",
         ),
         (
             (HELLO, '{"say":"file","name":"../a.json","size":3}', "cut"),

@@ -5,13 +5,11 @@ import io
 import json
 import os
 import resource
-import signal
 import subprocess
 import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 import pytest
 
 from grader.base.errors import GraderError, UsageError
-from grader.course.hand_ins import check_sizes, split_files
+from grader.course.hand_ins import receive
 from grader.course.serving import Service
 from tests.support.commands import QUICK, STARTER, environment, run, script
 from tests.support.places import ROOT
@@ -28,7 +26,7 @@ SCRIPT = """\
 cd "{place}"
 case $1 in
   settings) cat settings ;;
-  queue) [ ! -e jobs ] || {{ echo "$(date +%s) $(date +%s)"; cat jobs; }} >out/.submit/queue ;;
+  queue) grep -s "^$2|" jobs | sed "s/^$2/$(date +%s)/" ;;
   submit) [ ! -e down ] || {{ echo "sbatch: error: no answer" >&2; exit 1; }}
     echo "$@ [$SUBMIT_OPTIONS]" >>submitted; wc -l <submitted ;;
   find) echo "$2" >>sought; [ ! -e named ] || cat named ;;
@@ -97,9 +95,8 @@ class Course:
 
 
 @pytest.fixture
-def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Course]:
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    yield Course(tmp_path)
+def course(tmp_path: Path) -> Course:
+    return Course(tmp_path)
 
 
 # --- what is sent --------------------------------------------------------------------------------
@@ -115,15 +112,15 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Course]:
 )
 def test_odd_names_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="plain letters"):
-        split_files([(name, 1)], b"x")
+        receive([(name, 1)], io.BytesIO(b"x"))
 
 
 def test_names_of_any_script_are_taken() -> None:
     listed = [("sgemm.cu", 1), ("李四/tile v2.cuh", 2), ("-x.h", 0), ("a+b@c.inc", 1)]
-    found = split_files(listed, b"abcd")
+    found = receive(listed, io.BytesIO(b"abcd"))
     assert found == {"sgemm.cu": b"a", "李四/tile v2.cuh": b"bc", "-x.h": b"", "a+b@c.inc": b"d"}
     with pytest.raises(UsageError):
-        split_files([("a.cu", 1), ("a.cu", 1)], b"ab")
+        receive([("a.cu", 1), ("a.cu", 1)], io.BytesIO(b"ab"))
 
 
 @pytest.mark.parametrize(
@@ -131,12 +128,12 @@ def test_names_of_any_script_are_taken() -> None:
 )
 def test_more_than_a_submission_may_have_is_refused_unread(sizes: list[int]) -> None:
     with pytest.raises(UsageError, match="at most 4 MiB"):
-        check_sizes([(f"{i}.cu", size) for i, size in enumerate(sizes)])
+        receive([(f"{i}.cu", size) for i, size in enumerate(sizes)], io.BytesIO())
 
 
 def test_a_hand_in_is_kept_as_it_came(course: Course) -> None:
     job, id, said = course.hand_in(STARTER + "// \r\n")
-    assert job == "1" and "Handed in at " in said
+    assert job == "1" and "handed in at " in said
     kept = course.folder(id)
     assert (kept / "ada" / "sgemm.cu").read_bytes().endswith(b"// \r\n")
     assert json.loads((kept / "hand-in.json").read_text())["lab"] == "quick"
@@ -213,7 +210,7 @@ def test_other_files_or_another_lab_are_another(course: Course) -> None:
 def test_one_job_at_a_time(course: Course) -> None:
     job, id, _ = course.hand_in()
     refused = course.hand_in("// other\n" + STARTER)
-    assert refused[0] == "" and f"job {job} of yours is not over: --fetch {id} waits" in refused[2]
+    assert refused[0] == "" and f"job {job} is not over yet: --fetch {id} waits" in refused[2]
     assert course.hand_in(student="ben")[0] == "2"  # nobody else waits for it
     (course.place / "jobs").write_text(f"{job}|RUNNING|0|None\n")
     assert course.hand_in("// other\n" + STARTER)[0] == ""
@@ -230,7 +227,10 @@ def test_attempts_of_a_day(course: Course) -> None:
         course.end(job, id, status)
     refused = course.hand_in("// 4\n" + STARTER)
     tomorrow = (datetime.now().astimezone() + timedelta(days=1)).strftime("%Y-%m-%dT00:00")
-    assert refused[0] == "" and f"(2); the next from {tomorrow}" in refused[2]
+    assert (
+        refused[0] == ""
+        and f"2 of 2 hand-ins a day for quick are used: again from {tomorrow}" in refused[2]
+    )
     assert course.hand_in(f"// 2\n{STARTER}")[1] == id  # a replay is answered all the same
     other = course.hand_in("// 4\n" + STARTER, lab="other")
     assert other[0]
@@ -347,7 +347,7 @@ def test_slurm_is_asked_once_for_all_who_wait(tmp_path: Path) -> None:
     for name in ("serve.sh", "settings.sh"):
         (home / "slurm" / name).symlink_to(ROOT / "slurm" / name)
     settings = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GRADE_OUT": str(tmp_path / "out")}
-    command = [str(home / "slurm" / "serve.sh"), "queue"]
+    command = [str(home / "slurm" / "serve.sh"), "queue", "9"]
     started = [subprocess.Popen(command, env={**os.environ, **settings}) for _ in range(8)]
     assert [each.wait() for each in started] == [0] * 8
     assert asked.read_text() == "once\n"

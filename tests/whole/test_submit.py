@@ -33,7 +33,7 @@ import sys, time
 while piece := sys.stdin.buffer.read1(4096):
     sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
-    time.sleep(0.02)
+    time.sleep(0.1)
 """
 AHEAD = """\
 import datetime, sys
@@ -93,7 +93,7 @@ def test_three_lines_from_nothing_to_a_score(node: LoginNode) -> None:
     (ada.place / "grade.toml").unlink()
     ada.write(STARTER)
     done = ada.run("--setup", "login", "--course", node.course)
-    assert done.returncode == 0 and "slurm: slurm" in done.stdout and "lab: quick" in done.stdout
+    assert done.returncode == 0 and "slurm-wlm" in done.stdout and "lab quick" in done.stdout
     toml = (ada.place / "grade.toml").read_text()
     assert '[submit.default]\nhost = "login"' in toml and "lab_sha256" in toml
     done = ada.run("work")
@@ -101,7 +101,7 @@ def test_three_lines_from_nothing_to_a_score(node: LoginNode) -> None:
     assert "compiling" in done.stdout and "AC accepted" in done.stdout
     assert re.search(r"handed in as \w{16}, job \d+", done.stderr)
     (result,) = stored(node)
-    came = re.search(r"Handed in at (\S+)", done.stdout)
+    came = re.search(r"handed in at (\S+)", done.stdout)
     assert came and result.submission.submitted == (came[1],)
     files = ada.files()
     assert {Path(name).suffix for name in files} == {".json", ".html"}
@@ -142,7 +142,7 @@ def test_a_shared_account_knows_students_by_their_keys(node: LoginNode) -> None:
     assert refused.returncode == 2 and "no such hand-in" in refused.stderr
     (ben.place / "known_hosts").unlink()
     done = ben.run("--status")
-    assert done.returncode == 3 and "run ssh login once by hand" in done.stderr
+    assert done.returncode == 3 and "run ssh login by hand" in done.stderr
 
 
 @pytest.mark.sampled
@@ -156,7 +156,7 @@ def test_ctrl_c_detaches_and_a_lost_connection_loses_nothing(node: LoginNode) ->
             pass
         client.send_signal(signal.SIGINT)
         said = client.stderr.read()
-    assert client.returncode == 130 and "goes on: python3 grade-submit.py --fetch" in said
+    assert client.returncode == 130 and "the job goes on: --fetch" in said
     with ada.start("--fetch", "--wait") as client:
         assert client.stderr
         while "RUNNING" not in client.stderr.readline():
@@ -185,8 +185,8 @@ def test_sshd_that_is_killed_in_transfer(node: LoginNode) -> None:
     (ada.place / "slow.py").write_text(SLOW)
     through(ssh, f"python3 {ada.place}/slow.py")
     with ada.start("work") as client:
-        until(lambda: len(node.sessions()) > 3)
-        time.sleep(1)
+        until(lambda: len(node.sessions()) >= 3)
+        time.sleep(3)
         node.kill()
         node.start()
         _, err = client.communicate(timeout=60)
