@@ -88,21 +88,13 @@ class Trouble(Exception):  # noqa: N818 - not always an error
     """Why it ends: a sentence that the grader's catalogues translate, and what fills its places."""
 
     places: dict[str, object]
-    status = FAULT
+    status: int
 
     @classmethod
-    def saying(cls, text: str, /, **places: object) -> Trouble:
+    def saying(cls, text: str, /, status: int = FAULT, **places: object) -> Trouble:
         error = cls(text)
-        error.places = places
+        error.status, error.places = status, places
         return error
-
-
-class WrongUsage(Trouble):
-    status = WRONG_USAGE
-
-
-class NotSent(Trouble):
-    status = NOT_ACCEPTED
 
 
 class Lost(Exception):  # noqa: N818
@@ -125,7 +117,9 @@ def course_file(here: Path) -> Path:
 
 def read_targets(file: Path) -> dict[str, Target]:
     """Return the tables [submit.NAME], whose entries are texts. Python 3.10 reads no TOML."""
-    reader = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    reader = configparser.RawConfigParser(
+        strict=False, allow_no_value=True, inline_comment_prefixes=("#",)
+    )
     found = {}
     try:
         reader.read_string(
@@ -139,8 +133,8 @@ def read_targets(file: Path) -> dict[str, Target]:
                     raise ValueError(f"[{table}] host: {target.host!r}")
     except (OSError, ValueError, TypeError, configparser.Error) as error:
         why = str(error).splitlines()[0]
-        raise WrongUsage.saying(
-            '{file}: a target needs host = "NAME": {why}', file=file, why=why
+        raise Trouble.saying(
+            '{file}: a target needs host = "NAME": {why}', WRONG_USAGE, file=file, why=why
         ) from None
     return found
 
@@ -170,13 +164,15 @@ def sources(folder: Path) -> dict[str, bytes]:
         files = [name for name in names if name.endswith(SUFFIXES) and not name.startswith(".")]
         for path in (Path(place, name) for name in (*below, *files)):
             if path.is_symlink():
-                raise WrongUsage.saying("{name}: a link; hand in the file itself", name=path)
+                raise Trouble.saying(
+                    "{name}: a link; hand in the file itself", WRONG_USAGE, name=path
+                )
             if path.name in files:
                 found[sent_name(path.relative_to(folder))] = path
     if not found:
-        raise WrongUsage.saying("{folder}: no source files", folder=folder)
+        raise Trouble.saying("{folder}: no source files", WRONG_USAGE, folder=folder)
     if sum(path.stat().st_size for path in found.values()) > _MOST_BYTES:
-        raise WrongUsage.saying("{folder}: more than 4 MiB", folder=folder)
+        raise Trouble.saying("{folder}: more than 4 MiB", WRONG_USAGE, folder=folder)
     return {name: path.read_bytes() for name, path in sorted(found.items())}
 
 
@@ -229,16 +225,16 @@ class Connection:
         self.close()
         self._errors.seek(0)
         last = self._errors.read().decode(errors="replace").splitlines()[-2:]
-        places = {"host": self._host, "why": " ".join(map(str.strip, last))}
+        host, why = self._host, " ".join(map(str.strip, last))
         if self._ssh.returncode != 255:
-            raise Trouble.saying(
-                "{host}: no course, or in another folder (--course): {why}", **places
-            )
-        if any(word in places["why"] for word in _KEYS):
-            raise Trouble.saying("{host}: run ssh {host} by hand and set up a key: {why}", **places)
-        if places["why"] and not any(word in places["why"] for word in _BUSY):
-            raise Trouble.saying("{host}: cannot be reached: {why}", **places)
-        return False
+            text = phrase("{host}: no course, or in another folder (--course): {why}")
+        elif any(word in why for word in _KEYS):
+            text = phrase("{host}: run ssh {host} by hand and set up a key: {why}")
+        elif why and not any(word in why for word in _BUSY):
+            text = phrase("{host}: cannot be reached: {why}")
+        else:
+            return False
+        raise Trouble.saying(text, host=host, why=why)
 
     def messages(self, request: dict[str, Any], content: bytes) -> Iterator[dict[str, Any]]:
         """Send a request and yield what the course says, up to its end. Raises Lost."""
@@ -311,14 +307,13 @@ class Client:
             old = targets.get(name or "default", Target())
             folder, lab = self._call.course or old.folder, self._call.lab or old.lab
             if not _HOST.fullmatch(self._call.setup):
-                raise WrongUsage.saying("{host}: no host's name", host=self._call.setup)
+                raise Trouble.saying("{host}: no host's name", WRONG_USAGE, host=self._call.setup)
             return dataclasses.replace(old, host=self._call.setup, folder=folder, lab=lab)
         name = name or (next(iter(targets)) if len(targets) == 1 else "default")
         if name not in targets:
-            places = {"file": file, "name": name, "there": ", ".join(targets) or "-"}
-            raise WrongUsage.saying(
-                "{file} has no {name} but {there}; --setup HOST makes it", **places
-            )
+            text = phrase("{file} has no {name} but {there}; --setup HOST makes it")
+            there = ", ".join(targets) or "-"
+            raise Trouble.saying(text, WRONG_USAGE, file=file, name=name, there=there)
         return targets[name]
 
     def _check(self, folder: Path, lab: str) -> str:
@@ -334,7 +329,7 @@ class Client:
             command = [*self._grader, *options, "--", str(folder)]
             done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         if done.returncode == NOT_ACCEPTED and not self._call.anyway:
-            raise NotSent.saying("nothing was sent; --anyway sends it all the same")
+            raise Trouble.saying("nothing was sent; --anyway sends it all the same", NOT_ACCEPTED)
         if done.returncode > NOT_ACCEPTED:
             self._note(phrase("it could not be checked on this machine, and is sent"))
         return str(json.loads(done.stdout)["lab"]["sha256"]) if done.stdout else ""

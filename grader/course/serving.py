@@ -203,8 +203,8 @@ class Service:
         self._send("job", id=kept.facts.id, job=kept.job)
         due = lab.time.due_at if lab.time else None
         late = lateness(moment(kept.facts.when), due, lab.time, 0.0) if due else None
-        arrival = phrase("handed in at {when} {late}", when=kept.facts.when)
-        self._say(arrival.given(late=late.words if late else NOTHING))
+        self._say(phrase("handed in at {when}", when=kept.facts.when))
+        self._say(late.words if late else NOTHING)
         return self._watch(kept, request.offset) if request.follow else 0
 
     def _start(self, kept: KeptHandIn, lab: Path, request: Request) -> None:
@@ -237,7 +237,7 @@ class Service:
     # --- limits ----------------------------------------------------------------------------------
 
     def _queue(self, kept: KeptHandIn) -> tuple[float, str, int, str]:
-        """Return when Slurm last told the queue, in seconds since 1970, and of the job its state, its
+        """Return when Slurm last told the queue (seconds since 1970), and of the job its state, its
         place among those that wait in its partition (0: it does not wait), and why."""
         with contextlib.suppress(GraderError, ValueError):
             told, state, number, reason = self._site("queue", kept.job).split("|", 3)
@@ -294,8 +294,9 @@ class Service:
             offset = self._send_log(kept, offset)
             if time.monotonic() >= next_look:
                 next_look = time.monotonic() + self._period
-                patience = patience - 1 if self._over(kept) else 3
-                state = self._language(self._state(kept))
+                gone = self._over(kept)
+                patience = patience - 1 if gone else 3
+                state = told if gone else self._language(self._state(kept))
                 self._send("state", text="" if state == told else state)  # also a sign of life
                 told = state
             if select.select([self._source], [], [], 0.5)[0]:  # the client is gone

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import unicodedata
+import zipfile
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
@@ -17,7 +18,7 @@ from tests.support.commands import STARTER, Done, hand_in, script
 from tests.support.places import ROOT
 
 FILE = ROOT / "grader" / "cli" / "grade_submit.py"
-TARGET = '[submit.cluster]\nhost = "login"\n'
+TARGET = '[submit.cluster]  # the one\nhost = "login"  # of ours\n'
 HELLO = '{"say":"hello","grade-submit":1}'
 
 
@@ -83,7 +84,7 @@ def test_sources_are_sent_as_they_are(tmp_path: Path) -> None:
     assert [*found] == ["deep/tile.cuh", "sgemm.cu"]
     assert found["sgemm.cu"].count(b"\r\n") == STARTER.count("\n")
     (work / "link.cuh").symlink_to("sgemm.cu")
-    with pytest.raises(client.WrongUsage):
+    with pytest.raises(client.Trouble):
         client.sources(work)
 
 
@@ -231,3 +232,15 @@ def test_the_graders_own_command_is_the_same_client(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     request = json.loads((tmp_path / "came").read_text())
     assert (request["do"], request["id"], request["language"]) == ("follow", "ab", "zh_CN")
+
+
+@pytest.mark.slow
+def test_the_client_is_a_wheel_by_itself(tmp_path: Path) -> None:
+    """Without a compiler, and for any system."""
+    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(tmp_path)]
+    done = subprocess.run([*build, ROOT / "submit"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("grade_submit-*-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        code = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert code == ["grade_submit.py"] and archive.read(code[0]) == FILE.read_bytes()

@@ -31,6 +31,7 @@ BIG = STARTER + "//" + "x" * 1_000_000 + "\n"
 SLOW = """\
 import sys, time
 while piece := sys.stdin.buffer.read1(4096):
+    open("started", "w")
     sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
     time.sleep(0.1)
@@ -116,7 +117,7 @@ def test_three_lines_from_nothing_to_a_score(node: LoginNode) -> None:
     lab = node.course / "labs" / "quick.yaml"
     lab.write_text(QUICK.replace("33", "34"))
     done = ada.run("work")
-    assert done.returncode == 2 and "run --setup again" in done.stderr + done.stdout
+    assert done.returncode == 2 and "--setup again" in done.stderr + done.stdout
 
 
 @pytest.mark.sampled
@@ -185,8 +186,8 @@ def test_sshd_that_is_killed_in_transfer(node: LoginNode) -> None:
     (ada.place / "slow.py").write_text(SLOW)
     through(ssh, f"python3 {ada.place}/slow.py")
     with ada.start("work") as client:
-        until(lambda: len(node.sessions()) >= 3)
-        time.sleep(3)
+        until((ada.place / "started").exists, 60)
+        time.sleep(1)
         node.kill()
         node.start()
         _, err = client.communicate(timeout=60)
@@ -246,7 +247,8 @@ def test_forty_students_at_once(node: LoginNode, cluster: Cluster) -> None:
     for i, laptop in enumerate(laptops):
         laptop.write(STARTER + f"// {i}\n")
         clients.append((laptop, laptop.start("work", "--wait")))
-    until(lambda: "RUNNING" in cluster.run("squeue", "-h", "-t", "R", "-o", "%T"), 120)
+    queue = node.out / ".submit" / "queue"
+    until(lambda: queue.exists() and "RUNNING" in queue.read_text(), 120)
     victim = cluster.run("squeue", "-h", "-t", "R", "-o", "%N").split()[0]
     cluster.crash(victim)
     cluster.say_down(victim)
@@ -261,5 +263,4 @@ def test_forty_students_at_once(node: LoginNode, cluster: Cluster) -> None:
     assert jobs(node) == 40 and all(len(r.submission.submitted) == 1 for r in found)
     counts = re.findall(r"(REQUEST_\w+) .* count:(\d+)", cluster.run("sdiag"))
     print(f"{seconds:.0f} s", counts)
-    asked = dict(counts)
-    assert int(asked["REQUEST_JOB_INFO"]) <= 5 * (seconds / 60 + 1), counts
+    assert int(dict(counts)["REQUEST_JOB_INFO"]) <= 4 * (seconds / 60 + 1) + 1, counts
