@@ -48,7 +48,7 @@ case $verb in
     env -0 | grep -z ^GRADE_
     ;;
   queue)
-    file=$GRADE_SUBMIT/queue
+    file=$GRADE_SUBMIT/.queue # no student is called so
     refresh "$file"
     read -r _ answered 2>/dev/null <"$file" || answered=0
     printf '%s|' "$answered"

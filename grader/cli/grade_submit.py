@@ -87,14 +87,9 @@ class Call:
 class Trouble(Exception):  # noqa: N818 - not always an error
     """Why it ends: a sentence that the grader's catalogues translate, and what fills its places."""
 
-    places: dict[str, object]
-    status: int
-
-    @classmethod
-    def saying(cls, text: str, /, status: int = FAULT, **places: object) -> Trouble:
-        error = cls(text)
-        error.status, error.places = status, places
-        return error
+    def __init__(self, text: str, status: int = FAULT, **places: object) -> None:
+        super().__init__(text)
+        self.status, self.places = status, places
 
 
 class Lost(Exception):  # noqa: N818
@@ -133,8 +128,8 @@ def read_targets(file: Path) -> dict[str, Target]:
                     raise ValueError(f"[{table}] host: {target.host!r}")
     except (OSError, ValueError, TypeError, configparser.Error) as error:
         why = str(error).splitlines()[0]
-        raise Trouble.saying(
-            '{file}: a target needs host = "NAME": {why}', WRONG_USAGE, file=file, why=why
+        raise Trouble(
+            phrase('{file}: a target needs host = "NAME": {why}'), WRONG_USAGE, file=file, why=why
         ) from None
     return found
 
@@ -164,15 +159,15 @@ def sources(folder: Path) -> dict[str, bytes]:
         files = [name for name in names if name.endswith(SUFFIXES) and not name.startswith(".")]
         for path in (Path(place, name) for name in (*below, *files)):
             if path.is_symlink():
-                raise Trouble.saying(
-                    "{name}: a link; hand in the file itself", WRONG_USAGE, name=path
+                raise Trouble(
+                    phrase("{name}: a link; hand in the file itself"), WRONG_USAGE, name=path
                 )
             if path.name in files:
                 found[sent_name(path.relative_to(folder))] = path
     if not found:
-        raise Trouble.saying("{folder}: no source files", WRONG_USAGE, folder=folder)
+        raise Trouble(phrase("{folder}: no source files"), WRONG_USAGE, folder=folder)
     if sum(path.stat().st_size for path in found.values()) > _MOST_BYTES:
-        raise Trouble.saying("{folder}: more than 4 MiB", WRONG_USAGE, folder=folder)
+        raise Trouble(phrase("{folder}: more than 4 MiB"), WRONG_USAGE, folder=folder)
     return {name: path.read_bytes() for name, path in sorted(found.items())}
 
 
@@ -180,7 +175,7 @@ def local_parts(name: str) -> list[str]:
     """Return the parts of a name that a host sent, if every system can write it inside a folder."""
     parts = name.split("/")
     if not all(_PLAIN.fullmatch(part) and not _DEVICES.fullmatch(part) for part in parts):
-        raise Trouble.saying("a file that is not written here was sent: {name}", name=ascii(name))
+        raise Trouble(phrase("a file that is not written here was sent: {name}"), name=ascii(name))
     return parts
 
 
@@ -212,7 +207,7 @@ class Connection:
         try:
             self._ssh = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors)
         except FileNotFoundError:
-            raise Trouble.saying("ssh is missing: install OpenSSH") from None
+            raise Trouble(phrase("ssh is missing: install OpenSSH")) from None
         assert self._ssh.stdin and self._ssh.stdout
         self._to, self.stream = self._ssh.stdin, self._ssh.stdout
 
@@ -234,7 +229,7 @@ class Connection:
             text = phrase("{host}: cannot be reached: {why}")
         else:
             return False
-        raise Trouble.saying(text, host=host, why=why)
+        raise Trouble(text, host=host, why=why)
 
     def messages(self, request: dict[str, Any], content: bytes) -> Iterator[dict[str, Any]]:
         """Send a request and yield what the course says, up to its end. Raises Lost."""
@@ -307,13 +302,13 @@ class Client:
             old = targets.get(name or "default", Target())
             folder, lab = self._call.course or old.folder, self._call.lab or old.lab
             if not _HOST.fullmatch(self._call.setup):
-                raise Trouble.saying("{host}: no host's name", WRONG_USAGE, host=self._call.setup)
+                raise Trouble(phrase("{host}: no host's name"), WRONG_USAGE, host=self._call.setup)
             return dataclasses.replace(old, host=self._call.setup, folder=folder, lab=lab)
         name = name or (next(iter(targets)) if len(targets) == 1 else "default")
         if name not in targets:
             text = phrase("{file} has no {name} but {there}; --setup HOST makes it")
             there = ", ".join(targets) or "-"
-            raise Trouble.saying(text, WRONG_USAGE, file=file, name=name, there=there)
+            raise Trouble(text, WRONG_USAGE, file=file, name=name, there=there)
         return targets[name]
 
     def _check(self, folder: Path, lab: str) -> str:
@@ -329,7 +324,7 @@ class Client:
             command = [*self._grader, *options, "--", str(folder)]
             done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         if done.returncode == NOT_ACCEPTED and not self._call.anyway:
-            raise Trouble.saying("nothing was sent; --anyway sends it all the same", NOT_ACCEPTED)
+            raise Trouble(phrase("nothing was sent; --anyway sends it all the same"), NOT_ACCEPTED)
         if done.returncode > NOT_ACCEPTED:
             self._note(phrase("it could not be checked on this machine, and is sent"))
         return str(json.loads(done.stdout)["lab"]["sha256"]) if done.stdout else ""
@@ -383,8 +378,8 @@ class Client:
                 request, content = {**request, "do": "follow", "id": self._id, "files": []}, b""
             request["offset"] = self._offset
         if self._id:
-            raise Trouble.saying("connection lost; --fetch {id} brings the result", id=self._id)
-        raise Trouble.saying("connection lost before an answer came; the same again counts once")
+            raise Trouble(phrase("connection lost; --fetch {id} brings the result"), id=self._id)
+        raise Trouble(phrase("connection lost before an answer came; the same again counts once"))
 
     def _once(self, request: dict[str, Any], content: bytes) -> int:
         for tried in range(_TRIES):

@@ -34,7 +34,6 @@ from ptxsim.text import NOTHING, Message, phrase
 VERSION = 1  # of the protocol
 _MOST_LINE = 1 << 16
 _PATIENCE_S = 300  # for a request to arrive
-_SLURM_S = 60.0
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _VALUE, _TYPE = re.compile(r"[\w(\[][\w.:,&|+*()\[\]-]{0,79}"), re.compile(r"\w[\w-]{0,39}")
 _CHOICES = {"gpu": _TYPE, "partition": _VALUE, "constraint": _VALUE, "account": _VALUE}
@@ -100,20 +99,10 @@ class Service:
 
     def _site(self, *words: str, **settings: str) -> str:
         """Return what slurm/serve.sh prints. Raises MachineError in its last words."""
-        command, pipe = [str(self._script), *words], subprocess.PIPE
-        try:
-            done = subprocess.run(
-                command,
-                env={**os.environ, **settings},
-                stdin=subprocess.DEVNULL,
-                stdout=pipe,
-                stderr=pipe,
-                text=True,
-                timeout=_SLURM_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise MachineError(str(error)) from None
+        command, environment = [str(self._script), *words], {**os.environ, **settings}
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["?"])[-1]
             raise MachineError.saying("Slurm or the course's settings: {why}", why=last)
@@ -179,7 +168,7 @@ class Service:
         if request.labs and {*request.labs} != {lab.public_sha256}:
             other = phrase("the lab {lab} is another version here: update yours, --setup again")
             raise UsageError(other.given(lab=lab.id))
-        asked = msgspec.structs.replace(request, language="", labs=(), follow=True)
+        asked = msgspec.structs.replace(request, language="", labs=(), follow=True, id="", offset=0)
         digest = hashlib.sha256(msgspec.json.encode(asked) + bytes(file))
         digest.update(b"".join(files.values()))
         facts = HandIn(
@@ -271,9 +260,7 @@ class Service:
         counted = [kept for kept in ours if moment(kept.facts.when) >= today and self._counts(kept)]
         if limit and len(counted) >= limit:
             when = (today + timedelta(days=1)).isoformat(timespec="minutes")
-            used = phrase(
-                "{limit} of {limit} hand-ins a day for {lab} are used: again from {when} on"
-            )
+            used = phrase("{limit} of {limit} hand-ins a day for {lab} are used; again from {when}")
             raise UsageError(used.given(lab=facts.lab, limit=limit, when=when))
 
     # --- what became of it -----------------------------------------------------------------------

@@ -229,7 +229,7 @@ def test_attempts_of_a_day(course: Course) -> None:
     tomorrow = (datetime.now().astimezone() + timedelta(days=1)).strftime("%Y-%m-%dT00:00")
     assert (
         refused[0] == ""
-        and f"2 of 2 hand-ins a day for quick are used: again from {tomorrow}" in refused[2]
+        and f"2 of 2 hand-ins a day for quick are used; again from {tomorrow}" in refused[2]
     )
     assert course.hand_in(f"// 2\n{STARTER}")[1] == id  # a replay is answered all the same
     other = course.hand_in("// 4\n" + STARTER, lab="other")
@@ -337,7 +337,7 @@ def test_the_board_is_shown_as_the_course_says(shown: str, says: str, course: Co
 
 def test_slurm_is_asked_once_for_all_who_wait(tmp_path: Path) -> None:
     """By the real script. A stamp from a clock that is ahead is none."""
-    asked, queue = tmp_path / "asked", tmp_path / "out" / ".submit" / "queue"
+    asked, queue = tmp_path / "asked", tmp_path / "out" / ".submit" / ".queue"
     queue.parent.mkdir(parents=True)
     answer = "7|PENDING|gpu|Priority\n8|PENDING|cpu|None\n9|PENDING|gpu|Resources\n3|RUNNING|gpu|"
     call = f'echo once >>"{asked}"\n[ ! -e "{tmp_path}/down" ] && echo "{answer}"'

@@ -247,7 +247,7 @@ def test_forty_students_at_once(node: LoginNode, cluster: Cluster) -> None:
     for i, laptop in enumerate(laptops):
         laptop.write(STARTER + f"// {i}\n")
         clients.append((laptop, laptop.start("work", "--wait")))
-    queue = node.out / ".submit" / "queue"
+    queue = node.out / ".submit" / ".queue"
     until(lambda: queue.exists() and "RUNNING" in queue.read_text(), 120)
     victim = cluster.run("squeue", "-h", "-t", "R", "-o", "%N").split()[0]
     cluster.crash(victim)
