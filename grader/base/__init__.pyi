@@ -29,6 +29,7 @@ from .native import prepared as prepared
 from .problem import ErrorStats as ErrorStats
 from .problem import Mismatch as Mismatch
 from .problem import ProblemInfo as ProblemInfo
+from .problem import Strip as Strip
 from .records import BuildInfo as BuildInfo
 from .records import Dims as Dims
 from .records import KernelInfo as KernelInfo

@@ -332,10 +332,12 @@ def with_peaks(cuda: GpuInfo, *, cores: int | None, shared_dram_gb_s: float | No
     )
 
 
-def least_ms(operations: float, bytes_read: float, gpu: GpuInfo, arithmetic: str = "f32") -> float:
+def least_ms(
+    operations: float, dram_bytes: float, gpu: Gpu | GpuInfo, arithmetic: str = "f32"
+) -> float:
     """A lower bound on the time of so many operations of an arithmetic ("f32", "f16.f32") and
-    bytes from DRAM (the L2 was flushed); 0 when the GPU is not known."""
+    bytes from or to DRAM (the L2 was flushed); 0 when the GPU is not known."""
     peak = gpu.peak_tflops(arithmetic)
     computing = operations / (peak * 1e12) if peak else 0.0
-    reading = bytes_read / (gpu.dram_gb_s * 1e9) if gpu.dram_gb_s else 0.0
-    return 1e3 * max(computing, reading)
+    moving = dram_bytes / (gpu.dram_gb_s * 1e9) if gpu.dram_gb_s else 0.0
+    return 1e3 * max(computing, moving)

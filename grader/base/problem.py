@@ -16,6 +16,17 @@ class Mismatch(Record):
     got_text: str  # as printed: "nan", "inf", "1.25"
 
 
+class Strip(Record):
+    """What one wrong element has of what it should have, in the order of the inputs."""
+
+    element: str  # "C[row 3, column 5]"
+    operand: str  # "in"; of a product both: "A·B"
+    # "." there, "-" missing, "2" there several times or with a wrong factor, "x" something else in
+    # its place, "+" several of these.
+    signs: str
+    edge: int  # inputs, or products, that a sign stands for
+
+
 class ErrorStats(Record):
     max: float | None  # largest |got - want| / scale, of 1 where all must agree; null: not finite
     rms: float | None
@@ -29,6 +40,7 @@ class ErrorStats(Record):
     tile_edge: int
     operand: str  # the output: "C"
     shape: tuple[int, ...]  # of that output
+    strips: tuple[Strip, ...] = ()  # of a few wrong elements that nothing else explains
 
 
 class ProblemInfo(Record):

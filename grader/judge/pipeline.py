@@ -18,6 +18,7 @@ import grader
 from grader import base
 from grader.build import SassFunction, find_tensor_cores
 from grader.judge import rulings
+from grader.judge.contents import with_contents
 from grader.judge.launches import held_to_the_clock
 from grader.judge.program import Code, GradingContext, Program, build_program
 from grader.judge.scoring import measures
@@ -230,6 +231,7 @@ def grade_in_simulator(
     watcher.planned(program, [plan for _, plan in group.larger.plans], device)
     public = walk(group, run, device, progress)
     public = with_second_build(group, public, device, progress)
+    public = with_contents(group, public, device, progress)
     ruling = rulings.conclude(public, lab)
     watcher.ruled(ruling)
     # Last of all, so that nothing said of the others can depend on them.

@@ -35,6 +35,7 @@ class Yardstick(Record):
     rung: str | None = None
     rung_ratio: float = 1.0  # the rung's speed / the baseline's, at this size
     ms_at_unit_speed: float = 0.0  # what a call takes at a speed of 1
+    roof: float = 0.0  # the speed that the roofline allows at this size
 
 
 Yardsticks = Mapping[str, Yardstick]  # by the case's id
@@ -50,6 +51,8 @@ def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
         return {case.id: beside_the_baseline(scoring) for case in lab.timed}
     if scoring.measure == "ms":
         return {case.id: _in_milliseconds(scoring, case, lab.problem, gpu) for case in lab.timed}
+    if scoring.measure == "roofline":
+        return {case.id: _below_the_roofline(scoring, case, lab.problem, gpu) for case in lab.timed}
     assert scoring.rung is not None
     pieces = _pieces(scoring)
     return {
@@ -69,6 +72,21 @@ def beside_the_baseline(scoring: Scoring) -> Yardstick:
         return Yardstick(pieces=_pieces(scoring))
     marks = [(0.0, 0.0), (scoring.cap / 100, scoring.cap)]
     return Yardstick(pieces=_between(marks, [("", "linear", 0.0)]))
+
+
+def _below_the_roofline(scoring: Scoring, case: Case, problem: Problem, gpu: str) -> Yardstick:
+    """Its figures are the data sheet's: a driver's clocks may differ between two equal cards."""
+    card = base.gpus.find(gpu)
+    if card is None:
+        raise base.LabError.saying(
+            "scoring.measure: no data sheet is known of {gpu}, so its roofline is not; take "
+            "measure: baseline, or another GPU",
+            gpu=gpu,
+        )
+    work = problem.at(case.size)
+    least = base.gpus.least_ms(work.operations, work.bytes, card, work.arithmetic)
+    roof = work.speed(least * 1e-3)
+    return Yardstick(pieces=_pieces(scoring), measure="roofline", roof=roof)
 
 
 def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -> Yardstick:
@@ -164,6 +182,8 @@ def place(
     yardstick = yardstick or beside_the_baseline(scoring)
     if yardstick.measure == "ms":
         position = yardstick.ms_at_unit_speed / timing.scored_speed
+    elif yardstick.measure == "roofline":
+        position = timing.scored_speed / yardstick.roof
     elif scoring.policy == "oj":
         position = timing.scored_speed / timing.baseline_speed
     else:

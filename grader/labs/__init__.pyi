@@ -22,6 +22,7 @@ from .lab import revealed as revealed
 from .lab import shipped_labs as shipped_labs
 from .scoring_rules import CurveShape as CurveShape
 from .scoring_rules import Scoring as Scoring
+from .shape import TOPICS as TOPICS
 from .shape import Limits as Limits
 from .shape import Rules as Rules
 from .skeleton import lab_of_skeleton as lab_of_skeleton

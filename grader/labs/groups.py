@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from grader.base import LabError
 from grader.labs.scoring_rules import Positive
-from grader.labs.yaml_file import at, known_words, say, wanted, wrong
-from grader.problems import Dim
+from grader.labs.yaml_file import at, either, known_words, say, wanted, wrong
+from grader.problems import Dim, Problem
 from ptxsim.plan import Record, Size
 from ptxsim.text import Message, phrase
 
@@ -30,6 +30,7 @@ class Drawn(Record):
     count: Annotated[int, Meta(ge=1, le=64)] = 1
     multiple_of: Annotated[int, Meta(ge=1, le=65536)] = 1  # besides the lab's
     weight: Positive = 1  # of each timed size within its group
+    inputs: str | None = None  # one of the problem's kinds
 
 
 class PublicGroup(Record):
@@ -49,10 +50,16 @@ class Groups(Record):
     hidden: HiddenGroup
 
 
-def contradictions(groups: Groups, dims: Sequence[Dim], multiple_of: int) -> Iterator[Message]:
+def contradictions(groups: Groups, problem: type[Problem], multiple_of: int) -> Iterator[Message]:
     """Mistakes that no single field shows."""
+    dims, kinds = problem.dims, problem.kinds
     for kind in KINDS:
         for i, drawn in enumerate(getattr(groups.hidden, kind)):
+            field = f"groups.hidden.{kind}[{i}].inputs"
+            if drawn.inputs is not None and not kinds:
+                yield wrong(field, "groups.no-inputs", problem=repr(problem.name))
+            elif drawn.inputs not in (None, *kinds):
+                yield at(field, wanted(either(kinds), repr(drawn.inputs)))
             where = f"groups.hidden.{kind}[{i}].ranges"
             if len(drawn.ranges) != len(dims):
                 names = ", ".join(dim.name.upper() for dim in dims)
@@ -126,6 +133,7 @@ def draw(
                         dim.name: at_place(f"{kind}/{i}/{number}/{attempt}/{dim.name}", one, step)
                         for dim, one in ranges
                     }
+                    | ({"inputs": each.inputs} if each.inputs else {})
                 )
                 for attempt in range(_TRIES)
             )

@@ -29,7 +29,7 @@ from ptxsim.text import phrase, verbatim
 
 DEFAULT_LAB = Path(__file__).parent / "sgemm.yaml"
 LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
-_NO_SCORE = ("time", "rubric", *SWITCHES)  # fields that change no score
+_NO_SCORE = ("topic", "time", "rubric", *SWITCHES)  # fields that change no score
 _UNVOUCHED = phrase(
     "is Python, which would run with your rights, and only grade.toml names this lab; if you trust "
     "it, pass --lab {lab}"
@@ -154,7 +154,7 @@ def _checked(path: Path, data: bytes, document: dict[str, Any]) -> tuple[Lab, La
         file = convert(document, shape.record)
     except msgspec.ValidationError as error:
         raise LabError(explain(error, document, shape.record, shape.words)) from None
-    if problem := next(contradictions(file, shape, kind.dims), None):
+    if problem := next(contradictions(file, shape, kind), None):
         raise LabError(problem)
     names = kind.Options.__struct_fields__
     own = {name: document[name] for name in names if name in document}

@@ -1,8 +1,9 @@
 """``scoring`` in a lab file: how measured times become points.
 
 The policy oj is a short form. ``curve`` names its pieces: between two checkpoints points grow
-linearly or exponentially. Its checkpoints stand in one of three measures: the ratio to the
-baseline, the ratio to a rung of the reference ladder, or milliseconds for each size and GPU model.
+linearly or exponentially. Its checkpoints stand in one of four measures: the ratio to the
+baseline, the share of the GPU's roofline, the ratio to a rung of the reference ladder, or
+milliseconds for each size and GPU model.
 """
 
 import itertools
@@ -54,7 +55,7 @@ class Scoring(Record):
     policy: Literal["oj", "curve"] = "oj"
     runs: Annotated[int, Meta(ge=1, le=100)] = 3
     cap: Positive = 100
-    measure: Literal["baseline", "rung", "ms"] = "baseline"
+    measure: Literal["baseline", "roofline", "rung", "ms"] = "baseline"
     rung: Name | None = None  # its folder's name
     start: Start = Start()
     pieces: tuple[Stretch, ...] = ()
@@ -88,7 +89,7 @@ def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[Message]:
         yield wrong("scoring.rung", "scoring.no-rung")
     if scoring.measure != "rung" and scoring.rung is not None:
         yield wrong("scoring.rung", "scoring.only-rung")
-    if scoring.measure != "baseline" and hidden:
+    if scoring.measure in ("rung", "ms") and hidden:
         yield wrong("scoring.measure", "scoring.hidden-ratio")
     begins, points = scoring.start.at, scoring.start.points
     names: set[str] = set()

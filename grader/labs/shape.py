@@ -19,6 +19,14 @@ from ptxsim.text import Message, enumerated, phrase, verbatim
 
 SWITCHES = ("advice", "rungs", "answers")  # fields of ``LabSettings``
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+Topic = Literal["introduction", "memory", "patterns", "products", "tensor-cores"]
+TOPICS: Mapping[Topic, Message] = {  # in the order of a course
+    "introduction": phrase("introduction"),
+    "memory": phrase("memory"),
+    "patterns": phrase("patterns"),
+    "products": phrase("products of matrices"),
+    "tensor-cores": phrase("tensor cores"),
+}
 # 80, or 90a: with the instructions that no later GPU has
 _Suffixed = Annotated[str, Meta(pattern=r"^(9[0-9]|1[0-2][0-9])[af]$")]
 Architecture = Annotated[int, Meta(ge=60, le=129)] | _Suffixed
@@ -58,6 +66,7 @@ class LabSettings(Record):
     """The fields of a lab file that a lab has as they are."""
 
     id: Identifier
+    topic: Topic | None = None  # where ``grade labs`` lists it
     multiple_of: Annotated[int, Meta(ge=1, le=65536)] = 1  # every dimension is a multiple of it
     scoring: Scoring = Scoring()
     time: TimeRules | None = None
@@ -164,7 +173,7 @@ def _size_words(dims: tuple[Dim, ...], key: str, kinds: Sequence[str]) -> dict[s
 # --- contradictions ----------------------------------------------------------------------------
 
 
-def contradictions(file: Any, shape: Shape, dims: Sequence[Dim]) -> Iterator[Message]:
+def contradictions(file: Any, shape: Shape, problem: type[Problem]) -> Iterator[Message]:
     """Mistakes that no single field shows; each as ``path: what is wrong; remedy``."""
     sizes = [getattr(entry, shape.size_key) for entry in file.performance]
     yield from _wrong_sizes("correctness", file.correctness, "", shape, file.multiple_of)
@@ -183,7 +192,7 @@ def contradictions(file: Any, shape: Shape, dims: Sequence[Dim]) -> Iterator[Mes
         seen[name] = i
     yield from scoring_rules.contradictions(file.scoring, sizes, hidden=file.groups is not None)
     if file.groups is not None:
-        yield from groups.contradictions(file.groups, dims, file.multiple_of)
+        yield from groups.contradictions(file.groups, problem, file.multiple_of)
     for name in SWITCHES:
         if getattr(file, name) == "after-due" and not (file.time and file.time.due):
             yield wrong(name, "time.no-due")

@@ -19,7 +19,7 @@ import grader
 from grader.base import LabError
 from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.scoring_rules import Positive
-from grader.labs.shape import Architecture, Identifier, Limits, common_contradictions
+from grader.labs.shape import Architecture, Identifier, Limits, Topic, common_contradictions
 from grader.labs.submission import REFERENCE, SUFFIXES, read
 from grader.labs.yaml_file import at, wrong
 from ptxsim.plan import Record
@@ -84,6 +84,7 @@ class ProgramFile(Record):
     findings: Literal["fail", "warn"] = "fail"
     architectures: Annotated[tuple[Architecture, ...], Meta(min_length=1)] = (80,)
     limits: Limits = Limits()
+    topic: Topic | None = None
     time: TimeRules | None = None
     language: str | None = None
     rubric: Rubric | None = None

@@ -124,9 +124,10 @@ def _parts(item: SassInstruction, row: RowCount) -> Iterator[tuple[str, tuple[fl
         moved = row.requests * width * _LANES
         yield base, (row.requests, row.cost * merged, moved / _WAVEFRONT, 0, moved)
     elif base in _ATOMIC:
-        # One lane after the other changes a word of shared memory.
+        # To add FP32 in shared memory is a loop in which one lane after the other changes a word;
+        # whole numbers are added at once.
         in_shared, turns = base == "ATOMS", max(Counter(row.lanes).values(), default=1)
-        cost = turns * row.requests if in_shared else row.cost
+        cost = turns * row.requests * (".CAS" in item.opcode) if in_shared else row.cost
         asked = (row.requests, cost, 0, row.lines, row.active * row.width)
         yield "ATOMS" if in_shared else "REDG", asked
     elif base == "LDGSTS":

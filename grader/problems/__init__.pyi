@@ -10,6 +10,12 @@ from .comparison import check as check
 from .comparison import differing as differing
 from .comparison import poisoned as poisoned
 from .comparison import take as take
+from .content_words import describe_contents as describe_contents
+from .content_words import reader_words as reader_words
+from .contents import Suspect as Suspect
+from .contents import look_into as look_into
+from .contents import shows_enough as shows_enough
+from .contents import suspect as suspect
 from .inputs import KEY_BYTES as KEY_BYTES
 from .inputs import Numbers as Numbers
 from .inputs import Places as Places

@@ -85,7 +85,7 @@ def compare(
 ) -> ErrorStats:
     """One output; ``xp`` is NumPy or CuPy."""
     logical = operand.logical(got)
-    stats, wrong = _measured(xp, operand, logical, expected, tolerance)
+    stats, wrong = measured(xp, operand, logical, expected, tolerance)
     if not stats.wrong:
         return stats
     place = int(wrong.reshape(-1).argmax())  # the first one, rows first
@@ -97,7 +97,7 @@ def compare(
     )
 
 
-def _measured(
+def measured(
     xp: Any, operand: Operand, got: Any, expected: Expected, tolerance: float
 ) -> tuple[ErrorStats, Any]:
     """The statistics without a picture, and which elements are wrong. got: as stored."""
@@ -210,7 +210,7 @@ def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[Message, bo
         left = left if unwritten == count else some.given(count=unwritten)
         words = phrase("{amount}, {blanks}: never written, or computed from memory nobody wrote")
         amount = words.given(amount=amount, blanks=left)
-    return amount, unwritten < total and not np.isnan(target.element.wide(got)).any()
+    return amount, unwritten < total
 
 
 def _zeros(target: Operand, got: Array) -> Message:
@@ -236,7 +236,7 @@ def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) ->
     cause: Cause
     for cause in causes:
         if all(
-            not _measured(np, target, target.logical(got), each, cause.tolerance)[0].wrong
+            not measured(np, target, target.logical(got), each, cause.tolerance)[0].wrong
             if each.scale is None
             else bool((np.abs(target.wide(got) - each.want) <= cause.tolerance * each.scale).all())
             for target, got, each in zip(targets, outputs, cause.outputs, strict=True)
@@ -315,7 +315,7 @@ def differing(
         return None
     targets = [each for each in problem.operands(size) if each.written]
     for target, sample, expected in zip(targets, samples, found.outputs, strict=True):
-        stats, wrong = _measured(np, target, sample.got, expected, found.tolerance)
+        stats, wrong = measured(np, target, sample.got, expected, found.tolerance)
         if stats.wrong:
             at = int(wrong.argmax())
             index = target.index(int(sample.places[at]))

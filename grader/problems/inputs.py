@@ -11,8 +11,9 @@ docs/verification.md has the full argument.
 """
 
 import secrets
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from grader.problems.operands import EXPOSING, Exposing, Operand, Steps, Values, Whole
 
+_Made = TypeVar("_Made")
 Floats = NDArray[np.float32]
 Numbers = Floats | NDArray[np.float64]  # FP64 of Whole, which FP32 need not hold
 Words = NDArray[np.uint32]
@@ -29,6 +31,7 @@ KEY_BYTES = 32
 _BLOCK_WORDS = 16
 _ROUNDS = 12
 _CHUNK = 2048  # blocks at a time: the state stays in the L2
+_PART, _THREADS = 1 << 16, 8  # elements that are made at a time, and by how many threads
 _CONSTANTS = np.frombuffer(b"expand 32-byte k", np.uint32)
 _ZERO_NONCE = bytes(12)
 
@@ -38,6 +41,17 @@ class Source(Protocol):
 
     def at(self, places: Places) -> Numbers:
         """The elements at ``places``, in an array of the same shape."""
+
+
+def in_parts(count: int, part: Callable[[Places], _Made]) -> list[_Made]:
+    """What ``part`` makes of the places below ``count``, of so many at a time that they stay in the
+    L2. In threads: elements of 2²⁸ places would take one of them seconds."""
+
+    def made(first: int) -> _Made:
+        return part(np.arange(first, min(count, first + _PART)))
+
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        return list(pool.map(made, range(0, count, _PART)))
 
 
 def fresh_key() -> bytes:

@@ -309,7 +309,7 @@ class Problem(ABC):
     # CUDA C++ and, for ``Tools.library``, host functions that ``on_gpu`` will ask for, and modules
     # that it will import: they are compiled and loaded while the submission is compiled.
     gpu_sources: ClassVar[tuple[Path, ...]] = ()
-    gpu_libraries: ClassVar[tuple[Path, ...]] = ()
+    gpu_libraries: tuple[Path, ...] = ()
     gpu_modules: ClassVar[tuple[str, ...]] = ()
 
     def on_gpu(self, tools: Tools) -> OnGpu | None:

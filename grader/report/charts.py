@@ -15,6 +15,7 @@ from grader.model import AccessMap, BankMap, Bound
 from grader.report import drawing
 from grader.report.bounds import access_sentence, resource_name
 from grader.report.drawing import WIDTH, Bar, Picture, line, rect, svg, text
+from grader.report.formatting import strip_caption
 from grader.results import CaseResult, Result, Standing, ThreadTile
 from ptxsim.text import Message, phrase
 
@@ -204,6 +205,29 @@ def tile_picture(case: CaseResult, error: base.ErrorStats, language: base.Langua
     )
     picture = svg(_TOP + height + 2, parts, language(title), language(described), width=drawn)
     return _unscaled(picture, drawn)
+
+
+_STRIP_CELLS = str.maketrans("-2x", "#++")
+
+
+def strips_picture(
+    case: CaseResult, strips: Sequence[base.Strip], language: base.Language
+) -> Markup:
+    """What wrong elements hold of what they should, in their order: filled is missing, half-filled
+    is there in another way."""
+    cell, parts, top = 6, [], 0
+    for strip in strips:
+        top += _TOP
+        caption = strip_caption(case, strip)
+        width = cell * len(strip.signs)
+        parts.append(text(0, top - 6, language(caption), "small"))
+        parts.append(rect(0, top, width, cell, "right"))
+        parts += _cells([strip.signs.translate(_STRIP_CELLS)], 0, top, cell)
+        parts.append(rect(0, top, width, cell, "frame"))
+        top += cell
+    title = phrase("What wrong elements of {size} hold", size=base.size_text(case.size))
+    drawn = max(cell * max(len(strip.signs) for strip in strips) + 2, 420)
+    return _unscaled(svg(top + 2, parts, language(title), "", width=drawn), drawn)
 
 
 def _unscaled(picture: Markup, width: float) -> Markup:

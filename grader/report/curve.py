@@ -124,6 +124,8 @@ def _measured_in(result: Result, curve: SizeCurve) -> Message:
         return phrase("points over milliseconds at {size}", size=size_text(case.size))
     if curve.rung is not None:
         return phrase("points over the speed as a share of rung {rung}", rung=curve.rung)
+    if curve.measure == "roofline":
+        return phrase("points over the speed as a share of the roofline")
     return phrase(
         "points over the speed as a share of {baseline}", baseline=result.problem.baseline
     )

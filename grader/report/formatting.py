@@ -146,6 +146,27 @@ def picture_caption(case: CaseResult, error: base.ErrorStats) -> Message:
     return _say("map.caption", operand=error.operand, size=size, elements=elements)
 
 
+STRIPS = phrase(
+    "What wrong elements hold: . as it should be, - missing, 2 several times or with another "
+    "factor, x something else in its place, + several of these"
+)
+
+
+STRIPS_DRAWN = phrase(
+    "What wrong elements hold: filled is missing; half-filled is there several times, with another "
+    "factor, or something else is in its place"
+)
+
+
+def strip_caption(case: CaseResult, strip: base.Strip) -> Message:
+    """``C[row 3, column 5] of 64×64×32, terms of A·B, 2 in a sign``."""
+    words = phrase("{element} of {size}, of {operand}")
+    if strip.edge > 1:
+        words = phrase("{element} of {size}, of {operand}, {edge} in a sign", edge=strip.edge)
+    element = base.element_words(strip.element)
+    return words.given(element=element, size=base.size_text(case.size), operand=strip.operand)
+
+
 def mismatch(case: CaseResult) -> Message:
     """``first wrong element: C[row 3, column 0] is nan, should be 1.5``, or nothing."""
     first = case.error.first_mismatch if case.error else None
@@ -223,6 +244,9 @@ def score_block(result: Result, language: base.Language = base.ENGLISH) -> str:
             lines.append(words.given(ordinal=_ordinal(i)))
         own = max(run.speed for run in timing.runs)
         lines.append(_say("score.max", **figures, own=own, theirs=timing.baseline_speed))
+        if share := result.score.of_roofline.get(case.id):
+            words = _say("score.roofline", percent=100 * share, unit=result.problem.unit)
+            lines.append(words.given(roof=timing.scored_speed / share))
         if timing.modes:
             lines.append(_say("score.modes", modes=two_speeds(timing.modes, result.problem.unit)))
     return "\n".join(map(language, lines))

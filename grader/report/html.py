@@ -14,7 +14,7 @@ from grader.report.bounds import scored_speed
 from grader.report.drawing import Picture
 from grader.report.groups import Highlighter, Line, group_sentence, group_sentences
 from grader.report.kernels import kernel_rows
-from grader.report.measurement import measurements, peak_name
+from grader.report.measurement import measurements
 from grader.report.why import advice_sentence, answers
 from grader.results import ProfileDocument, Result
 from ptxsim.findings import LineCount, Severity, kernel_name, neighbours
@@ -110,7 +110,6 @@ def _render(
         problem=result.problem,
         size_header=text.size_header(result.problem),
         size=base.size_text,
-        peak_name=peak_name(result.problem),
         timed=measurements(result),
         roofline=charts.roofline(intensity, card, _best(result), language) if intensity else None,
         traffic=_traffic(result.lines) if result.lines else (),
@@ -128,6 +127,14 @@ def _render(
                 image=charts.tile_picture(case, error, language),
             )
             for case, error in text.telling_maps(cases)[: room.pictures]
+        ]
+        + [
+            Picture(
+                caption=text.STRIPS_DRAWN,
+                image=charts.strips_picture(case, case.error.strips, language),
+            )
+            for case in cases
+            if case.error and case.error.strips
         ],
         notes=[_note(group, highlighter, room, language) for group in groups[: room.findings]],
         hidden_findings=sum(map(len, groups[room.findings :])),

@@ -18,7 +18,8 @@ class Measurement(Record):
 
     case: CaseResult
     timing: Timing
-    of_peak: float | None  # scored speed / the GPU's peak; None when the peak is not known
+    of_peak: float | None  # scored speed / the peak; None when that is not known
+    peak_name: Message  # the roofline if that is what points follow, else the GPU's peak
     notes: tuple[Message, ...]  # how the measurement went
 
 
@@ -26,11 +27,13 @@ def measurements(result: Result) -> tuple[Measurement, ...]:
     """The timed sizes in the order they were run."""
     problem, gpu = result.problem, result.environment.gpu
     peak = problem.peak(gpu) if gpu else None
+    roofline = result.score.of_roofline if result.score else {}
     return tuple(
         Measurement(
             case=case,
             timing=case.timing,
-            of_peak=case.timing.scored_speed / peak if peak else None,
+            of_peak=roofline.get(case.id, case.timing.scored_speed / peak if peak else None),
+            peak_name=phrase("the roofline") if case.id in roofline else peak_name(problem),
             notes=(*_parts(case, case.timing, problem), *_notes(case.timing, problem, gpu)),
         )
         for case in result.cases
@@ -44,13 +47,12 @@ def sentence(measured: Measurement, problem: base.ProblemInfo, gpu: base.GpuInfo
     ratio = _say("measurement.ratio", ratio=timing.ratio, low=low, high=high)
     parts = [ratio.given(baseline=timing.baseline or problem.baseline)]
     if measured.of_peak is not None and gpu is not None:
-        peak = _say("measurement.peak", speed=problem.peak(gpu) or 0.0, unit=problem.unit)
-        if problem.counts == "operations":
+        name, percent = measured.peak_name, 100 * measured.of_peak
+        highest = timing.scored_speed / measured.of_peak
+        peak = _say("measurement.peak", speed=highest, unit=problem.unit)
+        if problem.counts == "operations" and name == peak_name(problem):
             peak = _say("measurement.clock", peak=peak, clock=gpu.sm_clock_mhz)
-        percent = 100 * measured.of_peak
-        parts.append(
-            _say("measurement.of-peak", percent=percent, name=peak_name(problem), peak=peak)
-        )
+        parts.append(_say("measurement.of-peak", percent=percent, name=name, peak=peak))
     size, what = base.size_text(measured.case.size), clauses([*parts, *measured.notes])
     return _say("measurement.size", size=size, what=what)
 

@@ -174,6 +174,22 @@ def _wrong_values(
         yield ""
         yield Text(language(legend))
         yield _indented(picture)
+    for case in wrong:
+        yield from _strips(case, language)
+
+
+def _strips(case: CaseResult, language: base.Language) -> Iterator[RenderableType]:
+    """What a few wrong elements hold of what they should, one below the other."""
+    strips = case.error.strips if case.error else ()
+    if strips:
+        yield ""
+        yield Text(language(text.STRIPS))
+    for strip in strips:
+        picture = Text(strip.signs)
+        for sign, colour in (("-", "red"), ("[2x+]", "yellow"), (r"\.", "green")):
+            picture.highlight_regex(f"{sign}+", colour)
+        yield _indented(Text(language(text.strip_caption(case, strip))))
+        yield _indented(picture)
 
 
 # --- findings ---------------------------------------------------------------------------------

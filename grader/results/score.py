@@ -17,7 +17,7 @@ from grader.base import Kind, Verdict
 from grader.labs import CurveShape
 from ptxsim.plan import Record
 
-Measure = Literal["baseline", "rung", "ms"]
+Measure = Literal["baseline", "roofline", "rung", "ms"]
 
 
 class Share(Record):
@@ -45,7 +45,7 @@ class SizeCurve(Record):
     case: str  # id
     position: float  # in the curve's measure
     points: float
-    measure: Measure  # what positions are: a ratio to the baseline or to a rung, or milliseconds
+    measure: Measure  # positions: a ratio to the baseline, the roofline or a rung, or milliseconds
     rung: str | None  # that of the measure rung
     pieces: tuple[Piece, ...]  # each begins where the one before it ends
 
@@ -56,6 +56,11 @@ class Score(Record):
     policy: str
     shares: tuple[Share, ...] = ()
     curves: tuple[SizeCurve, ...] = ()  # of the sizes that are not hidden
+
+    @property
+    def of_roofline(self) -> dict[str, float]:
+        """The shares of the roofline, by the case's id, where points follow them."""
+        return {each.case: each.position for each in self.curves if each.measure == "roofline"}
 
 
 class SizeGroup(Record):

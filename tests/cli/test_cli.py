@@ -542,9 +542,20 @@ def test_labs_are_known_by_name(place: Path) -> None:
     done = run("labs", cwd=place)
     assert done.returncode == 0
     rows = re.sub(r" *\n {9,}", " ", done.stdout).splitlines()
-    assert rows[2].startswith("sgemm (default)") and "TFLOPS, beside cuBLAS" in rows[2]
-    told = dict(re.split(r"   +", row.strip(), maxsplit=1) for row in rows[2:])
+    told, topics, topic = {}, {}, ""
+    for row in rows[2:]:
+        if row.startswith(" "):
+            name, task = re.split(r"   +", row.strip(), maxsplit=1)
+            told[name], topics[name] = task, topic
+        else:
+            topic = row.strip()
     assert len({*told.values()}) == len(told) == len(shipped_labs())
+    assert "TFLOPS, beside cuBLAS" in told["sgemm (default)"]
+    assert topics["sgemm-sizes"] == "products of matrices" != topics["sgemm-tensor"]
+    assert next(iter(topics.values())) == topics["vector-add"] == "introduction"
+    listed = json.loads(run("labs", "--json", cwd=place).stdout)
+    assert {"lab": "hgemm", "topic": "tensor-cores", "task": told["hgemm"]} in listed
+    assert {each["lab"] for each in listed} == {*shipped_labs()}
     for name, words in (
         ("ladder", "timed sizes: 4 (1024, …, 8192);"),
         ("sgemm-curve", "up to 120 points, by a curve"),

@@ -1,6 +1,7 @@
 """Statistics, scores and peaks, and what measured times prove: a GPU grade without a GPU."""
 
 import random
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from grader.judge import scoring
 from grader.judge import verdicts as judge
 from grader.judge.launches import held_to_the_clock, unseen_ms
 from grader.judge.scoring import measures
-from grader.labs.lab import Case, Lab, find_lab, load_lab
+from grader.labs.lab import Case, Hidden, Lab, find_lab, load_lab
 from grader.labs.scoring_rules import Milliseconds, Scoring, Start, Stretch
 from grader.labs.shape import Rules
 from grader.report.measurement import measurements, sentence
@@ -313,6 +314,32 @@ def test_milliseconds_of_a_size_on_a_gpu_model() -> None:
     assert score.curves[0].position == pytest.approx(70)
     with pytest.raises(LabError, match=r"scoring.milliseconds: .*NVIDIA H200, none for Tesla T4"):
         measures(lab(rules), "Tesla T4", ())
+
+
+def test_a_share_of_the_roofline_is_of_the_longer_of_moving_and_computing() -> None:
+    """8192³ computes for long; of a transpose only bytes count. Hidden sizes
+    have a roofline, too, and a GPU without a data sheet has none."""
+    pieces = (Stretch(name="a", to=0.5, points=60), Stretch(name="b", to=0.85, points=100))
+    rules = Scoring(policy="curve", measure="roofline", pieces=pieces)
+    score = scored(rules, "NVIDIA H200", 66.9 / 4)
+    assert score.total == pytest.approx(30, abs=0.1)
+    assert score.of_roofline == {"performance-0": pytest.approx(0.25, abs=1e-3)}
+    moves = msgspec.structs.replace(load_lab(find_lab("transpose")), scoring=rules)
+    by = measures(moves, "NVIDIA H200", ())
+    assert by["performance-2"].roof == pytest.approx(4800)
+    half = msgspec.structs.replace(PLAIN, runs=(Run(speed=2400.0, baseline_speed=4000.0),))
+    assert scoring.place(half, rules, by["performance-2"]).points == pytest.approx(60)
+    unseen = Hidden(
+        weight=1,
+        public_weight=1,
+        seed_file=Path(),
+        performance=(Case(id="unseen", size=moves.cpu[0].size),),
+    )
+    moves = msgspec.structs.replace(moves, hidden=unseen)
+    assert "unseen" in measures(moves, "NVIDIA H200", ())
+    for other in ("Some GPU", "NVIDIA H200 MIG 1g.18gb"):
+        with pytest.raises(LabError, match=f"^scoring.measure: no data sheet is known of {other}"):
+            measures(moves, other, ())
 
 
 def case(speed: float) -> CaseResult:

@@ -19,6 +19,7 @@ from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
 from grader.problems.reduction.reduction import MOST, UNIT, Reduction, steps, tolerance
 from grader.report.formatting import for_students
 from grader.results.result import Result
+from grader.run.gpu.host_check import HostInput
 from grader.run.protocol import quietly
 from grader.study import explain_program, grade_and_explain
 from ptxsim.plan import Size
@@ -296,3 +297,26 @@ def test_code_for_the_other_layout_is_told_so() -> None:
     assert result.verdict is Verdict.WA
     words = "B was read as if column-major: B is row-major, B[p*n + j]; C came out transposed"
     assert any(words in str(case.message) for case in result.cases)
+
+
+# --- histograms
+
+
+@pytest.mark.sampled
+def test_whole_numbers_added_in_shared_memory_do_not_wait_for_one_another() -> None:
+    folder = ROOT / "reference" / "histogram" / "03_wide"
+    result = grade_and_explain(folder, context("histogram"), quietly).result
+    assert result.explanation
+    assert [each.resource for each in result.explanation.bounds] == ["DRAM"] * 3
+
+
+def test_the_host_counts_all_keys_again() -> None:
+    for lab, inputs in (("histogram", "skewed"), ("histogram-ints", "equal")):
+        problem, size = context(lab).lab.problem, Size.of(n=100_001, inputs=inputs)
+        (keys, counts), key = problem.operands(size), bytes(range(KEY_BYTES))
+        (drawn,) = make_inputs((keys, counts), [key])
+        want = np.bincount(drawn, minlength=counts.count)
+        places = np.arange(counts.count)
+        found = problem.recomputed(size, [HostInput(key, keys)], [places])
+        assert found and (found.outputs[0].want == want).all() and want.sum() == size["n"]
+        assert want.max() > 0.9 * size["n"] / (3 if inputs == "skewed" else 1)

@@ -69,6 +69,34 @@ def test_a_mistake_in_such_a_size_is_one_line(
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+GROUPS = """
+groups:
+  public: {weight: 1}
+  hidden:
+    weight: 1
+    seed_file: seed
+    cpu: [{ranges: [[8, 9]], inputs: skewed, count: 2}, {ranges: [[8, 9]], count: 2}]
+    performance: [{ranges: [2000], inputs: equal}]
+"""
+
+
+def test_hidden_sizes_may_have_other_inputs(tmp_path: Path) -> None:
+    """The same two sizes twice: with other inputs they are others."""
+    (tmp_path / "mixed.py").write_text((DATA / "mixed.py").read_text())
+    (tmp_path / "seed").write_text("sixteen bytes or more")
+    lab, text = tmp_path / "lab.yaml", (DATA / "mixed.yaml").read_text() + GROUPS
+    lab.write_text(text)
+    hidden = load_lab(lab).hidden
+    assert hidden is not None
+    drawn = {str(case.size) for case in (*hidden.cpu, *hidden.performance)}
+    plain = {"n = 8", "n = 9"}
+    assert drawn == {*plain, *(f"{each}, skewed" for each in plain), "n = 2000, equal"}
+    lab.write_text(text.replace("inputs: skewed, c", "inputs: odd, c"))
+    words = r"hidden.cpu\[0\].inputs: expected skewed or equal, got 'odd'"
+    with pytest.raises(LabError, match=words):
+        load_lab(lab)
+
+
 # --- ways to be right
 
 
@@ -205,7 +233,11 @@ def test_a_multiset_and_large_whole_numbers() -> None:
 # --- structure
 
 
-SMALL = {"gemm": Size.of(m=5, n=7, k=6), "transpose": Size.of(rows=5, columns=9)}
+SMALL = {
+    "gemm": Size.of(m=5, n=7, k=6),
+    "stencil": Size.of(nx=9, ny=6, nz=5, steps=3),
+    "transpose": Size.of(rows=5, columns=9),
+}
 
 
 @pytest.mark.parametrize("name", catalogue.names())

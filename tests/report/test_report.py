@@ -9,10 +9,11 @@ from rich.cells import cell_len
 
 from grader.base.finding import wrong_elements
 from grader.base.language import ENGLISH
+from grader.base.problem import Strip
 from grader.base.records import BuildInfo, Verdict
 from grader.judge import scoring
 from grader.labs.lab import Case, find_lab, load_lab
-from grader.labs.scoring_rules import Scoring
+from grader.labs.scoring_rules import Scoring, Stretch
 from grader.report import curve, html
 from grader.report import formatting as text
 from grader.report.bounds import limit, peak_sentence
@@ -55,6 +56,20 @@ def test_wrong_values_show_where_and_how_the_pattern_looks() -> None:
     assert "first wrong element: C[row 1, column 4] is nan, should be -1.25" in output
     assert "  ..\n  .#\n  +#" in output
     assert "each sign is 2×2 elements" in output
+
+
+def test_what_wrong_elements_hold_is_drawn() -> None:
+    assert WRONG.error
+    strip = Strip(element="C[row 3, column 5]", operand="A·B", signs="..--2x+", edge=4)
+    error = msgspec.structs.replace(WRONG.error, strips=(strip,))
+    case = msgspec.structs.replace(WRONG, error=error)
+    result = make_result(cases=(RIGHT, case), verdict=Verdict.WA)
+    output = shown(result)
+    assert "of A·B, 4 in a sign\n  ..--2x+\n" in output
+    assert "- missing, 2 several times" in re.sub(r"\s+", " ", output)
+    page = html.render(result, {})
+    assert page.count('class="wrong"') > html.render(make_result(), {}).count('class="wrong"')
+    assert str(text.STRIPS_DRAWN) in page
 
 
 def test_a_message_stands_once_below_the_table_with_its_sizes() -> None:
@@ -316,6 +331,23 @@ def test_the_next_points_of_the_shipped_curve(speed: float, speeds_for: float) -
     there = scoring.points_at(pieces, ahead.speed / 50)
     assert there == pytest.approx(min(shown.score.total + 5, 120), abs=0.01)
     assert ahead.speed == pytest.approx(speeds_for, rel=0.001)
+
+
+def test_the_roofline_is_named_where_points_follow_it() -> None:
+    """On the terminal, on the page and in the judge's words, with the baseline beside it."""
+    sized = Case(id="performance-8192", size=Size.of(m=8192, n=8192, k=8192))
+    roof = Stretch(name="half", to=0.5, points=60)
+    rules = Scoring(policy="curve", measure="roofline", pieces=(roof,))
+    lab = msgspec.structs.replace(load_lab(), scoring=rules, performance=(sized,))
+    case = timed(8192, 16.725, 50.0)
+    by = scoring.measures(lab, "NVIDIA H200", ())
+    score = scoring.score(Verdict.AC, (sized,), {case.id: case.timing}, rules, by)
+    result = gpu_result(cases=(case,), score=score)
+    said, page = printed(result), html.render(result, {})
+    assert "25.0 % of the roofline, 66.9082 TFLOPS: points follow this share" in said
+    assert "0.3345 of cuBLAS" in said and "25.0 % of the roofline (66.9 TFLOPS)" in said
+    assert "of the roofline</th>" in page and "as a share of the roofline" in page
+    assert "The next 5 points, to 35.00: 19.5" in said
 
 
 def test_several_sizes_get_faster_together() -> None:

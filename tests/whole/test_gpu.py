@@ -127,6 +127,19 @@ def test_a_fixture_comes_to_what_it_declares(want: Fixture) -> None:
     assert right or result.score is None or result.score.total == 0
 
 
+def test_elements_that_only_the_gpu_has_wrong_are_run_on_codes_there(tmp_path: Path) -> None:
+    """Its build drops the last term; the simulator's, for the lab's sm_80, does not."""
+    needs("90")
+    naive = (ROOT / "reference" / "sgemm" / "01_naive" / "sgemm.cu").read_text()
+    wrong = naive.replace("p < k; ++p", "p < k - (__CUDA_ARCH__ >= 900); ++p")
+    assert wrong != naive
+    result = graded(hand_in(tmp_path / "eve", wrong))
+    assert result.verdict is Verdict.WA
+    assert "holds the products p = 0 … 31 and lacks p = 32" in said(result), said(result)
+    strips = [strip for case in result.cases if case.error for strip in case.error.strips]
+    assert strips and all(strip.signs.endswith("-") for strip in strips)
+
+
 @pytest.mark.parametrize(("of", "verdict"), [("place", Verdict.AC), ("address", Verdict.WA)])
 def test_what_depends_on_the_first_shared_address_is_said(
     of: str, verdict: Verdict, tmp_path: Path

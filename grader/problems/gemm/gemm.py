@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from grader.base import Sentences
 from grader.problems.expected import Cause, Expected, Recomputed
 from grader.problems.gemm import layout as formats
 from grader.problems.gemm.layout import FORMATS, Format, Layout, Sum, tolerance
@@ -28,7 +27,6 @@ if TYPE_CHECKING:  # NumPy takes a tenth of a second, and a lab can be read with
     from grader.problems.gemm.products import Doubles
     from grader.problems.inputs import Places, Source
 
-say = Sentences.of(Path(__file__).with_name("sentences.toml")).say
 CHECKS = Path(__file__).with_name("checks.cu")
 MAX_EXTENT = 65536  # larger sizes fit no device's memory: 65536² floats are 16 GiB
 # On a GPU the reference is cuBLAS in FP32, with rounding errors of its own: two errors, twice the
@@ -37,7 +35,6 @@ REFERENCE_MARGIN = 2.0
 _RECOMPUTED_MARGIN = REFERENCE_MARGIN + 1
 # Each level of Strassen's scheme saves 1/8 of the multiplications; no FP32 scheme saves a third.
 _FEWEST_OPERATIONS = 2 / 3
-_STEPS = (4, 8, 16, 32, 64, 128)  # K steps of tiled kernels
 # Products of two numbers' parts that an FP32 product needs: of two parts of 11 bits, both smaller
 # ones' is below its rounding; of three of 8 bits, three products are.
 _PRODUCTS_OF_PARTS = {"f16": 3, "tf32": 3, "bf16": 6}
@@ -186,9 +183,6 @@ class Gemm(Problem):
         return msgspec.structs.replace(found, scale=scale)
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
-        from grader.problems.gemm.products import misplaced
-
-        k = size["k"]
         a, b, c = self.operands(size)
         words = self.layout.mistakes()
         for wrong in sorted(itertools.product((False, True), repeat=3), key=sum):
@@ -202,16 +196,6 @@ class Gemm(Problem):
                     found = Expected(want=_stored(found.want, c), scale=_stored(found.scale, c))
                 cause = clauses(text for text, flag in zip(words, wrong, strict=True) if flag)
                 yield Cause(words=cause, outputs=(found,), tolerance=self.tolerance(size))
-        wide_a, wide_b = a.wide(inputs[0]), b.wide(inputs[1])
-        for kept in sorted({k // step * step for step in _STEPS} - {0, k}, reverse=True):
-            yield Cause(
-                words=say("missing.terms", count=k - kept, k=k),
-                outputs=(self._product(wide_a[:, :kept], wide_b[:kept, :]),),
-                tolerance=tolerance(kept, self.numbers, self.sums),
-            )
-        chunk = 16 // self.numbers.element.bytes
-        for cause, found in misplaced(wide_a, wide_b, chunk, self._product):
-            yield Cause(words=cause, outputs=(found,), tolerance=self.tolerance(size))
 
     # --- fast or slow ---
 

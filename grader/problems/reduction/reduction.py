@@ -13,17 +13,16 @@ exceed it less than once in 10¹² sums.
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.problems.expected import Cause, Expected, Recomputed
-from grader.problems.operands import FLOAT, OnGpu, Operand, Steps, Tools
-from grader.problems.problem import GB_S, Dim, Interface, Problem
+from grader.problems.cub import CubProblem
+from grader.problems.expected import Expected, Recomputed
+from grader.problems.operands import FLOAT, Operand, Steps
+from grader.problems.problem import GB_S, Dim, Interface
 from ptxsim.plan import Size
-from ptxsim.text import Message, counted, phrase
+from ptxsim.text import phrase
 
 if TYPE_CHECKING:
     from grader.problems.inputs import Places, Source
@@ -32,19 +31,13 @@ UNIT_BITS = 23
 UNIT = 2.0**UNIT_BITS
 MOST = 1 << 28
 CUB = Path(__file__).with_name("cub.cu")
-# Where CUB and Thrust have kernels and what a block of one does. A macro can rename a namespace.
-_OWN_FILE = re.compile(
-    r"(?:cub/(?:agent|device)|thrust/system/cuda/detail/core)/[\w/]+\.(?:cuh|h)$"
-)
-_CHUNK, _THREADS = 1 << 16, 8  # elements that are made at a time: they stay in the L2
-_BLOCKS = (2, 4, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # elements of a block's part
 
 
-class Reduction(Problem):
+class Reduction(CubProblem):
     name = "reduction"
     dims = (Dim(name="n", most=MOST),)
     unit = GB_S
-    baseline = "CUB"
+    routine = "DeviceReduce::Sum"
     output = "out"
     formula = "N - 1"
     linear = (("in",),)
@@ -57,7 +50,6 @@ class Reduction(Problem):
     )
 
     gpu_libraries = (CUB,)
-    gpu_modules = ("grader.problems.reduction.on_gpu",)
     title = phrase("the sum of n numbers in FP32")
     interface = Interface(
         main="reduction.cu",
@@ -86,59 +78,21 @@ class Reduction(Problem):
     def recomputed(
         self, size: Size, inputs: Sequence[Source], places: Sequence[Places]
     ) -> Recomputed:
-        """Every element counts, so all are added up, in threads: for 2²⁸ one would take seconds."""
+        """Every element counts, so all are added up."""
         import numpy as np  # a lab is read without it
 
+        from grader.problems.inputs import in_parts
+
         n = size["n"]
-
-        def part(first: int) -> float:
-            places = np.arange(first, min(n, first + _CHUNK))
-            return float(inputs[0].at(places).sum(dtype=np.float64))
-
-        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-            total = sum(pool.map(part, range(0, n, _CHUNK)))
+        total = sum(in_parts(n, lambda each: float(inputs[0].at(each).sum(dtype=np.float64))))
         want = np.full(places[0].shape, total)
         return Recomputed(outputs=(Expected(want=want, scale=UNIT),), tolerance=tolerance(n))
-
-    def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
-        n, values = size["n"], inputs[0]
-
-        def cause(words: Message, count: int) -> Cause:
-            total = values[:count].sum(dtype="f8").reshape(1)
-            outputs = (Expected(want=total, scale=UNIT),)
-            return Cause(words=words, outputs=outputs, tolerance=tolerance(n))
-
-        for kept in sorted({n // block * block for block in _BLOCKS} - {0, n}, reverse=True):
-            missing = counted(
-                "the last of n = {n} elements is missing",
-                "the last {count} of n = {n} elements are missing",
-                n - kept,
-                n=n,
-            )
-            yield cause(missing, kept)
-        for first in sorted({block for block in _BLOCKS if block < n}):
-            words = phrase("only the first {first} of n = {n} elements were added up", n=n)
-            yield cause(words.given(first=first), first)
 
     # --- fast or slow ---
 
     def work(self, size: Size) -> int:
         """An addition for each element but the first."""
         return size["n"] - 1
-
-    def from_a_library(self, names: Collection[str], files: Collection[str]) -> Message | None:
-        """A kernel of CUB's or Thrust's own. What a kernel takes from them for itself, such as
-        cub::BlockReduce, is allowed."""
-        own = {"cub", "cuda_cub"} & set(names)
-        if own:
-            return phrase("its name is in the namespace {name}", name=min(own))
-        code = min((match[0] for name in files if (match := _OWN_FILE.search(name))), default=None)
-        return phrase("its code comes from {files}", files=code) if code else None
-
-    def on_gpu(self, tools: Tools) -> OnGpu:
-        from grader.problems.reduction.on_gpu import ReductionOnGpu
-
-        return ReductionOnGpu(self, tools)
 
 
 def step_exponent(n: int) -> int:

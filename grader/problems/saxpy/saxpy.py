@@ -7,11 +7,11 @@ is right if ``|got - want| / (|alpha·x| + |want|) <= u·(1 + u)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.problems.expected import Cause, Expected, Recomputed
+from grader.problems.expected import Expected, Recomputed
 from grader.problems.operands import FLOAT, Operand, Scalar
 from grader.problems.problem import GB_S, Dim, Interface, Problem
 from ptxsim.plan import Size
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from grader.problems.inputs import Places, Source
 
 _ROUNDOFF = 2.0**-24
-_CAUSES = (  # words, and by what a program multiplies x and y
-    (phrase("alpha is missing: this is x + y"), lambda alpha: 1, lambda alpha: 1),
-    (phrase("y was not added: this is alpha·x"), lambda alpha: alpha, lambda alpha: 0),
-    (phrase("this is x + alpha·y"), lambda alpha: 1, lambda alpha: alpha),
-    (phrase("alpha·x was subtracted from y"), lambda alpha: -alpha, lambda alpha: 1),
-)
 
 
 class Saxpy(Problem):
@@ -76,12 +70,6 @@ class Saxpy(Problem):
         x, y = (each.at(places[0]).astype("float64") for each in inputs)
         expected = (_expected(alpha(size) * x, y),)
         return Recomputed(outputs=expected, tolerance=2 * self.tolerance(size))
-
-    def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
-        x, y = (each.astype("float64") for each in inputs)
-        for words, of_x, of_y in _CAUSES:
-            wrong = (_expected(of_x(alpha(size)) * x, of_y(alpha(size)) * y),)
-            yield Cause(words=words, outputs=wrong, tolerance=2 * self.tolerance(size))
 
     # --- fast or slow ---
 

@@ -16,7 +16,17 @@ import msgspec
 from cupy.cuda import runtime
 
 from grader import base
-from grader.problems import ArraysOnGpu, Launcher, OnGpu, Problem, check, fresh_key
+from grader.problems import (
+    ArraysOnGpu,
+    Launcher,
+    OnGpu,
+    Problem,
+    check,
+    describe_contents,
+    fresh_key,
+    look_into,
+    shows_enough,
+)
 from grader.results import PartTime
 from grader.run.gpu.calling import Caller
 from grader.run.gpu.host_check import take
@@ -99,6 +109,7 @@ class GpuSession:
         self.arena = Arena()
         self.caller = loaded.caller
         self._driver = cuda_driver()
+        self.looked = False  # into wrong elements, which is done once
         self._events = (cupy.cuda.Event(), cupy.cuda.Event())
         self.watch.begin()
 
@@ -166,6 +177,7 @@ Keys = tuple[bytes, ...]  # of the inputs
 
 # To tell the device's part of a call from the host's: as many repetitions, or as long.
 _DEVICE_REPETITIONS, _DEVICE_MS = 5, 500.0
+_LOOK_SECONDS = 3.0  # of the launches that say what wrong elements hold
 _EXPLAINED = 10**8  # operations of a wrong product whose cause the host looks for
 
 
@@ -324,17 +336,24 @@ class MeasuredCase:
         ``modified`` says already what was found there."""
         if modified is None:
             modified = self._modified(keys)
-        found = list(modified)
+        findings = list(modified)
         if (index := self._replay.broken_canary()) is not None:
             name = self.planned.plan.allocations[index].name
             words = phrase("something was written just outside {name}", name=name)
-            found.append(base.Finding.at(None, base.Kind.CANARY, Severity.ERROR, words))
+            findings.append(base.Finding.at(None, base.Kind.CANARY, Severity.ERROR, words))
         stats = self._bench.on_gpu.compare(self.size, self.inputs, self.outputs, self._reference)
         message = base.wrong_elements(stats.wrong, math.prod(stats.shape))
         problem = self._bench.problem
         if stats.wrong and not modified and problem.work(self.size) <= _EXPLAINED:
             inputs, outputs = ([each.get() for each in e] for e in (self.inputs, self.outputs))
-            message = check(problem, self.size, inputs, outputs).message or message
+            plain, message = message, check(problem, self.size, inputs, outputs).message or message
+            if message == plain and not self._bench.looked and shows_enough(problem, self.size):
+                self._bench.looked = True
+                found = look_into(problem, self.size, self._on_codes, _LOOK_SECONDS)
+                cause, strips = describe_contents(found, self.planned.plan)
+                if cause:
+                    message = phrase("{amount}: {cause}", amount=message, cause=cause)
+                    stats = msgspec.structs.replace(stats, strips=strips)
         if self._first_is_right:
             message = phrase("the first call is right, a later one is not: {how}", how=message)
         return msgspec.structs.replace(
@@ -342,8 +361,19 @@ class MeasuredCase:
             message=message if stats.wrong else NOTHING,
             seconds=seconds,
             error=stats,
-            findings=tuple(found),
+            findings=tuple(findings),
         )
+
+    def _on_codes(self, inputs: Sequence[Any], _seconds: float) -> Sequence[Any]:
+        """The outputs of one launch on other inputs."""
+        self.fresh()
+        for array, values in zip(self.inputs, inputs, strict=True):
+            array.set(values)
+        for place, contents in self._placed:
+            place[...] = contents
+        self.launch()
+        self._bench.stream.synchronize()
+        return [each.get() for each in self.outputs]
 
     def _modified(self, keys: Keys) -> list[base.Finding]:
         operands = self._operands[: len(keys)]

@@ -38,6 +38,7 @@ _GRACE_SECONDS = 60.0  # CPU, beyond the lab's own limits: inputs and verificati
 _SAMPLE_SECONDS = 1.0  # CPU, of the launches that are counted or looked at
 _SAMPLE_GRACE_SECONDS = 30.0  # CPU, including the preparation
 _SECOND_SECONDS = 2.0  # CPU, of the second build's launches
+_LOOK_SECONDS = 3.0  # CPU, of the runs that say what wrong elements hold
 _LARGEST_SECOND = 2 << 20  # bytes of its PTX, which take about a second to read
 _THREADS = 32  # the worker's own, and those that a library starts
 _FILE_MB = 8  # its log, and a piece of memory that it maps many times
@@ -200,6 +201,17 @@ class CpuDevice:
         when = phrase("while it ran the second build")
         return self._answer(request, messages.SecondRun, late, when)
 
+    def look_into(
+        self, build: Build, source_root: str, plan: Plan, progress: Progress
+    ) -> messages.Contents:
+        """Return what wrong elements of a plan hold. Raises GraderError with the reason when it
+        could not be looked at."""
+        self.read(build, source_root, progress)
+        request = messages.Look(plan=plan, seconds=min(_LOOK_SECONDS, self._limits.simulate_s))
+        late = phrase("looking at what wrong elements hold took too long")
+        when = phrase("while it looked at wrong elements")
+        return self._answer(request, messages.Contents, late, when)
+
     def run(
         self,
         build: Build,
@@ -266,7 +278,7 @@ class CpuDevice:
     ) -> _T:
         """The only answer to a request. late: why there is none in time; only where the first
         build is read is that the submission's fault. when: how to say that the process ended."""
-        sampling = isinstance(request, messages.Sample | messages.RunSecond)
+        sampling = isinstance(request, messages.Sample | messages.RunSecond | messages.Look)
         cpu_s = _SAMPLE_GRACE_SECONDS if sampling else _READ_SECONDS
         try:
             for reply in self._ask(request, cpu_s, progress):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from grader.base import Finding, MachineError, Rejected, Verdict
+from grader.base import Finding, MachineError, Rejected, Strip, Verdict
 from grader.run.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase
 from ptxsim import Declarations
 from ptxsim.findings import LaunchSample
@@ -61,7 +61,14 @@ class RunSecond(Record, tag="second"):
     seconds: float  # CPU time, of all
 
 
-Request = Read | Inspect | Job | Sample | RunSecond
+class Look(Record, tag="look"):
+    """Run a plan with wrong elements on coded inputs: what do they hold?"""
+
+    plan: Plan
+    seconds: float  # CPU time, of all runs
+
+
+Request = Read | Inspect | Job | Sample | RunSecond | Look
 
 
 class Declared(Record, tag="declared"):
@@ -92,7 +99,17 @@ class SecondRun(Record, tag="ran-second"):
     missing: Message = NOTHING  # why sizes were not looked at
 
 
-Reply = Declared | Notes | Sampled | SecondRun | Forbidden | Finished | Failed | Done
+class Contents(Record, tag="contents"):
+    """The answer to ``Look``."""
+
+    message: Message = NOTHING  # nothing where it cannot be known
+    strips: tuple[Strip, ...] = ()
+    findings: tuple[
+        Finding, ...
+    ] = ()  # the line that reads an input which is not where it should be
+
+
+Reply = Declared | Notes | Sampled | SecondRun | Contents | Forbidden | Finished | Failed | Done
 
 
 # --- answers -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from grader.base import GraderError, Kind, Rejected, Verdict, decoder
 from grader.problems import Problem, ProblemRef, load_problem
 from grader.run import protocol
 from grader.run.simulator import messages
+from grader.run.simulator.contents import measure
 from grader.run.simulator.simulated_calls import (
     Arrays,
     element_sizes,
@@ -123,6 +124,9 @@ def _answer(
             sizes = element_sizes(problem.operands(plan.size), plan) if problem else {}
             found = worded(simulator.probe(plan, seconds), sizes=sizes)
             replies.send(messages.Notes(findings=found))
+        case messages.Look(plan=plan, seconds=seconds):
+            assert problem
+            replies.send(measure(simulator, problem, plan, seconds))
         case messages.Job():
             assert problem
             _serve(request, simulator, problem, replies)
@@ -131,7 +135,7 @@ def _answer(
 def _too_large(request: messages.Request) -> messages.Reply:
     if isinstance(request, messages.Job):
         return protocol.Failed(message=_OUT_OF_MEMORY)
-    if isinstance(request, messages.Sample):
+    if isinstance(request, messages.Sample | messages.Look):
         return protocol.Failed(message=_TOO_LARGE_TO_SAMPLE)
     message = phrase("reading its PTX takes more memory than the lab allows")
     return messages.Forbidden(verdict=Verdict.RE, message=message)

@@ -20,6 +20,8 @@ from .frontend.module import with_own_library as with_own_library
 from .launching import Argument as Argument
 from .launching import Module as Module
 from .launching import default_engine as default_engine
+from .measuring import NotLinear as NotLinear
+from .measuring import contents as contents
 from .native import ENGINE as ENGINE
 from .native import FLAGS as FLAGS
 from .native import LEVELS as LEVELS

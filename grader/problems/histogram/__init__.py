@@ -1,0 +1,1 @@
+"""counts[b] = how many of n keys are b."""

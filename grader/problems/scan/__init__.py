@@ -1,0 +1,1 @@
+"""The prefix sums of n numbers."""

@@ -1,0 +1,1 @@
+"""The softmax of each row of a matrix."""
