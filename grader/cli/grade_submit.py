@@ -64,7 +64,7 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """What is asked for."""
+    """A command line."""
 
     folder: Path | None = None  # of a submission
     setup: str = ""  # a host
@@ -255,7 +255,7 @@ class Connection:
 
 
 class Client:
-    """What a command line asks for, and what has come of it so far."""
+    """One command line, and how far it has come."""
 
     def __init__(
         self, call: Call, grader: tuple[str, ...] = (), translate: Callable[[str], str] = str
@@ -318,13 +318,15 @@ class Client:
             self._note(phrase("no simulator on this machine: it is sent unchecked"))
             return ""
         with tempfile.TemporaryDirectory() as out:
-            options = ["--device", "cpu", "--json", "--no-report", "--out", out]
+            options = ["--device", "cpu", "--json", "-q", "--language", self._call.language]
+            options += ["--no-report", "--out", out]
             own = re.search(r"^\s*lab\s*=", course_file(Path.cwd()).read_text("utf-8"), re.M)
             options += [] if own and not self._call.lab else ["--lab", lab] if lab else []
             command = [*self._grader, *options, "--", str(folder)]
             done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         if done.returncode == NOT_ACCEPTED and not self._call.anyway:
-            raise Trouble(phrase("nothing was sent; --anyway sends it all the same"), NOT_ACCEPTED)
+            text = phrase("not accepted here, as grade {folder} shows; --anyway sends it")
+            raise Trouble(text, NOT_ACCEPTED, folder=folder)
         if done.returncode > NOT_ACCEPTED:
             self._note(phrase("it could not be checked on this machine, and is sent"))
         return str(json.loads(done.stdout)["lab"]["sha256"]) if done.stdout else ""

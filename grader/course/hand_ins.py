@@ -51,7 +51,7 @@ def receive(listed: Sequence[tuple[str, int]], source: BinaryIO) -> dict[str, by
 
 
 class HandIn(Record):
-    """What was handed in, and where its results are."""
+    """Facts of one hand-in, and where its results are."""
 
     id: str  # of lab, options and files: the same again is the same hand-in
     student: str
@@ -101,7 +101,7 @@ class KeptHandIn(NamedTuple):
 
 
 class HandIns:
-    """What a student, or a group, has handed in."""
+    """The hand-ins of a student, or of a group."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -41,7 +41,7 @@ _OVER = re.compile("BOOT_FAIL|CANCEL|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_
 
 
 class Request(Record):
-    """What a client asks for."""
+    """A client's question."""
 
     do: Literal["hello", "submit", "follow", "status", "cancel", "board"]
     version: int

@@ -77,7 +77,7 @@ def jobs(node: LoginNode) -> int:
 
 def quick(node: LoginNode, before: str = "") -> None:
     """Let the nodes grade nothing."""
-    call = f'[ -z "$SLURM_JOB_ID" ] || {{ {before} echo done; exit 0; }}'
+    call = f'[ -z "$SLURM_JOB_ID" ] || {{ {before} echo "done $1"; exit 0; }}'
     real = node.grade.read_text().partition("\n")[2]
     node.configure(GRADE_BIN=script(node.folder / "quick", f"{call}\n{real}"))
 
@@ -126,7 +126,8 @@ def test_a_shared_account_knows_students_by_their_keys(node: LoginNode) -> None:
     quick(node)
     ada, ben = node.laptop("ada", "ada"), node.laptop("ben", "ben")
     ada.write(STARTER)
-    done = ada.run("work")
+    done = ada.run("work", "--profile")
+    assert re.findall("^done (.*)", done.stdout, re.M) == ["--device", "profile", "report"]
     (folder,) = node.out.glob(".submit/*/*/hand-in.json")
     assert done.returncode == 0 and json.loads(folder.read_text())["student"] == "ada", done
     command = "cat /etc/passwd; grade serve-submission --student ben"
@@ -168,7 +169,7 @@ def test_ctrl_c_detaches_and_a_lost_connection_loses_nothing(node: LoginNode) ->
             pass
         (node.folder / "go").touch()
         out, err = client.communicate(timeout=60)
-    assert client.returncode == 0 and out.count("done") == 1, err
+    assert client.returncode == 0 and out.count("done --device") == 1, err
     assert jobs(node) == 1
 
 
