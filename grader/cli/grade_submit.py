@@ -306,8 +306,8 @@ class Client:
             return dataclasses.replace(old, host=self._call.setup, folder=folder, lab=lab)
         name = name or (next(iter(targets)) if len(targets) == 1 else "default")
         if name not in targets:
-            text = phrase("{file} has no {name} but {there}; --setup HOST makes it")
-            there = ", ".join(targets) or "-"
+            text = phrase("no target {name} in {file} ({there}); --setup HOST makes it")
+            there = ", ".join(targets) or "–"
             raise Trouble(text, WRONG_USAGE, file=file, name=name, there=there)
         return targets[name]
 
@@ -423,7 +423,7 @@ def main() -> None:
     """``python3 grade-submit.py``, or ``grade-submit`` of the wheel."""
     for stream in (sys.stdout, sys.stderr):  # a Windows console may lack a sign
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
+    parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("folder", nargs="?", type=Path)
     for field in dataclasses.fields(Call)[1:]:
         taken: dict[str, Any] = {

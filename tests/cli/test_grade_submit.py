@@ -116,8 +116,8 @@ def test_targets_in_a_course_file_of_any_system(tmp_path: Path) -> None:
         ('[submit.a]\nhost = "a b"\n', "host"),
         ('[submit.a]\nhost = "a"\nport = "22"\n', "port"),
         ("[submit.a]\nhost = 3\n", "host"),
-        ("", "has no default but -; --setup HOST"),
-        ('[submit.a]\nhost="a"\n[submit.b]\nhost="b"\n', "has no default but a, b"),
+        ("", "(–); --setup HOST makes it"),
+        ('[submit.a]\nhost="a"\n[submit.b]\nhost="b"\n', "(a, b); --setup HOST makes it"),
     ],
 )
 def test_a_wrong_target_is_one_line(toml: str, says: str, tmp_path: Path) -> None:
