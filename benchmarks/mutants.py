@@ -1,9 +1,10 @@
 """Wrong programs without a race, and what the grader says of them: `python -m benchmarks.mutants`.
 
 Each line of `mutants/*.txt` is an edit of a rung or a starter: a wrong index, bound, stride, stage,
-swizzle, remainder or accumulator. The table has a line for each, with its verdict, the message of
-the size that was looked into, and what the look took beside the grade. Arguments choose tables by
-their names. Takes a few seconds for each edit.
+swizzle, remainder or accumulator. Prints the verdict of each, the time of its grade, and what its
+message says; then, by lab, how many are wrong without a finding that says why (counted), and how
+many of these have a sentence (named). Arguments choose tables by their names. Takes a few seconds
+for each edit.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.measure import machine
+from benchmarks.measure import machine, table
 from grader import base
 from grader.judge import ContextSettings, GradingContext, grade
 from grader.labs import find_lab
@@ -47,9 +49,9 @@ class Mutant(Record):
 
 def mutants(names: Sequence[str] = ()) -> Iterator[Mutant]:
     """Those of the tables with these names, or of all."""
-    for table in sorted(TABLES.glob("*.txt")):
-        for line in table.read_text(encoding="utf-8").splitlines():
-            if line and not line.startswith("#") and (not names or table.stem in names):
+    for lines in sorted(TABLES.glob("*.txt")):
+        for line in lines.read_text(encoding="utf-8").splitlines():
+            if line and not line.startswith("#") and (not names or lines.stem in names):
                 lab, folder, file, old, new = (each.strip(" ") for each in line.split("|", 4))
                 old, new = (each.replace("\\n", "\n") for each in (old, new))
                 yield Mutant(lab=lab, folder=folder, file=file, old=old, new=new)
@@ -85,18 +87,21 @@ def said(mutant: Mutant, context: GradingContext) -> Said:
 
 def main(names: Sequence[str]) -> None:
     contexts: dict[str, GradingContext] = {}
-    named = wrong = 0
+    counts: dict[str, Counter[str]] = {}
     for mutant in mutants(names):
         if mutant.lab not in contexts:
             settings = ContextSettings(lab=find_lab(mutant.lab), sandbox="auto", gpu_arch=None)
             contexts[mutant.lab] = settings.context()
         seen = said(mutant, contexts[mutant.lab])
-        wrong += seen.counts
-        named += seen.counts and bool(seen.message)
+        of_lab = counts.setdefault(mutant.lab, Counter())
+        of_lab.update(edits=1, counted=seen.counts, named=seen.counts and bool(seen.message))
         words = seen.message if seen.counts else "(not counted: another mistake, or none)"
         edit = f"{mutant.old.strip()} → {mutant.new.strip()}".replace("\n", " ")
         print(f"{mutant.folder}: {edit}\n    {seen.verdict.value} {seen.seconds:.1f} s {words}")
-    print(f"{named} of {wrong} are named. {machine()}")
+    columns = ("edits", "counted", "named")
+    rows = [(lab, *(str(of_lab[each]) for each in columns)) for lab, of_lab in counts.items()]
+    print(table(("lab", *columns), rows))
+    print(machine())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 from . import gpus as gpus
+from .card_figures import CardFigures as CardFigures
 from .errors import GraderError as GraderError
 from .errors import LabError as LabError
 from .errors import MachineError as MachineError

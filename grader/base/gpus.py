@@ -42,6 +42,7 @@ class Multiprocessor(Record):
     shared_reserved: int = 1024  # bytes that the system takes from every block
     registers: int = MAX_REGISTERS
     integer_lanes: int = 64  # additions per cycle
+    fp64_lanes: int | None = None  # fused multiply-adds of FP64 per cycle; None: not known
     schedulers: int = _SCHEDULERS  # warp instructions issued per cycle
     l2_latency: int = 188  # the lowest latency of a load that hits the L2, in cycles
     dram_latency: int = 290  # the same for a load that no cache holds

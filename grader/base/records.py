@@ -75,6 +75,7 @@ class KernelInfo(Record):
     registers: int  # per thread
     shared_bytes: int  # static, per block
     spill_bytes: int  # stores plus loads, per thread
+    local_bytes: int = 0  # of local memory, per thread
 
 
 class BuildInfo(Record):

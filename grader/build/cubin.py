@@ -94,6 +94,7 @@ def text(table: memoryview, start: int) -> str:
 
 _ENTRY = 0x10  # STO_CUDA_ENTRY: a kernel, not a device function
 _SIZED = 4  # EIFMT_SVAL: an attribute with a size and bytes; others have none
+_FRAME = 0x11  # EIATTR_FRAME_SIZE: (symbol, bytes of local memory)
 _REGISTERS = 0x2F  # EIATTR_REGCOUNT: (symbol, registers)
 _NOTES = 0x55  # EIATTR_ANNOTATIONS: (what, address) …
 _SPILL = 1
@@ -108,24 +109,28 @@ def kernels(cubin: bytes) -> tuple[KernelInfo, ...]:
     """Every __global__ function of a cubin for Volta or later. Raises Damaged."""
     elf = Elf(cubin)
     sections = {section.name: section for section in elf.sections}
-    registers = dict(
-        _PAIR.unpack(value)
-        for kind, value in _attributes(sections.get(".nv.info"))
-        if kind == _REGISTERS and len(value) == _PAIR.size
-    )
+    about: dict[int, dict[int, int]] = {_REGISTERS: {}, _FRAME: {}}  # by attribute and symbol
+    for kind, value in _attributes(sections.get(".nv.info")):
+        if kind in about and len(value) == _PAIR.size:
+            about[kind].update([_PAIR.unpack(value)])
     reserved = _RESERVED_BYTES if _RESERVED in sections else 0
     found = []
     for index, symbol in elf.symbols():
         if symbol.kind != FUNCTION or not symbol.other & _ENTRY:
             continue
-        if index not in registers or symbol.section >= len(elf.sections):
+        if index not in about[_REGISTERS] or symbol.section >= len(elf.sections):
             raise Damaged(f"no registers for {symbol.name}")
         shared = sections.get(f".nv.shared.{symbol.name}")
         static = max(shared.size - reserved, 0) if shared else 0
         spilled = _spilled(sections.get(f".nv.info.{symbol.name}"), elf.sections[symbol.section])
-        name, used = symbol.name, registers[index]
         found.append(
-            KernelInfo(name=name, registers=used, shared_bytes=static, spill_bytes=spilled)
+            KernelInfo(
+                name=symbol.name,
+                registers=about[_REGISTERS][index],
+                shared_bytes=static,
+                spill_bytes=spilled,
+                local_bytes=about[_FRAME].get(index, 0),
+            )
         )
     return tuple(found)
 

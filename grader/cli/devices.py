@@ -53,6 +53,13 @@ def _has_cupy() -> bool:
     return importlib.util.find_spec("cupy") is not None
 
 
+def require_gpu() -> None:
+    """Raise MachineError where there is no GPU to use."""
+    names = gpu_names()
+    if not names or not _has_cupy():
+        raise MachineError(_NO_CUPY if names else _NO_GPU)
+
+
 @contextmanager
 def standby(wanted: str, lab: Lab) -> Iterator[GpuDevice | None]:
     """A GPU whose worker loads its libraries while the command gets ready; None without one."""

@@ -45,6 +45,7 @@ LINES: Mapping[str, Message] = {  # in the order of the list: for students, then
     "labs": phrase("the labs that ship with the grader"),
     "doctor": phrase("what works on this machine, and how to fix what does not"),
     "completion": phrase("a script by which your shell completes commands and options"),
+    "calibrate": phrase("measure this machine's GPU, so that estimates of speeds on it need none"),
     "sass": phrase("what the compiler made of a kernel's main loop"),
     "sweep": phrase("one kernel over many sizes and values of its macros"),
     "profile": phrase("Nsight Compute's counters beside the model's"),

@@ -64,6 +64,8 @@ def _one(name: str, chosen: ResultOptions | GradescopeOptions, console: Console)
         text = RENDERERS[name](result, in_workspace(chosen.folder), language)
     if not text:
         none = phrase("verdict IE is the grader's own fault and no grade; grade again")
+        if result.by_model and result.by_model.ungraded:
+            none = phrase("not gradable for speed: {why}", why=result.by_model.ungraded)
         raise UsageError(none)
     write(text, chosen.to, console)
     return DONE

@@ -75,14 +75,14 @@ def terminal(
 
 
 def _table(board: Board, roster: Roster | None, language: Language) -> LongTable:
-    timed = board.device == "gpu"
+    timed, scored = board.device == "gpu", board.device == "gpu" or board.modelled
     losing = loses(board)
     adjusted = [(phrase("adjusted"), True)] if losing else []
     beside = phrase("of {baseline}", baseline=board.baseline)
     figures = [(verbatim(board.unit), True), (beside, True)] if timed else []
     columns = [
         *((NOTHING, True), (phrase("student"), False), (phrase("verdict"), False)),
-        *((phrase("score") if timed else phrase("sizes right"), True), *adjusted, *figures),
+        *((phrase("score") if scored else phrase("sizes right"), True), *adjusted, *figures),
         *((phrase("history"), False), (NOTHING, False)),
     ]
     table = LongTable(
@@ -97,7 +97,7 @@ def _table(board: Board, roster: Roster | None, language: Language) -> LongTable
             str(row.rank or ""),
             _named(row, roster),
             row.verdict.value if row.verdict else "",
-            language(_points(row, timed)),
+            language(_points(row, board)),
         ]
         if losing:
             cells.append(_adjusted(row))
@@ -115,8 +115,12 @@ def _named(row: Row, roster: Roster | None) -> str:
     return one_line(name)
 
 
-def _points(row: Row, timed: bool) -> Message:
-    if timed:
+def _points(row: Row, board: Board) -> Message:
+    if board.modelled and row.verdict is not None:
+        if row.points is None:
+            return phrase("not gradable")
+        return verbatim(f"≈ {row.points:.2f}")
+    if board.device == "gpu":
         return verbatim(f"{row.points:.2f}") if row.points is not None else NOTHING
     if row.passed is None or not row.cases:
         return NOTHING

@@ -57,7 +57,15 @@ class Board(Record):
         return self.problem.baseline
 
     @property
+    def modelled(self) -> bool:
+        """Whether its points are the model's: ``gpu`` says of which card."""
+        return self.device == "cpu" and self.gpu is not None
+
+    @property
     def title(self) -> Message:
+        if self.modelled:
+            words = phrase("{lab} · {gpu}, by the model, not measured", lab=self.lab)
+            return words.given(gpu=self.gpu or "")
         if self.device == "cpu":
             return phrase("{lab} · simulator", lab=self.lab)
         return verbatim(f"{self.lab} · {self.gpu or 'GPU'}")
@@ -67,6 +75,11 @@ class Board(Record):
         """A caution about the ranks; NOTHING where speeds were measured."""
         if self.device == "gpu":
             return NOTHING
+        if self.modelled:
+            return phrase(
+                "Nothing was measured: points are for the most that the model expects (≈), and "
+                "work that it cannot judge has none."
+            )
         return phrase(
             "The ranks count the sizes that are right: the simulator cannot rank by speed, only a "
             "GPU can."
@@ -164,9 +177,9 @@ class _Attempt(NamedTuple):
     untimed: bool
 
     @property
-    def adjusted(self) -> float:
-        lost = self.late.lost if self.late else 0.0
-        return round(self.entry.points - lost, 2)
+    def adjusted(self) -> float | None:
+        lost, points = self.late.lost if self.late else 0.0, self.entry.points
+        return None if points is None else round(points - lost, 2)
 
 
 def _row(
@@ -186,7 +199,8 @@ def _row(
         for time in entry.submission.submitted or (entry.created,):
             when = moment(time)
             came = person.submitted or when
-            late = lateness(came, limit, rules, entry.points, person.late_days) if limit else None
+            points = entry.points or 0.0
+            late = lateness(came, limit, rules, points, person.late_days) if limit else None
             if known:
                 ordered.append(_Attempt(entry, when, late, untimed=False))
             else:  # it came before it was graded; how long before, nobody knows
@@ -205,7 +219,7 @@ def _row(
         cases=chosen.sizes,
         speed=fastest[0] if fastest else None,
         ratio=fastest[0] / fastest[1] if fastest and fastest[1] else None,
-        history=tuple(attempt.entry.points for attempt in ordered),
+        history=tuple(each.entry.points for each in ordered if each.entry.points is not None),
         created=chosen.created,
         sha256=chosen.submission.sha256,
         late=late is not None,
@@ -226,7 +240,7 @@ def _counting(ordered: Sequence[_Attempt], choice: Attempts) -> _Attempt:
         # Without one, the first that is late, which loses least.
         return in_time[-1] if in_time else ordered[0]
     # Of equal attempts the earliest counts: a retry must not make a student late.
-    return max(ordered, key=lambda attempt: attempt.adjusted)
+    return max(ordered, key=lambda each: -1.0 if each.adjusted is None else each.adjusted)
 
 
 def order(row: Row) -> tuple[float, bool, str]:
@@ -240,7 +254,7 @@ def ranked(rows: Sequence[Row]) -> list[Row]:
     ranked: list[Row] = []
     place, rank, points = 0, 0, None
     for row in rows:
-        if row.kind == "student":
+        if row.kind == "student" and row.adjusted is not None:
             place += 1
             if row.adjusted != points:
                 rank, points = place, row.adjusted

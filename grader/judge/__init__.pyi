@@ -14,3 +14,4 @@ from .program import prepare as prepare
 from .rulings import Ruling as Ruling
 from .scoring import measures as measures
 from .scoring import rescored as rescored
+from .scoring import score_by_model as score_by_model

@@ -120,7 +120,7 @@ def held_to_the_clock(
 def _without_impossible(outcome: CaseOutcome, problem: Problem, gpu: GpuInfo) -> CaseOutcome:
     """Drop a timing that is faster than the GPU can be, or than the host's clock says."""
     messages = []
-    least = gpus.least_ms(*problem.least(Size(dims=outcome.size)), gpu, problem.arithmetic)
+    least = problem.at(Size(dims=outcome.size)).least_ms(gpu)
     if too_fast := [own.gpu_ms for own, _ in outcome.clocks if not (own.gpu_ms >= least)]:
         words = phrase(
             "a repetition took {took:.4g} ms; nothing of this size takes less than "

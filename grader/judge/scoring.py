@@ -10,6 +10,7 @@ from grader import base
 from grader.labs import Case, CurveShape, Lab, Scoring
 from grader.problems import Problem
 from grader.results import (
+    Expected,
     LabRef,
     Ladder,
     Measure,
@@ -47,6 +48,11 @@ def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
     Raises LabError, one line, if the lab or the ladders say nothing of this GPU model.
     """
     scoring = lab.scoring
+    if scoring.measure == "model":
+        raise base.LabError.saying(
+            "scoring.measure: the model gives points where nothing is measured; grade with: "
+            "--device cpu"
+        )
     if scoring.policy != "curve" or scoring.measure == "baseline":
         return {case.id: beside_the_baseline(scoring) for case in lab.timed}
     if scoring.measure == "ms":
@@ -83,9 +89,7 @@ def _below_the_roofline(scoring: Scoring, case: Case, problem: Problem, gpu: str
             "measure: baseline, or another GPU",
             gpu=gpu,
         )
-    work = problem.at(case.size)
-    least = base.gpus.least_ms(work.operations, work.bytes, card, work.arithmetic)
-    roof = work.speed(least * 1e-3)
+    roof = problem.at(case.size).roofline(card)
     return Yardstick(pieces=_pieces(scoring), measure="roofline", roof=roof)
 
 
@@ -130,7 +134,7 @@ def _between(
 def score(
     verdict: base.Verdict,
     cases: Sequence[Case],
-    times: Mapping[str, Timing | None],
+    times: Mapping[str, Timing | Expected | None],
     scoring: Scoring,
     yardsticks: Yardsticks | None = None,
 ) -> Score | None:
@@ -162,8 +166,15 @@ def rescored(entry: ResultEntry, lab: Lab, ladders: Sequence[Ladder]) -> ResultE
     known = {Size(dims=case.size): case.timing for case in entry.cases}
     asked = (*lab.correctness, *lab.performance) if entry.environment.device == "gpu" else lab.cpu
     same = not known or known.keys() == {case.size for case in asked}
-    if lab.hidden or entry.groups or not same or not entry.problem.like(lab.problem.info()):
-        return None  # of hidden sizes no times are stored
+    if (
+        lab.hidden
+        or entry.groups
+        or entry.by_model
+        or lab.scoring.gpu
+        or not same
+        or not entry.problem.like(lab.problem.info())
+    ):
+        return None  # of hidden sizes no times are stored, of the model's no counts
     found = entry.score
     if found is not None and entry.gpu is not None:
         try:
@@ -176,11 +187,16 @@ def rescored(entry: ResultEntry, lab: Lab, ladders: Sequence[Ladder]) -> ResultE
 
 
 def place(
-    timing: Timing, scoring: Scoring, yardstick: Yardstick | None = None, case: str = ""
+    timing: Timing | Expected,
+    scoring: Scoring,
+    yardstick: Yardstick | None = None,
+    case: str = "",
 ) -> SizeCurve:
-    """A measured size on its curve. yardstick: None for the ratio to the baseline."""
+    """A measured or expected size on its curve. yardstick: None for the ratio to the baseline."""
     yardstick = yardstick or beside_the_baseline(scoring)
-    if yardstick.measure == "ms":
+    if isinstance(timing, Expected):
+        position = timing.high / yardstick.roof
+    elif yardstick.measure == "ms":
         position = yardstick.ms_at_unit_speed / timing.scored_speed
     elif yardstick.measure == "roofline":
         position = timing.scored_speed / yardstick.roof
@@ -195,7 +211,22 @@ def place(
         measure=yardstick.measure,
         rung=yardstick.rung,
         pieces=yardstick.pieces,
+        expected=timing if isinstance(timing, Expected) else None,
     )
+
+
+def score_by_model(
+    lab: Lab, verdict: base.Verdict, expected: Mapping[str, Expected]
+) -> Score | None:
+    """Score what nobody measured, in bands: a piece gives its points where the most that is
+    expected reaches its end. expected: by case."""
+    card = base.gpus.named(lab.scoring.gpu or "").name
+    yardsticks = {}
+    for case in lab.performance:
+        found = _below_the_roofline(lab.scoring, case, lab.problem, card)
+        steps = (msgspec.structs.replace(each, shape="step", rate=0.0) for each in found.pieces)
+        yardsticks[case.id] = msgspec.structs.replace(found, measure="model", pieces=tuple(steps))
+    return score(verdict, lab.performance, expected, lab.scoring, yardsticks)
 
 
 def _rung_ratio(

@@ -1,9 +1,10 @@
 """``scoring`` in a lab file: how measured times become points.
 
 The policy oj is a short form. ``curve`` names its pieces: between two checkpoints points grow
-linearly or exponentially. Its checkpoints stand in one of four measures: the ratio to the
-baseline, the share of the GPU's roofline, the ratio to a rung of the reference ladder, or
-milliseconds for each size and GPU model.
+linearly or exponentially. Its checkpoints stand in one of five measures: the ratio to the
+baseline, the share of the GPU's roofline, the ratio to a rung of the reference ladder,
+milliseconds for each size and GPU model, or the share of a GPU's roofline that the model of speeds
+expects without one.
 """
 
 import itertools
@@ -12,6 +13,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from grader.base import gpus
 from grader.labs.yaml_file import at, say, show_size, wanted, wrong
 from ptxsim.plan import Record
 from ptxsim.text import Message
@@ -49,14 +51,15 @@ class Milliseconds(Record):
 
 
 class Scoring(Record):
-    """How times become a score. ``measure``, ``rung``, ``start``, ``pieces`` and
+    """How times become a score. ``measure``, ``rung``, ``gpu``, ``start``, ``pieces`` and
     ``milliseconds`` belong to the policy curve."""
 
     policy: Literal["oj", "curve"] = "oj"
     runs: Annotated[int, Meta(ge=1, le=100)] = 3
     cap: Positive = 100
-    measure: Literal["baseline", "roofline", "rung", "ms"] = "baseline"
+    measure: Literal["baseline", "roofline", "rung", "ms", "model"] = "baseline"
     rung: Name | None = None  # its folder's name
+    gpu: Name | None = None  # of the measure model: the card that it is asked about
     start: Start = Start()
     pieces: tuple[Stretch, ...] = ()
     milliseconds: tuple[Milliseconds, ...] = ()
@@ -66,16 +69,17 @@ class Scoring(Record):
 
 
 def contradictions(
-    scoring: Scoring, sizes: Sequence[tuple[int, ...] | int], *, hidden: bool
+    scoring: Scoring, sizes: Sequence[tuple[int, ...] | int], capability: int, *, hidden: bool
 ) -> Iterator[Message]:
-    """Mistakes that no single field shows. sizes: those of ``performance``; hidden: whether some
-    that the file does not name are timed, too."""
+    """Mistakes that no single field shows. sizes: those of ``performance``; capability: that the
+    simulator compiles for; hidden: whether some sizes are timed that the file does not name."""
     if scoring.policy == "curve":
         yield from _wrong_curve(scoring, hidden=hidden)
+        yield from _wrong_card(scoring, capability)
         yield from _wrong_milliseconds(scoring, sizes)
         return
     policy = repr(scoring.policy)
-    for name in ("rung", "start", "pieces", "milliseconds"):
+    for name in ("rung", "gpu", "start", "pieces", "milliseconds"):
         if getattr(scoring, name) != getattr(Scoring(), name):
             yield wrong(f"scoring.{name}", "scoring.only-curve", policy=policy)
     if scoring.measure != "baseline":
@@ -89,7 +93,7 @@ def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[Message]:
         yield wrong("scoring.rung", "scoring.no-rung")
     if scoring.measure != "rung" and scoring.rung is not None:
         yield wrong("scoring.rung", "scoring.only-rung")
-    if scoring.measure in ("rung", "ms") and hidden:
+    if scoring.measure in ("rung", "ms", "model") and hidden:
         yield wrong("scoring.measure", "scoring.hidden-ratio")
     begins, points = scoring.start.at, scoring.start.points
     names: set[str] = set()
@@ -111,6 +115,21 @@ def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[Message]:
         begins, points = piece.to or begins, piece.points
     if scoring.pieces and points <= scoring.start.points:
         yield wrong("scoring.pieces", "scoring.no-point")
+
+
+def _wrong_card(scoring: Scoring, capability: int) -> Iterator[Message]:
+    field, named = "scoring.gpu", scoring.gpu
+    if scoring.measure != "model":
+        if named is not None:
+            yield wrong(field, "scoring.only-model")
+    elif named is None:
+        yield wrong(field, "scoring.no-card")
+    elif (card := gpus.find(named)) is None:
+        alike = (gpu.name for gpu in gpus.known() if gpu.capability == capability)
+        names = ", ".join(alike) or "-"
+        yield wrong(field, "scoring.unknown-card", gpu=repr(named), names=names)
+    elif card.capability != capability:
+        yield wrong(field, "scoring.other-card", gpu=card.name, arch=card.capability)
 
 
 def _wrong_rate(piece: Stretch, field: str) -> Iterator[Message]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from grader.base import known_languages
+from grader.base import gpus, known_languages
 from grader.labs import course_rules, groups, scoring_rules
 from grader.labs.course_rules import Rubric, Switch, TimeRules
 from grader.labs.groups import Groups
@@ -190,7 +190,9 @@ def contradictions(file: Any, shape: Shape, problem: type[Problem]) -> Iterator[
             first = f"performance[{seen[name]}]"
             yield wrong(field, "sizes.taken", name=repr(name), other=first)
         seen[name] = i
-    yield from scoring_rules.contradictions(file.scoring, sizes, hidden=file.groups is not None)
+    capability = gpus.capability_of(f"sm_{file.architectures[0]}")
+    hidden = file.groups is not None
+    yield from scoring_rules.contradictions(file.scoring, sizes, capability, hidden=hidden)
     if file.groups is not None:
         yield from groups.contradictions(file.groups, problem, file.multiple_of)
     for name in SWITCHES:

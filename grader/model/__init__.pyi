@@ -1,8 +1,8 @@
 from .advice import advice_title as advice_title
 from .advice import is_shown as is_shown
 from .advice import with_host_calls as with_host_calls
+from .bound import host_copies as host_copies
 from .calibration import FITTED as FITTED
-from .calibration import CardFigures as CardFigures
 from .explanation import explain_speed as explain_speed
 from .explanation import unexplained as unexplained
 from .issue_model import model_library as model_library
@@ -18,3 +18,4 @@ from .records import KernelSass as KernelSass
 from .records import KnownRung as KnownRung
 from .records import SassLoop as SassLoop
 from .records import Waiting as Waiting
+from .trust import distrust as distrust

@@ -128,7 +128,8 @@ def _parts(item: SassInstruction, row: RowCount) -> Iterator[tuple[str, tuple[fl
         # whole numbers are added at once.
         in_shared, turns = base == "ATOMS", max(Counter(row.lanes).values(), default=1)
         cost = turns * row.requests * (".CAS" in item.opcode) if in_shared else row.cost
-        asked = (row.requests, cost, 0, row.lines, row.active * row.width)
+        passes = 0 if in_shared else row.requests * _turns_in_l2(row)
+        asked = (row.requests, cost, passes, row.lines, changes(item, row) * row.width)
         yield "ATOMS" if in_shared else "REDG", asked
     elif base == "LDGSTS":
         brought, warp, lines = row.source_requests, row.width * _LANES, row.source_lines
@@ -143,6 +144,24 @@ def _parts(item: SassInstruction, row: RowCount) -> Iterator[tuple[str, tuple[fl
         cost = row.cost if width <= row.width else row.cost8 if width == 8 else row.cost16
         passes = _ideal(row, max(width, row.width)) if base in ("LDS", "STS") else 0
         yield base, (row.requests, cost, passes, row.lines, row.requests * width * _LANES)
+
+
+def _turns_in_l2(row: RowCount) -> int:
+    """Return how many turns a request of atomics takes: in each sector, one lane after another
+    changes the same word."""
+    sectors: dict[int, Counter[int]] = {}
+    for at in row.lanes:
+        if at is not None:
+            sectors.setdefault(at // SECTOR, Counter())[at] += 1
+    return sum(max(words.values()) for words in sectors.values())
+
+
+def changes(item: SassInstruction, row: RowCount) -> int:
+    """Return how often all requests of an atomic change a word. Where all lanes add integers to one
+    word, ptxas lets one lane add their sum."""
+    together = len({at for at in row.lanes if at is not None}) == 1
+    floats = any(part[:1] == "F" and part[1:].isdigit() for part in item.opcode.split("."))
+    return row.requests if together and item.guard and not floats else row.active
 
 
 def _ideal(row: RowCount, width: int) -> int:

@@ -126,7 +126,13 @@ def _propagate(
 
 # Cycles from issue to result. Shared memory and the L1: the least that microbenchmarks of Volta to
 # Hopper report. A load that does not hit the L1 takes far longer; that is left out on purpose.
-LATENCY = {"LDS": 22, "LDSM": 22, "LDG": 32, "LD": 32, "LDL": 32, "LDC": 8, "S2R": 8}
+LATENCY = {
+    **{"LDS": 22, "LDSM": 22, "LDG": 32, "LD": 32, "LDL": 32, "LDC": 8, "S2R": 8},
+    # Shuffles and atomics to shared memory take the same path; those to global memory answer from
+    # the L2.
+    **{"SHFL": 22, "ATOMS": 22, "ATOM": 22, "ATOMG": 188},
+}
+FENCE_CYCLES = LATENCY["ATOMG"]  # that a fence for the whole device waits, where it must
 OTHER_LATENCY = 6  # what else sets a scoreboard
 _NO_CONTROL = 1  # a stall count that cannot be read
 

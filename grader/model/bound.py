@@ -15,21 +15,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from math import prod
 
-from grader.base import KernelInfo, gpus
-from grader.model.calibration import Calibration, CardFigures, calibration
+from grader.base import CardFigures, KernelInfo, gpus
+from grader.model.calibration import Calibration, calibration
 from grader.model.issue_model import Wave, waited
 from grader.model.loop_steps import MainLoop
-from grader.model.records import Bound, KernelCounts, Limit, Waiting
+from grader.model.records import NO_COPIES, Bound, HostCopies, KernelCounts, Limit, Waiting
+from grader.model.units import DOUBLES, INTEGERS, SHUFFLES, SPECIAL, lanes_of
 from grader.problems import Work
-from ptxsim.plan import Record
+from ptxsim.plan import Copy, Memset, Plan, Record
 
 _GLOBAL = ("global_loads", "global_copies", "global_stores", "bulk_loads", "bulk_stores")
 _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects
 _HARDLY = 1.05  # the speed that a unit allows / the speed with its waits
 _SECTOR = 32  # bytes
 _WORD = 4  # bytes
+_LINE = 128  # bytes
 _WAVEFRONT = 128  # bytes
-_UNITS = ("issue", "FP32", "tensor cores", "shared memory", "L1")  # of a multiprocessor
+_FEW_LANES = (INTEGERS, SPECIAL, DOUBLES)
+# Of a multiprocessor.
+_UNITS = ("issue", "FP32", "tensor cores", "shared memory", "L1", *_FEW_LANES)
 _L2_BYTES = 64  # to one multiprocessor in each cycle
 # Of a cycle, for a line of the L1: naive kernels ran up to 0.6 % faster than one line per cycle on
 # an H100 (python -m benchmarks.estimates).
@@ -43,11 +47,12 @@ def bound(
     gpu: gpus.Gpu,
     loops: Sequence[MainLoop | None] = (),
     *,
+    copies: HostCopies = NO_COPIES,
     cards: Sequence[CardFigures] = (),
 ) -> Bound | None:
     """kernels: by mangled name, as built for ``gpu``'s architecture or one like it. loops: of the
-    same launches as ``counts``; without them the estimate has no waiting. cards: what a course
-    measured of its own.
+    same launches as ``counts``; without them the estimate has no waiting. copies: of the same
+    call. cards: what a course measured of its own.
 
     None when there are no counts, or a block does not fit on this GPU.
     """
@@ -69,10 +74,13 @@ def bound(
     sums = _certain(_sums([each.seconds for each in launches]))
     sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9)
     hard = sum(max(_certain(each.seconds).values()) for each in launches)
-    hard = max(hard, sums["DRAM"])
+    hard = max(hard, sums["DRAM"]) + _through_l2(copies.bytes, gpu)
     if not counts or not hard:
         return None
     about, slowed = estimated(launches, work, gpu, constants)
+    copied = copies.bytes / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
+    about += copied + constants.launch_us * copies.calls * 1e-6
+    slowed["DRAM"] += copied
     limits = [Limit(resource=name, speed=work.speed(s)) for name, s in slowed.items() if s]
     # Where warps wait for hardly more than the busiest unit, that unit is the limit.
     limits.sort(key=lambda limit: limit.speed * (_HARDLY if limit.resource == "waiting" else 1))
@@ -94,6 +102,13 @@ def bound(
     )
 
 
+def host_copies(plan: Plan) -> HostCopies:
+    """Add up what a call copies and fills in device memory."""
+    calls = [each for each in plan.operations if isinstance(each, Copy | Memset)]
+    moved = (2 * each.size * each.rows if isinstance(each, Copy) else each.size for each in calls)
+    return HostCopies(calls=len(calls), bytes=sum(moved))
+
+
 class Demand(Record):
     """One kind of launch: the time that each resource needs at its full rate."""
 
@@ -108,7 +123,8 @@ def estimated(
     """Seconds of a call, and those in which each resource of it is busy."""
     slowed = [_slowed(each, work, gpu, constants) for each in launches]
     sums = _sums(slowed)
-    sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
+    once = work.bytes / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
+    sums["DRAM"] = max(sums.get("DRAM", 0.0), once)
     starts = sum(each.counts.times for each in launches)
     busy = max(sum(max(each.values(), default=0.0) for each in slowed), sums["DRAM"])
     return busy + (constants.call_us + constants.launch_us * starts) * 1e-6, sums
@@ -134,14 +150,18 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
     # Tensor cores, and the shared memory that feeds them, reach the same share of their rates.
     like = {"shared memory": "tensor cores"} if counts.tensor else {}
     like |= {"L2": "L2 by TMA"} if counts.bulk_loads.cost else {}
+    like |= dict.fromkeys(_FEW_LANES, "issue")  # what schedulers reach of their rate
     slowed = {
         name: value * constants.slower[like.get(name, name)] for name, value in seconds.items()
     }
     # While a unit of the multiprocessor is busy, nobody waits for anything else.
-    busiest = max(seconds[unit] for unit in _UNITS)
+    busiest = max(seconds.get(unit, 0.0) for unit in _UNITS)
     if waiting > busiest:
-        slowed["waiting"] = max(slowed[unit] for unit in _UNITS) + waiting - busiest
-    updates = counts.global_atomics.bytes / _WORD / work.elements  # of each output
+        slowed["waiting"] = max(slowed.get(unit, 0.0) for unit in _UNITS) + waiting - busiest
+    # Of each output, or of a word that is none.
+    updates = max(counts.global_atomics.bytes / _WORD / work.elements, counts.hottest)
+    # The L2 has about as many slices as there are multiprocessors.
+    updates = max(updates, counts.global_atomics.passes / gpu.multiprocessors)
     slowed["atomics"] = updates * constants.atomic_cycles / clock
     end = 0.0
     if wave is not None:
@@ -153,14 +173,36 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
             ring = _ring(counts, wave, slowed, gpu, constants)
             slowed["waiting"] = max(slowed.get("waiting", 0.0), ring)
         slowed["latency"] += constants.block_cycles * wave.times / clock
+        if counts.meetings:
+            busy = max(slowed.get(unit, 0.0) for unit in (*_UNITS, "L2"))
+            met = busy + _meetings(counts, wave, gpu, constants)
+            slowed["waiting"] = max(slowed.get("waiting", 0.0), met)
         if counts.flops >= _PASS * work.operations > 0:
             # A block stores its part when it has nothing else left to do; others still have.
             written = (counts.global_stores.cost + counts.global_atomics.cost) / wave.blocks
             end = written / gpu.multiprocessors * constants.write_cycles / clock
+    touched = 0
     if counts.flops < _PASS * work.operations:
         touched = sum(getattr(counts, field).bytes for field in _GLOBAL)
-        slowed["DRAM"] = touched / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
+    if wave is not None and counts.local_lines:
+        # What the L1 does not hold, beside shared memory, of all resident threads; nor the L2.
+        used, bytes_ = wave.local_bytes * wave.blocks, counts.local_lines * _LINE
+        memory = gpu.memory or gpus.standing_for(f"sm_{gpu.capability}").memory
+        if used + wave.shared_bytes * wave.blocks > gpu.multiprocessor.shared_kib << 10:
+            slowed["L2"] += _through_l2(bytes_, gpu) * constants.slower["L2"]
+            if memory and used * gpu.multiprocessors > memory.l2_bytes:
+                touched += bytes_
+    slowed["DRAM"] = touched / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
     return {name: value + end for name, value in slowed.items() if value}
+
+
+def _meetings(counts: KernelCounts, wave: Wave, gpu: gpus.Gpu, constants: Calibration) -> float:
+    """The time in which blocks wait for each other: for a fence, an arrival and a look at who has
+    arrived, each on its way to the L2 and back, while all resident blocks change one word."""
+    arrivals = min(prod(counts.grid), wave.blocks * gpu.multiprocessors)
+    trips = 3 * gpu.multiprocessor.l2_latency * constants.l2_loaded
+    cycles = trips + arrivals * constants.atomic_cycles
+    return counts.meetings * wave.times * cycles / (gpu.clock_mhz * 1e6)
 
 
 def _ring(
@@ -205,6 +247,7 @@ def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: gpus.Gpu) -> Wave | Non
         warps=fits.warps // fits.blocks,
         times=most / resident * counts.times,
         shared_bytes=kernel.shared_bytes + counts.shared_bytes,
+        local_bytes=kernel.local_bytes * prod(counts.block),
     )
 
 
@@ -212,12 +255,18 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: gpus.Gpu) -> dict[str
     """The time that each resource needs for one kind of launch."""
     sm = gpu.multiprocessor
     blocks = prod(counts.grid)
-    busiest = -(-blocks // gpu.multiprocessors) / blocks  # share of one multiprocessor
+    # Share of one multiprocessor.
+    busiest = max(-(-blocks // gpu.multiprocessors) / blocks, counts.heaviest)
     lines = counts.global_loads.lines + counts.global_stores.lines + counts.global_copies.lines
+    lines += counts.local_lines
+    units = {each.kind: each.count for each in counts.units}
     waves = counts.shared_loads.cost + counts.shared_stores.cost + counts.shared_copies.passes
     waves += counts.matrix_loads.cost + counts.matrix_stores.cost + counts.bulk_shared.cost
+    waves += units.get(SHUFFLES, 0)
     read = sum(each.shared_bytes for each in counts.tensor) / _WAVEFRONT
-    beyond = (counts.global_copies, counts.global_stores, counts.bulk_loads, counts.bulk_stores)
+    beyond = [counts.global_copies, counts.global_stores, counts.bulk_loads, counts.bulk_stores]
+    beyond.append(counts.global_atomics)
+    sectors = sum(each.cost for each in beyond) + counts.strong_sectors
     rates = (
         (each.flops / 2, gpu.tensor_rate(each.kind, each.sums, by_warps=not each.by_warpgroup))
         for each in counts.tensor
@@ -229,8 +278,17 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: gpus.Gpu) -> dict[str
         "tensor cores": sum(products / rate for products, rate in rates if rate) * busiest,
         "shared memory": (waves + read) * busiest,
         "L1": lines * _LINE_CYCLES * busiest,
-        "L2": sum(each.cost for each in beyond) * _SECTOR / (_L2_BYTES * gpu.multiprocessors),
     }
+    for unit, executed in units.items():
+        if lanes := lanes_of(unit, sm):
+            cycles[unit] = executed * 32 / lanes * busiest
     if wave is not None:
-        cycles["latency"] = counts.warp_cycles * wave.times
-    return {name: value / (gpu.clock_mhz * 1e6) for name, value in cycles.items()}
+        alone = counts.heaviest * blocks * counts.times  # of the heaviest block, over the mean
+        cycles["latency"] = counts.warp_cycles * max(wave.times, alone)
+    seconds = {name: value / (gpu.clock_mhz * 1e6) for name, value in cycles.items()}
+    return seconds | {"L2": _through_l2(sectors * _SECTOR, gpu)}
+
+
+def _through_l2(bytes_: int, gpu: gpus.Gpu) -> float:
+    """Seconds in which so many bytes reach all multiprocessors."""
+    return bytes_ / (_L2_BYTES * gpu.multiprocessors * gpu.clock_mhz * 1e6)

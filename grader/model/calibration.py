@@ -1,8 +1,8 @@
 """Constants of the estimate: fitted on one card, and carried over to others.
 
 calibration.json has the constants that fit measured kernels (``benchmarks.estimates fit``) and what
-small programs measured on the same card (``benchmarks.calibrate``). A course runs the latter on its
-own card and puts the file into ``$SGEMM_GRADER_PREPARED/calibration/``. A constant then changes by
+small programs measured on the same card (``grade calibrate``). A course runs the latter on its own
+card, which writes a file into ``$SGEMM_GRADER_PREPARED/calibration/``. A constant then changes by
 as much as the figure behind it does from the fitted card to the course's.
 """
 
@@ -13,31 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from grader.base import decode, gpus
+from grader.base import CardFigures, decode, gpus
 from ptxsim.plan import Record
-
-
-class CardFigures(Record):
-    """Figures of one card, measured by ``benchmarks.calibrate``. Cycles are of its boost clock."""
-
-    gpu: str  # the driver's name
-    where: str  # machine, versions and date
-    fp32_share: float  # of the peak that FFMA reach in all multiprocessors together
-    tensor_share: float | None  # the same for HMMA, which draw more power; null: it has none
-    dram_share: float  # of the bandwidth in the table of GPUs
-    l2_bytes: float  # that reach each multiprocessor in a cycle while all read the L2
-    l2_latency: float  # median cycles of a load from the L2
-    dram_latency: float
-    block_cycles: float  # of a multiprocessor, for each of many waves of blocks that do nothing
-    launch_us: float  # from a launch that does nothing to the next
-    atomic_cycles: float  # between additions to one word of global memory
-    shared_atomic_cycles: float  # the same in shared memory
-
-    def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            if isinstance(value, float) and not 0 < value < float("inf"):
-                raise ValueError(f"`{name}` must be a positive number")
 
 
 class Calibration(Record):

@@ -12,12 +12,19 @@ from grader.model.accesses import MemoryAccess, accesses, most_moving, shared_ac
 from grader.model.advice import advise
 from grader.model.banks import worst
 from grader.model.bound import bound
-from grader.model.calibration import CardFigures
 from grader.model.facts import Facts, KernelFacts, Words
 from grader.model.join import count, executions, factors, unfounded
 from grader.model.loop_steps import MainLoop, main_loop_steps
 from grader.model.main_loop import main_loop_code, summarise
-from grader.model.records import Advice, Explanation, KernelCounts, KnownRung, Tile
+from grader.model.records import (
+    NO_COPIES,
+    Advice,
+    Explanation,
+    HostCopies,
+    KernelCounts,
+    KnownRung,
+    Tile,
+)
 from grader.problems import Operand, Problem, Work
 from ptxsim import Engine
 from ptxsim.findings import LaunchSample
@@ -38,17 +45,18 @@ def explain_speed(
     engine: Engine,
     *,
     missing: Message | None = None,
+    copies: HostCopies = NO_COPIES,
     gpu: base.gpus.Gpu | None = None,
-    cards: Sequence[CardFigures] = (),
+    cards: Sequence[base.CardFigures] = (),
     rungs: Iterable[KnownRung] = (),
 ) -> Explanation:
     """Join the counts with the machine code, and say what follows.
 
     arch: of the build, "sm_90"; kernels: as built, by mangled name; functions: its machine code, as
     far as it could be read; samples: counts of the launches at this size. engine: knows shared
-    memory's banks. missing: why there are no samples. gpu: graded on; None for a few known ones.
-    cards: what a course measured of its own. rungs: of the problem's ladder, in order.
-    What cannot be found out is said in ``missing``.
+    memory's banks. missing: why there are no samples. copies: of the same call. gpu: graded on;
+    None for a few known ones. cards: what a course measured of its own. rungs: of the problem's
+    ladder, in order. What cannot be found out is said in ``missing``.
     """
     work = problem.at(size)
     counts: tuple[KernelCounts, ...] = ()
@@ -63,7 +71,8 @@ def explain_speed(
             counts = tuple(count(*each, by[k]) for k, each in enumerate(launches))
             loops = tuple(main_loop_steps(*each, by[k]) for k, each in enumerate(launches))
     shown = (gpu,) if gpu else base.gpus.shown(arch)
-    bounds = (bound(counts, kernels, work, each, loops, cards=cards) for each in shown)
+    of_call = (counts, kernels, work)
+    bounds = (bound(*of_call, each, loops, copies=copies, cards=cards) for each in shown)
     found = msgspec.structs.replace(
         unexplained(arch, work, missing),
         kernels=tuple(summarise(function) for function in functions if function.entry),
@@ -137,7 +146,7 @@ def _advice(
     kernels: Mapping[str, base.KernelInfo],
     work: Work,
     gpu: base.gpus.Gpu,
-    cards: Sequence[CardFigures],
+    cards: Sequence[base.CardFigures],
     rungs: Iterable[KnownRung],
     causes: tuple[str, ...],
     problem: Problem,

@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 
 from grader import base
-from grader.base import Sentences
+from grader.base import CardFigures, Sentences
 from grader.build import SassInstruction
 from grader.model.accesses import WORD, MemoryAccess, SharedAccess
 from grader.model.banks import Conflict, Remedy
 from grader.model.bound import bound
-from grader.model.calibration import CardFigures
 from grader.model.loop_steps import LoopStep, MainLoop, Pipe
 from grader.model.records import (
     Advice,

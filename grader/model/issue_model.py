@@ -184,6 +184,7 @@ class Wave(Record):
     warps: int  # of each block
     times: float  # such waves one after the other, in all launches of the kind
     shared_bytes: int  # of each block
+    local_bytes: int = 0  # of each block
 
 
 def waited(

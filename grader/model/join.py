@@ -8,13 +8,14 @@ longest copy runs as often as the code before it allows.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from grader.build import Product, SassFunction, SassInstruction
-from grader.model.accesses import accesses, traffic
+from grader.model.accesses import MemoryAccess, accesses, changes, traffic
 from grader.model.blocks import conserve, splits, warp_cycles
-from grader.model.main_loop import opcode_counts
+from grader.model.main_loop import loop_code, opcode_counts
 from grader.model.records import KernelCounts, TensorCount
+from grader.model.units import unit_of
 from grader.problems import Work
 from ptxsim.findings import LaunchSample, RowCount, kernel_name
 from ptxsim.text import NOTHING, Message, clauses, phrase
@@ -36,6 +37,7 @@ _TRAFFIC = {
     "shared_atomics": "ATOMS",
     "global_atomics": "REDG",
 }
+_READS, _SPIN = ("LD", "LDG", "ATOM", "ATOMG"), 24  # of a loop that waits; its instructions
 _ENOUGH = 0.98  # of the problem's operations
 _SCALED = 0.1  # counts of uneven blocks that are scaled by more bound nothing
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
@@ -47,14 +49,20 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
     runs = executions(function, rows)
     moving = {each.item.address: each for each in accesses(function, rows, runs)}
     mix: Counter[str] = Counter()
+    units: Counter[str] = Counter()
     products: Counter[Product] = Counter()
-    floats = 0.0
+    floats = local = 0.0
+    strong = (each for each in moving.values() if ".STRONG" in each.item.opcode)
     for index, times in enumerate(runs):
         for item in function.of_block(index):
             done = moving[item.address].requests if item.address in moving else times
             mix[item.kind] += round(done * factor)
             mix[_OFF] += round((times - done) * factor)
             floats += times * (item.base in _FLOATS)
+            if item.base in ("LDL", "STL") and not item.never:
+                local += times * max(item.bits // 32, 1)  # the words of a warp lie side by side
+            if unit := unit_of(item):
+                units[unit] += round(times * factor)
             product = item.product
             if product is not None:
                 products[product] += round(times * factor)
@@ -74,7 +82,43 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
         mix=opcode_counts(mix),
         splits=splits(function, sample, runs, factor),
         tensor=_tensor(products),
+        local_lines=round(local * factor),
+        strong_sectors=traffic(strong, factor)["LDG"].cost,
+        heaviest=sample.heaviest * sample.times / factor if sample.complete else 0.0,
+        meetings=_meetings(function, rows, runs) * factor / (sample.all_blocks * sample.times),
+        hottest=_hottest(moving.values(), sample, factor),
+        units=opcode_counts(units),
         **{field: moved[kind] for field, kind in _TRAFFIC.items()},
+    )
+
+
+def _hottest(of: Iterable[MemoryAccess], sample: LaunchSample, factor: float) -> float:
+    """Return how often one word changes by atomics. A single block does not tell which words others
+    change."""
+    found = 0.0
+    for each in of if sample.blocks >= min(2, sample.all_blocks) else ():
+        row = each.row
+        if each.base in ("ATOMG", "REDG") and row.span and row.requests:
+            found += each.requests / row.requests * changes(each.item, row) * row.width / row.span
+    return found * factor
+
+
+def _meetings(function: SassFunction, rows: Mapping[int, RowCount], runs: Sequence[float]) -> float:
+    """Count how often one lane of a block publishes what the block wrote, and waits for others: by
+    a fence, an atomic, and a short loop that reads the same word again."""
+    spins = (
+        any(".STRONG" in item.opcode and item.base in _READS for item in code)
+        for code in (loop_code(function, loop) for loop in function.loops)
+        if len(code) <= _SPIN
+    )
+    if not any(spins):
+        return 0.0
+    return sum(
+        times
+        for index, times in enumerate(runs)
+        for item in function.of_block(index)
+        if item.base == "MEMBAR"
+        if (row := rows.get(item.ptx_line or 0)) is not None and row.active <= row.warps
     )
 
 

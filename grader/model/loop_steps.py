@@ -9,7 +9,7 @@ import msgspec
 from grader.base import gpus
 from grader.build import Loop, Product, SassFunction, SassInstruction
 from grader.model.accesses import MemoryAccess, accesses, traffic
-from grader.model.blocks import LATENCY, OTHER_LATENCY, flows
+from grader.model.blocks import FENCE_CYCLES, LATENCY, OTHER_LATENCY, flows
 from grader.model.join import executions
 from grader.model.main_loop import busiest_loop, ffma_reads, loop_code, main_loop
 from ptxsim.findings import LaunchSample
@@ -91,8 +91,8 @@ class Pipe(IntEnum):
 
 
 _MEMORY_UNITS = {
-    **dict.fromkeys(("LDS", "STS", "LDSM", "STSM"), Pipe.SHARED),
-    **dict.fromkeys(("LDG", "LDGSTS"), Pipe.LINES),
+    **dict.fromkeys(("LDS", "STS", "LDSM", "STSM", "SHFL"), Pipe.SHARED),
+    **dict.fromkeys(("LDG", "LDGSTS", "LDL", "STL"), Pipe.LINES),
 }
 
 
@@ -174,6 +174,8 @@ def _step(
     assert control is not None
     base = access.base if access is not None else item.base
     work, sectors, latency = 0.0, 0.0, LATENCY.get(base, OTHER_LATENCY)
+    if base in ("SHFL", "LDL", "STL"):
+        work = item.bits / 32 if base != "SHFL" else 1.0
     if access is not None and times:
         moved = traffic([access], 1.0)[base]
         work = (moved.lines or moved.cost) / times
@@ -189,7 +191,7 @@ def _step(
         drains = int(item.operands[0][2:]), int(item.operands[1], 0)  # ``DEPBAR.LE SB0, 0x1``
     return LoopStep(
         unit=_unit(item, base),
-        stall=max(control.stall, 1),
+        stall=FENCE_CYCLES if item.base == "MEMBAR" else max(control.stall, 1),
         waits=control.waits,
         sets=control.write_barrier,
         frees=control.read_barrier,

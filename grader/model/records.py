@@ -57,7 +57,7 @@ class Traffic(Record):
     lines: int  # lines of 128 bytes in global memory, one after the other for each request
     bytes: int  # requested, if every lane were active
     # Of shared loads and stores: wavefronts, were there no bank conflicts. Of copies to shared
-    # memory: those that take time.
+    # memory: those that take time. Of atomics: turns, in which lanes change a word of a sector.
     passes: int = 0
 
 
@@ -116,11 +116,29 @@ class KernelCounts(Record):
     bulk_shared: Traffic = NO_TRAFFIC
     global_atomics: Traffic = NO_TRAFFIC  # bytes: of the active lanes alone
     shared_atomics: Traffic = NO_TRAFFIC  # cost: turns of lanes that change the same word
+    local_lines: int = 0  # of 128 bytes: spilled registers, arrays that found no place in them
+    strong_sectors: int = 0  # of the global loads, those that no L1 may serve
+    meetings: float = 0.0  # of each block with others, which it waits for
+    heaviest: float = 0.0  # share of a launch that one block does
+    # Changes of the word of global memory that changes most, if those of each instruction are
+    # spread evenly over the words that it touches.
+    hottest: float = 0.0
+    units: tuple[OpcodeCount, ...] = ()  # warp instructions of the units of units.py
+
+
+class HostCopies(Record):
+    """Copies and memsets of a call, which the host asks for and no kernel makes."""
+
+    calls: int
+    bytes: int  # read and written, all together
+
+
+NO_COPIES = HostCopies(calls=0, bytes=0)
 
 
 class Limit(Record):
-    # "issue", "FP32", "tensor cores", "shared memory", "L1", "L2", "DRAM", "latency", "atomics"
-    # or "waiting"
+    # "issue", "FP32", "FP64", "integers", "special functions", "tensor cores", "shared memory",
+    # "L1", "L2", "DRAM", "latency", "atomics" or "waiting"
     resource: str
     speed: float  # what this resource alone would allow
 

@@ -40,7 +40,8 @@ _ELEMENTS, _SOUGHT = 4, 64  # that are looked at, of so many
 _RUNS, _FREE = 100, 4000  # of a program for one operand; of the reference
 _PREDICTED = 4  # times the tolerance: rounding of other sums than the right one
 _LEAST, _LEAST_EXTENT = 512, 16  # elements of the largest input, and along each axis of all
-_CLOSE = 1e-4  # of factors that no sum holds exactly
+_CLOSE, _NEGLIGIBLE = 1e-4, 1e-6  # of factors that no sum holds exactly
+_MOST_ELEMENTS = 1 << 20  # of an operand
 _UPPER_BITS = 8  # of BF16's whole numbers
 
 
@@ -88,6 +89,12 @@ class Suspect:
 def look_into(problem: Problem, size: Size, run: Run, seconds: float) -> list[ElementContents]:
     """Return what up to four wrong elements hold; none where that cannot be known. seconds: of CPU
     time, for all runs. Raises what ``run`` raises."""
+    groups = problem.linear
+    product = len(groups) == 2 and max(map(len, groups)) == 1
+    if not product and len(groups) != 1:
+        return []
+    if max(each.count for each in problem.operands(size)) > _MOST_ELEMENTS:
+        return []
     try:
         return _Look(problem, size, run, seconds).elements()
     except NotLinear:
@@ -131,8 +138,6 @@ class _Look:
         self._places = self._values = self._limit = np.zeros(0)
 
     def elements(self) -> list[ElementContents]:
-        if not 1 <= len(self._groups) <= 2 or max(map(len, self._groups[1:]), default=1) > 1:
-            return []
         outputs = self._program(self._usual)
         expected = self._problem.reference(np, self._size, self._usual)
         tolerance = self._problem.tolerance(self._size)
@@ -225,6 +230,7 @@ class _Look:
         got = asked(
             lambda codes: self._got({operand.name: codes}), bits=bits, most=_RUNS, expected=want
         )
+        got[abs(got) < _NEGLIGIBLE * abs(want).max()] = 0.0
         return want, np.where(np.isclose(got, want, _CLOSE, 0.0), want, got)
 
     def _bits(self, operand: Operand) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
-from grader.base import ProblemInfo, convert
+from grader.base import ProblemInfo, convert, gpus
 from grader.problems.expected import Cause, Expected, Recomputed
 from grader.problems.operands import FLOAT, Element, Launcher, OnGpu, Operand, Scalar, Tools
 from ptxsim.plan import Record, Size
@@ -114,11 +114,14 @@ GB_S = Unit(name="GB/s", scale=1e9, of="bytes")
 
 
 class Work(Record):
-    """Work of one size, as far as a bound on the speed needs it."""
+    """What one size computes and moves. Bounds, advice, the roofline and the times that are
+    possible all follow from it."""
 
     size: Size
     operations: int  # floating-point; 0 where these do not count
+    unavoidable: float  # the share of them that no algorithm saves
     bytes: int  # the fewest that must come from memory or go there
+    read: int  # those that come from there
     elements: int  # of the outputs
     amount: int  # what the unit counts
     unit: Unit
@@ -127,6 +130,15 @@ class Work(Record):
     def speed(self, seconds: float) -> float:
         """Return the speed in the unit."""
         return self.amount / seconds / self.unit.scale
+
+    def least_ms(self, gpu: gpus.GpuInfo) -> float:
+        """A lower bound on the time, whatever the algorithm; 0 when the GPU is not known."""
+        operations = self.unavoidable * self.operations
+        return gpus.least_ms(operations, self.read, gpu, self.arithmetic)
+
+    def roofline(self, gpu: gpus.Gpu) -> float:
+        """Return the speed, in the unit, that the GPU's peaks allow."""
+        return self.speed(1e-3 * gpus.least_ms(self.operations, self.bytes, gpu, self.arithmetic))
 
     def peak(self, tflops: float, dram_gb_s: float) -> float:
         """Return a GPU's peak in the unit."""
@@ -154,6 +166,7 @@ class Problem(ABC):
     # What may do the operations, and which peak is asked about: "f32", or tensor cores by types of
     # inputs and sums: "f16.f32"; "f16.f32/3" where each takes three products.
     arithmetic: str = "f32"
+    unavoidable: ClassVar[float] = 1.0  # the share of the operations that no algorithm saves
     # The fields of the lab file that are this problem's own; the constructor gets them checked.
     Options: ClassVar[type[Record]] = Record
 
@@ -249,12 +262,6 @@ class Problem(ABC):
         what is changed in place."""
         return sum(each.bytes * (each.given + each.written) for each in self.operands(size))
 
-    def least(self, size: Size) -> tuple[float, float]:
-        """Operations, and bytes read from DRAM, that no algorithm can avoid: what times are
-        possible follows from them."""
-        inputs = (each for each in self.operands(size) if each.given)
-        return self.work(size), sum(each.bytes for each in inputs)
-
     def amount(self, size: Size) -> int:
         """Count the work of this size in ``unit``."""
         return self.work(size) if self.unit.of == "operations" else self.traffic(size)
@@ -264,12 +271,14 @@ class Problem(ABC):
         return self.amount(size) / (milliseconds * 1e-3) / self.unit.scale
 
     def at(self, size: Size) -> Work:
-        outputs = (each for each in self.operands(size) if each.written)
+        operands = self.operands(size)
         return Work(
             size=size,
             operations=self.work(size),
+            unavoidable=self.unavoidable,
             bytes=self.traffic(size),
-            elements=sum(each.count for each in outputs),
+            read=sum(each.bytes for each in operands if each.given),
+            elements=sum(each.count for each in operands if each.written),
             amount=self.amount(size),
             unit=self.unit,
             arithmetic=self.arithmetic,

@@ -17,6 +17,7 @@ _NEXT = 5.0  # points
 _PICTURES = 4  # curves that are drawn; only milliseconds have more than one
 _STEPS = 24  # straight parts of a bent piece
 _HALVINGS = 60
+_A_BIT = 1 + 1e-9  # further, so that rounding leaves no band's end ahead
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, WIDTH - 24.0, 16.0, 216.0
 
 
@@ -37,7 +38,7 @@ def next_points(result: Result) -> Next | None:
     All timed sizes that are not hidden get faster by the same factor.
     """
     score = result.score
-    if score is None or not score.curves:
+    if score is None or not score.curves or result.by_model:
         return None
     have, top = _earned(score, 1.0), _total(score, lambda curve: most(curve.pieces))
     wanted = min(have + _NEXT, top)
@@ -70,6 +71,8 @@ def next_sentence(result: Result) -> Message:
     score = result.score
     if score is None or not score.curves:
         return NOTHING
+    if result.by_model:
+        return _next_band(result, score)
     ahead = next_points(result)
     if ahead is None:
         return _say("next.none", most=score.max)
@@ -79,6 +82,25 @@ def next_sentence(result: Result) -> Message:
         cost = _say("next.others", cost=cost, share=100 * (ahead.faster - 1))
     words = _say("next.public" if result.groups else "next.all", cost=cost)
     return words.given(points=ahead.points, total=ahead.total)
+
+
+def _next_band(result: Result, score: Score) -> Message:
+    """Say where the model's next points begin, and whether its first advice would bring any."""
+    ends = sorted(
+        piece.end / curve.position
+        for curve in score.curves
+        for piece in curve.pieces
+        if piece.end > curve.position > 0
+    )
+    faster = next((each for each in ends if _earned(score, each * _A_BIT) > score.total), None)
+    found = max((each.expected for each in score.curves if each.expected), key=lambda e: e.high)
+    if faster is None:
+        return _say("next.none", most=score.max)
+    words = _say("next.model", points=_earned(score, faster * _A_BIT), speed=found.high * faster)
+    words = words.given(unit=result.problem.unit, size=size_text(found.size), faster=faster)
+    first = next(iter(result.explanation.advice if result.explanation else ()), None)
+    total = _earned(score, first.gain) if first and first.gain else 0.0
+    return _say("next.advice", next=words, total=total) if total > score.total else words
 
 
 def _earned(score: Score, faster: float) -> float:
@@ -110,6 +132,9 @@ def pictures(result: Result, language: Language) -> tuple[Picture, ...]:
         groups.setdefault(curve.pieces, []).append(curve)
     ahead = next_points(result)
     sizes = {case.id: size_text(case.size) for case in result.cases}
+    sizes |= {
+        curve.case: size_text(each.size) for curve in score.curves if (each := curve.expected)
+    }
     return tuple(
         Picture(
             caption=_measured_in(result, group[0]), image=_picture(group, sizes, ahead, language)
@@ -126,6 +151,8 @@ def _measured_in(result: Result, curve: SizeCurve) -> Message:
         return phrase("points over the speed as a share of rung {rung}", rung=curve.rung)
     if curve.measure == "roofline":
         return phrase("points over the speed as a share of the roofline")
+    if curve.measure == "model":
+        return phrase("points over the most that the model expects, as a share of the roofline")
     return phrase(
         "points over the speed as a share of {baseline}", baseline=result.problem.baseline
     )

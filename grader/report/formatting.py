@@ -1,14 +1,14 @@
 """Words and short texts that all renderers share."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from grader import base
 from grader.base import Sentences
-from grader.results import CaseResult, Modes, Result, Standing, StandingRung
+from grader.results import ByModel, CaseResult, Modes, Result, Standing, StandingRung
 from ptxsim.findings import Severity
 from ptxsim.findings import clean as clean
 from ptxsim.findings import place as place
@@ -223,6 +223,8 @@ def _rung(rung: StandingRung) -> Message:
 
 def score_block(result: Result, language: base.Language = base.ENGLISH) -> str:
     """The score in the published judge's format, or "" when there is none."""
+    if result.by_model:
+        return "\n".join(map(language, _by_model(result, result.by_model)))
     if result.score is None:
         return ""
     if result.score.policy == "cases":
@@ -250,6 +252,21 @@ def score_block(result: Result, language: base.Language = base.ENGLISH) -> str:
         if timing.modes:
             lines.append(_say("score.modes", modes=two_speeds(timing.modes, result.problem.unit)))
     return "\n".join(map(language, lines))
+
+
+def _by_model(result: Result, model: ByModel) -> Iterator[Message]:
+    """The points that the model gives, and the speeds that it expects."""
+    if model.ungraded:
+        yield phrase("not gradable for speed: {why}", why=model.ungraded)
+    if result.score is None:
+        return
+    total, most = result.score.total, result.score.max
+    yield _say("score.model", total=total, most=most, gpu=model.gpu)
+    for curve in result.score.curves:
+        if (found := curve.expected) is not None:
+            words = _say("score.expected", size=base.size_text(found.size), low=found.low)
+            words = words.given(high=found.high, unit=result.problem.unit)
+            yield words.given(percent=100 * curve.position)
 
 
 def two_speeds(modes: Modes, unit: str) -> Message:

@@ -71,7 +71,7 @@ def render(
     parts += _why(result, language) if whole else _next_step(result, language, detail)
     if groups := group_sentences(result):
         parts += ["", *(Text(language(each)) for each in groups)]
-    if result.score:
+    if result.score or result.by_model:
         parts += ["", Text(text.score_block(result, language))]
         gpu = result.environment.gpu
         parts += [

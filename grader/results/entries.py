@@ -20,7 +20,7 @@ from grader.results import store
 from grader.results.case import Timing
 from grader.results.profile import PROFILE_SCHEMA, PROFILE_VERSION, ProfileDocument
 from grader.results.result import LabRef
-from grader.results.score import Score, SizeGroup, points_of
+from grader.results.score import ByModel, Score, SizeGroup, points_of
 from grader.results.store import StoreError
 from ptxsim.text import Message, phrase
 
@@ -55,10 +55,13 @@ class ResultEntry(msgspec.Struct, frozen=True):
     verdict: base.Verdict
     score: Score | None
     groups: tuple[SizeGroup, ...] = ()
+    by_model: ByModel | None = None
 
     @property
     def gpu(self) -> str | None:
-        """The model that timed it."""
+        """The model that timed it, or that an estimate is about."""
+        if self.by_model:
+            return f"≈ {self.by_model.gpu}"
         return self.environment.gpu.name if self.environment.gpu else None
 
     @property
@@ -73,8 +76,10 @@ class ResultEntry(msgspec.Struct, frozen=True):
         return sum(group.sizes for group in self.groups) if self.groups else len(self.cases)
 
     @property
-    def points(self) -> float:
-        """The ranked figure."""
+    def points(self) -> float | None:
+        """The ranked figure; None of what is right and the model does not grade."""
+        if self.by_model and self.by_model.ungraded:
+            return None
         sizes = [case.verdict for case in self.cases]
         device = self.environment.device
         return round(points_of(device, self.verdict, sizes, self.groups, self.score), 2)

@@ -6,7 +6,7 @@ from grader.base import BuildInfo, Dims, Finding, GpuInfo, ProblemInfo, Verdict
 from grader.labs import SourceFile
 from grader.model import Explanation
 from grader.results.case import CaseResult
-from grader.results.score import Score, SizeGroup
+from grader.results.score import ByModel, Score, SizeGroup
 from ptxsim.findings import LineCount
 from ptxsim.plan import Dim3, Record
 from ptxsim.text import Message
@@ -97,6 +97,7 @@ class Judgement(Record, kw_only=True):
     launches: tuple[LaunchKind, ...] = ()  # at the largest size that was run
     explanation: Explanation | None = None  # of what is right; null where not wanted
     groups: tuple[SizeGroup, ...] = ()  # public and hidden sizes, of a lab that has both
+    by_model: ByModel | None = None  # where the score is the model's; null: of what was measured
 
 
 class Result(Judgement):

@@ -4,6 +4,7 @@ Within a piece, u runs from 0 at its start to 1 at its end, and the share of its
 
 - linear: u
 - exp with the rate r: (e^(r·u) − 1) / (e^r − 1); for r > 0 the last points are the cheapest
+- step, where the model of speeds gives them: 0 before the end
 
 A position is a ratio, which grows, or milliseconds, which fall. Beyond the ends, the points are
 those of the end.
@@ -13,11 +14,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from grader.base import Kind, Verdict
+from grader.base import Dims, Kind, Verdict
 from grader.labs import CurveShape
 from ptxsim.plan import Record
+from ptxsim.text import Message
 
-Measure = Literal["baseline", "roofline", "rung", "ms"]
+Measure = Literal["baseline", "roofline", "rung", "ms", "model"]
 
 
 class Share(Record):
@@ -31,12 +33,20 @@ class Piece(Record):
     """A part of a curve between two checkpoints."""
 
     name: str  # "" of a policy that names none
-    shape: CurveShape
+    shape: CurveShape | Literal["step"]
     rate: float  # 0 of a linear piece
     start: float  # a ratio, or milliseconds, which fall
     end: float
     low: float  # points at the start
     high: float  # points at the end
+
+
+class Expected(Record):
+    """Speed that the model expects of a size, at least and at most."""
+
+    size: Dims
+    low: float
+    high: float
 
 
 class SizeCurve(Record):
@@ -45,9 +55,19 @@ class SizeCurve(Record):
     case: str  # id
     position: float  # in the curve's measure
     points: float
-    measure: Measure  # positions: a ratio to the baseline, the roofline or a rung, or milliseconds
+    # Positions: a ratio to the baseline, the roofline or a rung, or milliseconds; of the model the
+    # share of the roofline that it expects at most.
+    measure: Measure
     rung: str | None  # that of the measure rung
     pieces: tuple[Piece, ...]  # each begins where the one before it ends
+    expected: Expected | None = None  # null where the speed was measured
+
+
+class ByModel(Record):
+    """Points that the model of speeds gives: nothing was measured."""
+
+    gpu: str  # asked about
+    ungraded: Message | None = None  # why it gives none to what is right
 
 
 class Score(Record):
@@ -93,6 +113,8 @@ def most(pieces: Sequence[Piece]) -> float:
 
 
 def _share(piece: Piece, along: float) -> float:
+    if piece.shape == "step":
+        return float(along >= 1)
     if piece.shape == "exp":
         return math.expm1(piece.rate * along) / math.expm1(piece.rate)
     return along

@@ -1,3 +1,4 @@
+from .gpu.card import measure_card as measure_card
 from .gpu.device import GpuDevice as GpuDevice
 from .gpu.messages import Watching as Watching
 from .gpu.messages import checks_cubin as checks_cubin

@@ -1,9 +1,10 @@
 from . import history_render as history_render
 from . import ladder_render as ladder_render
 from . import sweep_render as sweep_render
+from .calibrating import calibrate as calibrate
+from .calibrating import course_cards as course_cards
 from .comparison import compare as compare
 from .comparison import total as total
-from .explaining import course_cards as course_cards
 from .explaining import explain_program as explain_program
 from .explaining import grade_and_explain as grade_and_explain
 from .forks import warm_up as warm_up

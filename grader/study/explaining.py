@@ -7,7 +7,6 @@ nvdisasm reads the machine code, and explanations are kept beside the builds.
 from __future__ import annotations
 
 import hashlib
-import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +34,8 @@ from grader.labs import Submission
 from grader.model import Explanation
 from grader.results import CaseResult, find_ladder, shipped_ladders
 from grader.run import CpuDevice, GpuDevice, Progress, engine_library, quietly
+from grader.study.calibrating import course_cards
+from grader.study.model_points import Expectations, expectations, with_points
 from ptxsim.findings import LaunchSample, Severity
 from ptxsim.plan import Launch, Plan, Size
 from ptxsim.text import NOTHING, Message, phrase
@@ -100,6 +101,7 @@ def _explain(
         program.context.lab.problem,
         ptxsim.load_engine(engine_library().compiled()),
         missing=missing,
+        copies=model.host_copies(plan),
         gpu=card,
         cards=course_cards(),
         rungs=known_rungs(program.context, plan.size.dims, card),
@@ -129,25 +131,6 @@ def known_rungs(
         fastest = max(fastest, rate)
         pays = not rung.trap and (gain is None or gain >= _PAYS)
         yield model.KnownRung(name=place, pays=pays, lesson=rung.lesson, gain=gain)
-
-
-def course_cards() -> tuple[model.CardFigures, ...]:
-    """Return what a course measured of its cards. Raises UsageError that names file and field."""
-    folder = os.environ.get(base.PREPARED_VARIABLE)
-    return _cards(Path(folder) / "calibration") if folder else ()
-
-
-@cache
-def _cards(folder: Path) -> tuple[model.CardFigures, ...]:
-    return tuple(map(_card, sorted(folder.glob("*.json"))))
-
-
-def _card(file: Path) -> model.CardFigures:
-    try:
-        return base.decode(file.read_bytes(), model.CardFigures)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        wrong = phrase("{file}: not what benchmarks.calibrate writes: {error}", file=str(file))
-        raise base.UsageError(wrong.given(error=str(error))) from None
 
 
 # --- a grade that is explained -------------------------------------------------------------------
@@ -191,6 +174,9 @@ class Explaining(Watcher):
         self._plans: tuple[Plan, ...] = ()
         self._work: Callable[[], Explanation] | None = None  # None: nothing is left to do
         self._found: Explanation | None = None
+        self._explain: Callable[[Plan], Explanation] | None = None
+        self._program: tuple[Program, CpuDevice] | None = None
+        self._expected: Expectations | None = None  # of a lab that the model gives points in
 
     def __enter__(self) -> Explaining:
         return self
@@ -217,12 +203,17 @@ class Explaining(Watcher):
         plan = next((plan for plan in self._plans if plan.size == size), None)
         if plan is None:
             return
-        card = card or self._context.card
-        key = _key(program, plan, card)
-        self._found = recall(key, Explanation)
+        scoring = self._context.lab.scoring
+        own = base.gpus.named(scoring.gpu) if scoring.gpu else self._context.card
+        card = card or own
+        self._found = recall(_key(program, plan, card), Explanation)
+        if code is None:
+            read = self._pool.submit(program.disassemble).result if self._found is None else None
+            code = read or cache(program.disassemble)
+        self._program = program, simulator
+        self._explain = partial(_kept_or_made, program, code, simulator, card)
         if self._found is None:
-            code = code or self._pool.submit(program.disassemble).result
-            self._work = partial(_explain_and_keep, program, plan, code, simulator, card, key)
+            self._work = partial(self._explain, plan)
             if idle:
                 self._work = self._pool.submit(self._work).result
 
@@ -231,10 +222,23 @@ class Explaining(Watcher):
         if ruling.explain and self._work is not None:
             self._progress(phrase("explaining"), NOTHING)
             self._found, self._work = self._work(), None
+        if (
+            self._context.lab.scoring.measure == "model"
+            and ruling.verdict is base.Verdict.AC
+            and self._program
+            and self._explain
+        ):
+            self._progress(phrase("estimating"), NOTHING)
+            program, simulator = self._program
+            asked = program, self._plans, simulator, self._explain, ruling.lines
+            self._expected = expectations(*asked)
 
     def decorate(self, graded: Graded) -> Graded:
         """Add the explanation to the result, as far as measurements do not refute it."""
         result, found = graded.result, self._found
+        if self._context.lab.scoring.measure == "model":
+            result = with_points(result, self._context.lab, self._expected)
+            graded = msgspec.structs.replace(graded, result=result)
         if not graded.explain or found is None:
             return graded
         mistakes: tuple[base.Finding, ...] = ()
@@ -286,15 +290,13 @@ def refute(
     return why, ()
 
 
-def _explain_and_keep(
-    program: Program,
-    plan: Plan,
-    code: Code,
-    simulator: CpuDevice,
-    card: base.gpus.Gpu | None,
-    key: str,
+def _kept_or_made(
+    program: Program, code: Code, simulator: CpuDevice, card: base.gpus.Gpu | None, plan: Plan
 ) -> Explanation:
     """Return the explanation, which says in ``missing`` why it is none. Raises OutOfTime."""
+    key = _key(program, plan, card)
+    if kept := recall(key, Explanation):
+        return kept
     try:
         found = _explain(program, plan, code, simulator, card)
         if found.missing is None:

@@ -194,6 +194,34 @@ def test_files_share_names_only_if_they_are_linked(
     assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
 
 
+WHOLE_48_KIB = """
+#include <cstdio>
+
+__global__ void kernel(float* p) {
+  extern __shared__ float words[];
+  words[threadIdx.x] = 1;
+  p[threadIdx.x] = words[threadIdx.x];
+}
+
+int main() {
+  cudaFuncAttributes is;
+  cudaFuncGetAttributes(&is, kernel);
+  float* p;
+  cudaMalloc(&p, 128);
+  kernel<<<1, 32, 48 << 10>>>(p);
+  std::printf("%zu %d %d\\n", is.sharedSizeBytes, is.maxDynamicSharedSizeBytes, cudaGetLastError());
+  return cudaFree(p);
+}
+"""
+
+
+def test_what_the_system_keeps_of_shared_memory_is_not_the_kernels(tmp_path: Path) -> None:
+    """An H200 says the same: none of the kernel's own, and 48 KiB for the asking."""
+    (tmp_path / "whole.cu").write_text(WHOLE_48_KIB)
+    done = ptxsim("exec", "-arch", "sm_90", "whole.cu", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 49152 0\n", "")
+
+
 def test_calls_that_are_not_there_are_named_with_their_lines(tmp_path: Path) -> None:
     """Before anything runs, and also of a program that was linked with CUDA's own library."""
     (tmp_path / "graph.cu").write_text(

@@ -16,7 +16,6 @@ from grader.base.gpus import (
     MULTIPROCESSORS,
     GpuInfo,
     arch_of_type,
-    least_ms,
     occupancy,
     with_peaks,
 )
@@ -86,10 +85,10 @@ def test_a_slice_has_its_own_peaks(nvml: Any) -> None:
     assert (card.multiprocessors, card.dram_gb_s) == (14, info.dram_gb_s)
     assert gpus.find(info.name) is None
     product, slab = Size.of(m=4096, n=4096, k=4096), Size.of(m=1, n=65536, k=1024)
-    assert least_ms(*GEMM.least(product), info) == pytest.approx(
+    assert GEMM.at(product).least_ms(info) == pytest.approx(
         2 / 3 * GEMM.work(product) / 2.527e12 * 1e3, rel=1e-3
     )
-    assert least_ms(*GEMM.least(slab), info) == pytest.approx(4 * 65537 * 1024 / 194.4e9 * 1e3)
+    assert GEMM.at(slab).least_ms(info) == pytest.approx(4 * 65537 * 1024 / 194.4e9 * 1e3)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ def test_a_slice_whose_share_nobody_tells_has_no_known_bandwidth(
     assert info.dram_gb_s is None
     assert gpus.of(info) is None
     assert info.fp32_peak_tflops is not None
-    assert least_ms(*GEMM.least(Size.of(m=1, n=65536, k=1024)), info) < 0.1
+    assert GEMM.at(Size.of(m=1, n=65536, k=1024)).least_ms(info) < 0.1
 
 
 def test_a_card_newer_than_the_table_has_its_peak_by_its_cores(nvml: Any) -> None:

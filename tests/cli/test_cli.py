@@ -87,7 +87,7 @@ def test_a_wrong_calibration_is_told_before_anything_is_compiled(place: Path) ->
     for command in (("submissions/alice",), ("class", "submissions"), ("ladder",)):
         done = run(*command, "--device", "cpu", cwd=place, SGEMM_GRADER_PREPARED=str(place))
         assert done.returncode == 2
-        assert "card.json: not what benchmarks.calibrate writes: " in done.stderr
+        assert "card.json: not what grade calibrate writes: " in done.stderr
     assert not (place / "results").exists()
 
 

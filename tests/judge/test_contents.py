@@ -5,6 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchmarks.mutants import Mutant, mutants
+from benchmarks.mutants import said as words_on
 from grader.base.finding import Kind
 from grader.base.records import Verdict
 from grader.judge.pipeline import grade
@@ -69,6 +71,14 @@ def test_the_line_that_reads_what_goes_astray_is_named(name: str, says: str, lin
     assert str(finding.message).startswith(says)
     source = (folder / "reduction.cu").read_text().splitlines()
     assert line in source[finding.line - 1] if finding.line else not line
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mutant", [*mutants()], ids=lambda each: f"{each.folder} {each.old}")
+def test_most_wrong_programs_are_named(mutant: Mutant) -> None:
+    lab = msgspec.structs.replace(bench(), lab=load_lab(find_lab(mutant.lab)))
+    seen = words_on(mutant, lab)
+    assert not seen.counts or seen.message or mutant.new == "float sum = A[i * size_t(k)];"
 
 
 def test_nobody_looks_where_all_is_right_or_explained(monkeypatch: pytest.MonkeyPatch) -> None:

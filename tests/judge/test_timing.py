@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from grader.base.errors import LabError
-from grader.base.gpus import least_ms
 from grader.base.records import Verdict
 from grader.judge import scoring
 from grader.judge import verdicts as judge
@@ -140,11 +139,11 @@ def test_sizes_count_by_weight_and_none_earns_more_than_its_share() -> None:
 def test_no_product_takes_less_than_the_gpu_can() -> None:
     gpu = msgspec.structs.replace(H200, dram_gb_s=4814.0)
     # The peak's time for two thirds of the operations; for a thin product that of reading A.
-    assert least_ms(*GEMM.least(SIZE), gpu) == pytest.approx(2 / 3 * flops(SIZE) / 66.9e9)
+    assert GEMM.at(SIZE).least_ms(gpu) == pytest.approx(2 / 3 * flops(SIZE) / 66.9e9)
     thin = Size.of(m=8192, n=1, k=8192)
-    assert least_ms(*GEMM.least(thin), gpu) == pytest.approx(4 * 8193 * 8192 / 4814e6)
+    assert GEMM.at(thin).least_ms(gpu) == pytest.approx(4 * 8193 * 8192 / 4814e6)
     unknown = msgspec.structs.replace(gpu, fp32_peak_tflops=None, dram_gb_s=None)
-    assert least_ms(*GEMM.least(SIZE), unknown) == 0
+    assert GEMM.at(SIZE).least_ms(unknown) == 0
 
 
 def test_why_measuring_stopped_and_how_few_samples_are_few() -> None:

@@ -267,6 +267,7 @@ CURVE = beside(__file__, "curve.yaml")
 TIMES = beside(__file__, "times.yaml")
 GROUPS = beside(__file__, "groups.yaml")
 RUNG = CURVE.replace("measure: baseline", "measure: rung\n  rung: 16_float4")
+MODEL = CURVE.replace("measure: baseline", "measure: model\n  gpu: A100")
 ROOFLINE = CURVE.replace("measure: baseline", "measure: roofline")
 CURVE_MISTAKES = table(__file__, "curve_mistakes.txt")
 
@@ -281,7 +282,7 @@ def test_a_whole_one_loads(tmp_path: Path, text: str) -> None:
 def test_a_mistake_in_a_curve_is_one_line(
     tmp_path: Path, name: str, old: str, new: str, words: str
 ) -> None:
-    text = {"curve": CURVE, "times": TIMES, "rung": RUNG, "roof": ROOFLINE}[name]
+    text = {"curve": CURVE, "times": TIMES, "rung": RUNG, "roof": ROOFLINE, "model": MODEL}[name]
     if old.endswith("…"):
         old = text[text.index("\n  " + old[:-1]) + 1 :]
     else:

@@ -15,7 +15,14 @@ from grader.model.bound import bound
 from grader.model.calibration import FITTED, calibration
 from grader.model.issue_model import SteadyState, Why, run_loop
 from grader.model.loop_steps import LoopStep, Pipe
-from grader.model.records import NO_TRAFFIC, Bound, KernelCounts, Traffic
+from grader.model.records import (
+    NO_TRAFFIC,
+    Bound,
+    HostCopies,
+    KernelCounts,
+    OpcodeCount,
+    Traffic,
+)
 from grader.study import course_cards
 from ptxsim.plan import Size
 from tests.support.bench import engine
@@ -352,6 +359,69 @@ def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
     )
     assert alone.most is not None  # it may all be in the L2
     assert both.most.speed == pytest.approx(alone.most.speed, rel=1e-3)
+
+
+ALONE = KernelInfo(name="k", registers=32, shared_bytes=0, spill_bytes=0)
+
+
+def seconds(kernel: KernelCounts, info: KernelInfo = ALONE, **more: Any) -> float:
+    """What is expected of a kernel of no main loop."""
+    found = bound([kernel], {"k": info}, work(SIZE), CARD, **more)
+    assert found is not None
+    return flops(SIZE) / found.speed / 1e12
+
+
+def test_units_of_few_lanes_take_their_time() -> None:
+    """In each of them as many instructions as there are FFMA."""
+    ffma = flops(SIZE) // 64
+    peak = limit(a_kernel())[0]
+    for unit, lanes in (("FP64", 64), ("integers", 64), ("special functions", 16)):
+        kernel = a_kernel(units=(OpcodeCount(kind=unit, count=ffma),))
+        assert limit(kernel) == (pytest.approx(peak * lanes / 128), unit)
+    shuffles = a_kernel(units=(OpcodeCount(kind="shuffles", count=ffma),))
+    assert limit(shuffles) == (pytest.approx(peak / 4), "shared memory")
+
+
+def test_local_memory_takes_lines_of_the_l1_and_what_it_cannot_hold_more() -> None:
+    ffma = flops(SIZE) // 64
+    kernel = a_kernel(local_lines=ffma)
+    fits, misses = (msgspec.structs.replace(ALONE, local_bytes=each) for each in (8, 1024))
+
+    assert limit(kernel) == (pytest.approx(limit(a_kernel())[0] / 4 / 0.99), "L1")
+    assert seconds(kernel, misses) > 2 * seconds(kernel, fits)
+
+
+def test_copies_of_the_host_take_the_time_of_their_bytes() -> None:
+    gigabyte = HostCopies(calls=1, bytes=10**9)
+    added = seconds(a_kernel(), copies=gigabyte) - seconds(a_kernel())
+
+    assert added == pytest.approx(
+        1e9 / 4.8e12 * FITTED.slower["DRAM"] + FITTED.launch_us * 1e-6, rel=1e-6
+    )
+
+
+def test_a_launch_takes_as_long_as_its_heaviest_block() -> None:
+    """A tenth of all work on one of 132 multiprocessors."""
+    assert limit(a_kernel(heaviest=0.1))[0] == pytest.approx(limit(a_kernel())[0] / 13.2)
+
+
+def test_changes_of_one_word_follow_each_other() -> None:
+    """Of one that is no output, too."""
+    kernel = a_kernel(hottest=1e9)
+
+    assert seconds(kernel) == pytest.approx(1e9 * FITTED.atomic_cycles / 1.98e9, rel=0.01)
+
+
+def test_blocks_that_meet_wait_for_each_other() -> None:
+    (counted,) = counts(FIXTURES / "correct" / "cooperative_grid_sync", "sm_90", 256)
+    met = a_kernel(meetings=100.0)
+    trips = 3 * 250 * FITTED.l2_loaded + 1056 * FITTED.atomic_cycles  # 8 blocks are resident
+
+    assert counted.meetings == pytest.approx(4, rel=0.15)  # it is scaled by its operations
+    waves = 10 / 8
+    assert seconds(met) - seconds(a_kernel()) == pytest.approx(
+        100 * waves * trips / 1.98e9, rel=0.05
+    )
 
 
 def test_a_loop_inside_the_main_loop_goes_round_as_often_as_it_does() -> None:

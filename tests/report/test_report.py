@@ -418,7 +418,7 @@ def test_every_thinking_question_is_answered_with_the_kernels_own_figures() -> N
 
 def test_a_problem_of_a_courses_own_gets_no_figure_of_a_shipped_one() -> None:
     result = make_result(explanation=explained(ALICE))
-    own = msgspec.structs.replace(result.problem, name="stencil")
+    own = msgspec.structs.replace(result.problem, name="ours")
     said = said_of(msgspec.structs.replace(result, problem=own))
     assert "FFMA only" in said["Why no tensor cores?"]
     assert said["Why no tensor cores?"] != said_of(result)["Why no tensor cores?"]

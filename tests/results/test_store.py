@@ -42,7 +42,7 @@ def test_the_document_holds_every_key(tmp_path: Path) -> None:
     assert list(document) == [
         *("schema", "version", "created", "lab", "problem", "submission", "environment"),
         *("build", "cases", "findings", "lines", "verdict", "score", "error", "standing"),
-        *("launches", "explanation", "groups"),
+        *("launches", "explanation", "groups", "by_model"),
     ]
     assert document["build"] is None
     assert document["environment"]["gpu"] is None

@@ -16,9 +16,10 @@ import msgspec
 import pytest
 
 from benchmarks import timeline
+from grader.base.card_figures import CardFigures
 from grader.base.finding import Kind
 from grader.base.gpus import capability_of, standing_for
-from grader.base.records import Verdict, size_text
+from grader.base.records import Verdict, decode, size_text
 from grader.judge.program import GradingContext
 from grader.labs.lab import Case, Lab, find_lab, load_lab, shipped_labs
 from grader.report.curve import next_sentence
@@ -467,3 +468,13 @@ def test_a_gpu_that_the_lab_does_not_know_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert f"the lab has times for Some GPU, none for {gpu_names()[0]}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_card_is_measured(tmp_path: Path) -> None:
+    """Figures that are no shares of something, and a file that grades read."""
+    done = run(command("calibrate", str(tmp_path / "card.json")), tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    card = decode((tmp_path / "card.json").read_bytes(), CardFigures)
+    assert card.gpu == gpu_names()[0] and 0.5 < card.fp32_share < 1.1
+    assert 0.5 < card.dram_share < 1.1 and card.l2_latency < card.dram_latency

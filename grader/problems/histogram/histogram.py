@@ -40,7 +40,7 @@ class Histogram(CubProblem):
     output = "counts"
     profiled = (1 << 20, 1 << 26)
     questions = ("peak", "limits", "divergence", "traffic")
-    advice = ("few-blocks", "bank-conflicts", "few-bytes-on-the-way")
+    advice = ("bank-conflicts", "few-bytes-on-the-way")
     Options = Options
 
     def __init__(self, options: Record | None = None) -> None:

@@ -41,12 +41,12 @@ class Points(Record):
 
 
 def points(result: Result) -> Points | None:
-    """None for verdict IE."""
-    if result.verdict is base.Verdict.IE:
+    """None for verdict IE, and of what is right and the model does not grade."""
+    if result.verdict is base.Verdict.IE or (result.by_model and result.by_model.ungraded):
         return None
     sizes, device = [case.verdict for case in result.cases], result.environment.device
     earned = points_of(device, result.verdict, sizes, result.groups, result.score)
-    score = result.score if device == "gpu" else None
+    score = result.score if device == "gpu" or result.by_model else None
     return Points(earned=earned, possible=score.max if score else 100.0)
 
 
@@ -75,7 +75,7 @@ class SizeView(Record):
 def sizes(result: Result, language: base.Language) -> Iterator[SizeView]:
     """The public sizes, then the hidden ones as one. A public size in the simulator has one point,
     unless the lab weighs groups."""
-    simulated = result.environment.device == "cpu" and sizes_count(result)
+    simulated = result.environment.device == "cpu" and sizes_count(result) and not result.by_model
     public = next((each for each in result.groups if each.name == "public"), None)
     each = public.weight / public.sizes if public else 1.0
     for case in result.cases:
@@ -103,7 +103,9 @@ def headline(result: Result, language: base.Language = base.ENGLISH) -> str:
 
 
 def why(result: Result, language: base.Language = base.ENGLISH) -> str:
-    """The reason for the verdict, where it is not a size's."""
+    """The reason for the verdict, where it is not a size's, or for there being no points."""
+    if result.by_model and result.by_model.ungraded:
+        return text.score_block(result, language)
     return clean(language(result.error)) if result.error else headline(result, language)
 
 
@@ -112,7 +114,7 @@ def summary(result: Result, language: base.Language = base.ENGLISH) -> str:
     lines = [headline(result, language)]
     if result.error:
         lines.append(why(result, language))
-    if result.score:
+    if result.score or result.by_model:
         lines.append(text.score_block(result, language))
     lines += map(language, group_sentences(result))
     for finding in result.findings[:FINDINGS]:
@@ -125,7 +127,7 @@ def summary(result: Result, language: base.Language = base.ENGLISH) -> str:
         lines += [clean(language(said)), f"  {clean(language(text.place(finding)))}"]
     if result.build and not result.build.ok:
         lines.append(clean(result.build.log.strip())[:_LOG_CHARACTERS])
-    timed = result.environment.device == "gpu" or result.score
+    timed = result.environment.device == "gpu" or result.score or result.by_model
     if not timed and result.verdict is not base.Verdict.IE:
         lines.append(language(text.NO_SCORE_ON_CPU))
     return "\n".join(lines)

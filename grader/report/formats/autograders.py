@@ -71,7 +71,9 @@ def gradescope(
     seconds = [case.seconds for case in result.cases if case.seconds is not None]
     if seconds:
         document["execution_time"] = round(sum(seconds))
-    if result.environment.device == "gpu":
+    if result.by_model:
+        document["score"] = round(earned.earned, 2)
+    elif result.environment.device == "gpu":
         document["score"] = round(earned.earned, 2)
         values = {"score": round(result.score.total, 2) if result.score else 0.0}
         for case in result.cases:

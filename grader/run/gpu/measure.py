@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from grader.base import Finding, GpuInfo, decode, gpus
+from grader.base import Finding, GpuInfo, decode
 from grader.problems import Launcher
 from grader.results import PartTime
 from grader.run import statistics
@@ -137,9 +137,7 @@ def time_case(
     warm_up = max(setting_up, session.time(case.launch))  # module loading, instruction caches
     beat()
     charged = job.host_calls == "charged"
-    least = gpus.least_ms(
-        *session.problem.least(case.size), session.gpu, session.problem.arithmetic
-    )
+    least = session.problem.at(case.size).least_ms(session.gpu)
     runs: list[list[statistics.Repetition]] = []
     proved: set[str] = set()  # variants whose product was the reference and is right
     log = DisturbanceLog()

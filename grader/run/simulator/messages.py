@@ -121,6 +121,8 @@ _STOPS = (None, "time", "deadlock")
 
 def plausible(sample: LaunchSample) -> bool:
     """Whether the counts of an untrusted process are possible: not negative, not huge."""
+    if not 0 <= sample.heaviest <= 1:
+        return False
     numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
     for row in sample.rows:
         numbers += (each for each in msgspec.structs.astuple(row) if isinstance(each, int))

@@ -62,8 +62,10 @@ _RECORDS = {
   u64 zeros;  // wavefronts of the copies of which some lanes bring no bytes
 """,
     # Where the lanes of an access went: to shared memory, in the execution with the most bank
-    # conflicts; to global memory, in the first one of the most lanes.
+    # conflicts; to global memory, in the first one of the most lanes, and between which bytes in
+    # all of them.
     "Pattern": """
+  u64 low, high;
   u32 mask;
   u32 extra;   // wavefronts that conflicts add at 4, 8 and 16 bytes together
   u32 at[32];  // shared addresses; in global memory bytes from a line of 128 bytes

@@ -84,10 +84,12 @@ class LivingKernels(ModuleKernels):
         return sum(len(each.body) for each in reachable_functions(self._module, kernel))
 
     def shared_bytes(self, kernel: str, addresses: Mapping[str, int]) -> int:
-        """Bytes of shared memory that a block of the kernel has in any case. Raises
-        RefusedProgram."""
+        """Bytes of shared memory that a block of the kernel has in any case, without those that
+        the system keeps in front of them. Raises RefusedProgram."""
         try:
-            return int(self._program(kernel, addresses).packed["shared_bytes"])
+            program = self._program(kernel, addresses)
+            own = program.arrays[1 if program.packed["reserved_bytes"] else 0]
+            return int(program.packed["shared_bytes"]) - own.start
         except UnsupportedInstruction as error:
             nothing = Plan(size=Size.of(), allocations=(), operations=())
             raise self._refusal(error, nothing) from None

@@ -30,17 +30,22 @@ _FIXED = 0x10  # MAP_FIXED, as Linux has it on every processor
 _FAILED = ctypes.c_void_p(-1).value
 
 
-def ones(size: int) -> NDArray[np.uint8]:
-    """Map at least ``size`` bytes of float32 ones. A page that is written costs memory. Raises
-    MemoryError."""
+# Nobody who writes a kernel should know what it will be given where its blocks are counted.
+_SEED = int.from_bytes(os.urandom(8), "little")
+
+
+def made_up(size: int, number: int) -> NDArray[np.uint8]:
+    """Map at least ``size`` bytes of normally distributed float32, which repeat themselves; others
+    for every ``number``. A page that is written costs memory. Raises MemoryError."""
     pieces = max(1, -(-size // _PIECE))
     libc = ctypes.CDLL(None)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
-    file = os.memfd_create("ones")
+    file = os.memfd_create("made up")
     access = mmap.PROT_READ | mmap.PROT_WRITE
     try:
-        os.write(file, np.ones(_PIECE // 4, np.float32).tobytes())
+        values = np.random.default_rng((_SEED, number))
+        os.write(file, values.standard_normal(_PIECE // 4, np.float32).tobytes())
         start = libc.mmap(None, pieces * _PIECE, access, mmap.MAP_PRIVATE, file, 0)
         if start == _FAILED:
             raise MemoryError
@@ -121,7 +126,7 @@ class Sampler(Simulator):
         together = math.prod(cluster_of(launch, self._module))  # all blocks of a cluster run
         spent, blocks, stopped, alike = 0.0, 0, None, False
         before: Counters | None = None
-        flops = [0]  # of the first blocks together
+        flops, work = [0], [0]  # of the first blocks together; work: entries of basic blocks
         run.findings.clear()
         for block in _spread(math.prod(launch.grid), most):
             if stopped or alike or (blocks and spent * (blocks + 1) / blocks > seconds):
@@ -138,9 +143,11 @@ class Sampler(Simulator):
             )
             before = counters
             flops.append(count_flops(counters))
+            work.append(int(counters.blocks["warps"].sum()))
         del run.programs[launch.kernel]
         library.sim_program_free(handle)
         branches, inside = split_by(counters, self._module.locations)
+        done = np.diff(flops if flops[-1] else work)
         mistake = next((each for each in run.findings if each.severity is Severity.ERROR), None)
         return LaunchSample(
             kernel=launch.kernel,
@@ -154,6 +161,7 @@ class Sampler(Simulator):
             branches=branches,
             mistake=sentence(mistake) if mistake else NOTHING,
             uneven=len(flops) < 3 or len(set(np.diff(flops))) > 1,
+            heaviest=float(done.max() / max(done.sum(), 1)) / together,
         )
 
 
@@ -186,14 +194,14 @@ def _long_and_twice(counters: Counters, once: Counters) -> bool:
 
 
 def _inputs(plan: Plan) -> dict[int, np.ndarray]:
-    """Memory for ``plan``, most of it never touched: the inputs are one array of ones, since a
-    kernel may skip zeros."""
-    given = ones(max((each.size for each in plan.allocations[: plan.inputs]), default=1))
+    """Memory for ``plan``, most of it never touched. No input holds a zero, which a kernel may
+    skip."""
     buffers = {
         index: np.zeros(max(allocation.size, 1), np.uint8)
         for index, allocation in enumerate(plan.allocations)
         if allocation.symbol is None
     }
     for index in range(plan.inputs):
-        buffers[index] = given[: plan.allocations[index].size]
+        size = plan.allocations[index].size
+        buffers[index] = made_up(size, index)[:size]
     return buffers

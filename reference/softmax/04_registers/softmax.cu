@@ -1,21 +1,18 @@
 // Rung 4: a row is read once, and stays in registers.
 //
-// Changed:  a block has a row again. Each thread loads up to eight float4 before it uses the first,
-//           keeps them, and turns them into exp(x - its own maximum) in place; warps join their
-//           threads' pairs by shuffles, and the block its warps' behind one barrier. Rows that need
-//           not begin at multiples of 16 bytes are loaded one by one. Rows of more than 8192
-//           elements do not fit: the threads read what lies behind twice, as before.
-// Why:      a row comes from memory once, which is all that the task asks for, and 128 bytes of
-//           each thread are on the way at a time.
-// Bound:    DRAM for rows that fill the registers. A row of 64 elements keeps 16 of 256 threads
-//           busy; and of a longer row the rest is read twice.
+// Changed:  a block has a row again, of 32 to 1024 threads. Each thread loads up to eight float4
+//           before it uses the first, keeps them, and turns them into exp(x - its own maximum) in
+//           place; warps join their threads' pairs by shuffles, and the block its warps' behind one
+//           barrier. Rows that need not begin at multiples of 16 bytes are loaded one by one. Rows
+//           of more than 32768 elements do not fit: what lies behind is read twice, as before.
+// Why:      a row comes from memory once, which is all that the task asks for, and up to 128 bytes
+//           of each thread are on the way at a time.
+// Bound:    DRAM for rows that fill the registers. For short rows, the blocks: a multiprocessor
+//           holds 32 of them, and they are small. Of the longest rows a part is read twice.
 // Command:  grade --lab softmax reference/softmax/04_registers
 #include <cfloat>
 
 #include "softmax.cuh"
-
-constexpr int THREADS = 256, WARPS = THREADS / 32;
-constexpr int KEPT = 32, MOST = THREADS * KEPT;  // elements of a thread, and of a row
 
 struct Sum {
   float most = -FLT_MAX, value = 0;  // value: the sum of exp(x - most)
@@ -38,10 +35,11 @@ __device__ Sum joined(Sum own) {
   return own;
 }
 
-template <int WIDTH>  // of an access, in elements
-__global__ void softmax(const float* in, float* out, int columns) {
+// A thread keeps ITEMS elements. WIDTH: how many one access moves.
+template <int WIDTH, int ITEMS, int THREADS>
+__global__ void __launch_bounds__(THREADS) softmax(const float* in, float* out, int columns) {
   struct alignas(4 * WIDTH) Wide { float x[WIDTH]; };
-  constexpr int COUNT = KEPT / WIDTH;
+  constexpr int COUNT = ITEMS / WIDTH, MOST = ITEMS * THREADS, WARPS = THREADS / 32;
   __shared__ Sum part[WARPS];
   const int t = threadIdx.x;
   const float* x = in + size_t(blockIdx.x) * columns;
@@ -57,13 +55,13 @@ __global__ void softmax(const float* in, float* out, int columns) {
   }
   Sum own;
 #pragma unroll
-  for (Wide& wide : v)
+  for (int i = 0; i < COUNT; ++i)
 #pragma unroll
-    for (float each : wide.x) own.most = fmaxf(own.most, each);
+    for (float each : v[i].x) own.most = fmaxf(own.most, each);
 #pragma unroll
-  for (Wide& wide : v)
+  for (int i = 0; i < COUNT; ++i)
 #pragma unroll
-    for (float& each : wide.x) own.value += each = __expf(each - own.most);
+    for (float& each : v[i].x) own.value += each = __expf(each - own.most);
   const float most = own.most;  // below which this thread's values are powers
   for (int j = MOST + t; j < columns; j += THREADS) own = join(own, {x[j], 1});
   own = joined<32>(own);
@@ -82,9 +80,24 @@ __global__ void softmax(const float* in, float* out, int columns) {
   for (int j = MOST + t; j < columns; j += THREADS) y[j] = __expf(x[j] - all.most) * factor;
 }
 
+template <int WIDTH, int ITEMS, int THREADS>
+void launch(const float* in, float* out, int rows, int columns) {
+  softmax<WIDTH, ITEMS, THREADS><<<rows, THREADS>>>(in, out, columns);
+}
+
+template <int WIDTH>
+void run(const float* in, float* out, int rows, int columns) {
+  const auto fitting = columns <= 256    ? launch<WIDTH, 8, 32>
+                       : columns <= 1024 ? launch<WIDTH, 8, 128>
+                       : columns <= 4096 ? launch<WIDTH, 8, 512>
+                       : columns <= 8192 ? launch<WIDTH, 16, 512>
+                                         : launch<WIDTH, 32, 1024>;
+  fitting(in, out, rows, columns);
+}
+
 template <>
 void run_custom<float>(thrust::device_vector<float>& in, thrust::device_vector<float>& out,
                        int rows, int columns) {
-  const auto kernel = columns % 4 == 0 ? softmax<4> : softmax<1>;
-  kernel<<<rows, THREADS>>>(in.data().get(), out.data().get(), columns);
+  const auto aligned = columns % 4 == 0 ? run<4> : run<1>;
+  aligned(in.data().get(), out.data().get(), rows, columns);
 }

@@ -1,10 +1,9 @@
 // Rung 5: as many threads as a row needs.
 //
 // Changed:  rows of up to 256 elements belong to 1 to 32 lanes of a warp, several rows to a warp;
-//           longer ones to a block of 64 to 1024 threads, with 8 to 32 values of each in registers.
-//           Rows of more than 32768 elements belong to a cluster of two or three blocks on as many
-//           multiprocessors: every warp writes its sum into the shared memory of all. exp is a
-//           power of 2 whose exponent is one FMA.
+//           longer ones to a block, as before. Rows of more than 32768 elements belong to a cluster
+//           of two or three blocks on as many multiprocessors: every warp writes its sum into the
+//           shared memory of all. exp is a power of 2 whose exponent is one FMA.
 // Why:      at every length a row is read once, all threads have work, and enough bytes are on the
 //           way. Eight values for each of many threads are better than many for few: the more warps
 //           there are, the better do loads of one row and stores of another overlap.
@@ -77,9 +76,9 @@ struct Part {
   __device__ float most() const {
     float found = LOWEST;
 #pragma unroll
-    for (const Wide<WIDTH>& each : v)
+    for (int i = 0; i < COUNT; ++i)
 #pragma unroll
-      for (float x : each.x) found = fmaxf(found, x);
+      for (float x : v[i].x) found = fmaxf(found, x);
     return found;
   }
 
@@ -87,9 +86,9 @@ struct Part {
   __device__ float raise(float most) {
     float sum = 0;
 #pragma unroll
-    for (Wide<WIDTH>& each : v)
+    for (int i = 0; i < COUNT; ++i)
 #pragma unroll
-      for (float& x : each.x) sum += x = power(fmaf(x, LOG2E, -most));
+      for (float& x : v[i].x) sum += x = power(fmaf(x, LOG2E, -most));
     return sum;
   }
 
@@ -197,7 +196,7 @@ struct Rows {
     if (fit_lanes<W, 4, 8>() || fit_lanes<W, 4, 16>()) return;
     if (fit_lanes<W, 8, 16>() || fit_lanes<W, 8, 32>()) return;
     if (fit_blocks<W, 8, 64>() || fit_blocks<W, 8, 128>() || fit_blocks<W, 8, 256>()) return;
-    if (fit_blocks<W, 8, 512>() || fit_blocks<W, 8, 1024>()) return;
+    if (fit_blocks<W, 8, 512>() || fit_blocks<W, 16, 512>()) return;
     if (fit_blocks<W, 16, 1024>() || fit_blocks<W, 32, 1024>()) return;
     int device, capability;
     cudaGetDevice(&device);

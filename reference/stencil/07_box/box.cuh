@@ -10,7 +10,7 @@ namespace box {
 constexpr int T = 2, ROWS = 2, WARPS = 8, DEEP = 4;  // planes in shared memory at a time
 constexpr int ALL = ROWS + 2 * T, HIGH = WARPS * ROWS, TILE = HIGH + 2 * T;
 constexpr int FETCHES = (TILE + WARPS - 1) / WARPS;          // rows of a plane that a warp brings
-constexpr int HALO = 4, WIDTH = 128 - 2 * HALO, CLIMB = 64;  // planes of a block
+constexpr int HALO = 4, WIDTH = 128 - 2 * HALO, CLIMB = 48;  // planes of a block
 
 // A plane comes in, `z` of step 0; the one two below, after two steps, comes out. As in plane.cuh.
 template <bool EDGES>

@@ -3,7 +3,7 @@
 
 namespace one_step {
 
-constexpr int ROWS = 4, WARPS = 8, CLIMB = 64;  // of a thread; of a block; planes of a block
+constexpr int ROWS = 2, WARPS = 8, CLIMB = 32;  // of a thread; of a block; planes of a block
 
 // `left` of the cells exist; WIDE: all four or none, and they are aligned.
 template <bool WIDE>
@@ -51,15 +51,14 @@ __global__ void __launch_bounds__(32 * WARPS)
   const size_t plane = size_t(nx) * ny;
   const int beside = lane == 0 ? -1 : 4;  // what a lane at the end of a warp lacks
   const bool ends = (lane == 0 && x > 0) || (lane == 31 && left > 4);
-  float4 below[ROWS] = {}, u[ROWS + 2], above[ROWS] = {};
+  float4 below[ROWS] = {}, u[ROWS + 2], above[ROWS];
   from += bottom * plane + size_t(y) * nx + x;
   to += bottom * plane + size_t(y) * nx + x;
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
-    u[r + 1] = load<WIDE>(from + r * nx, r < rows ? left : 0);
+    above[r] = load<WIDE>(from + r * nx, r < rows ? left : 0);
     if (bottom > 0) below[r] = load<WIDE>(from + r * nx - plane, r < rows ? left : 0);
   }
-#pragma unroll 1
   for (int z = bottom; z < top; ++z, from += plane, to += plane) {
     float other[ROWS];
     u[0] = load<WIDE>(from - nx, y > 0 ? left : 0);
@@ -67,6 +66,7 @@ __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
       other[r] = ends && r < rows ? from[r * nx + beside] : 0;
+      u[r + 1] = above[r];
       if (!FLAT) above[r] = load<WIDE>(from + r * nx + plane, z + 1 < nz && r < rows ? left : 0);
     }
 #pragma unroll
@@ -86,9 +86,8 @@ __global__ void __launch_bounds__(32 * WARPS)
       if (!WIDE && left == 1) next.x = v.x;
       const bool edge = y + r == 0 || y + r == ny - 1 || (!FLAT && (z == 0 || z == nz - 1));
       store<WIDE>(to + r * nx, edge ? v : next, r < rows ? left : 0);
+      below[r] = v;
     }
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) below[r] = u[r + 1], u[r + 1] = above[r];
   }
 }
 

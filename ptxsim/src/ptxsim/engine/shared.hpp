@@ -189,11 +189,12 @@ struct MemoryCount {
 static_assert(sizeof(MemoryCount) == 72);
 
 struct Pattern {
+  u64 low, high;
   u32 mask;
   u32 extra;   // wavefronts that conflicts add at 4, 8 and 16 bytes together
   u32 at[32];  // shared addresses; in global memory bytes from a line of 128 bytes
 };
-static_assert(sizeof(Pattern) == 136);
+static_assert(sizeof(Pattern) == 152);
 
 struct Texture {
   u64 magic, address;
@@ -252,6 +253,6 @@ struct PackedProgram {
 };
 static_assert(sizeof(PackedProgram) == 160);
 
-constexpr const char* LAYOUT = "663ebd23cac056ae";
+constexpr const char* LAYOUT = "ab4c188b0f820db7";
 
 }  // namespace sim

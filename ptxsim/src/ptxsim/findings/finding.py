@@ -186,6 +186,7 @@ class RowCount(Record):
     # The global side of a bulk copy; its shared side, in each block that it reaches, is ``cost``.
     source_bytes: int = 0
     parts: int = 1  # accesses that one execution makes: several for a wmma fragment
+    span: int = 0  # bytes of global memory from the first to the last that all executions touch
 
 
 class LaunchSample(Record):
@@ -202,6 +203,7 @@ class LaunchSample(Record):
     branches: tuple[Branch, ...] = ()
     mistake: Message = NOTHING  # the first error found in them
     uneven: bool = False  # sampled blocks do not do as many operations, or only one was sampled
+    heaviest: float = 0.0  # of what the sampled blocks do, the share of the one that does most
 
     @property
     def complete(self) -> bool:

@@ -131,11 +131,20 @@ def row_counts(
             branch=inside.get(int(program.head[indices[0]]), 0),
             source_bytes=_sum(source["bytes"], moving),
             parts=max(len(made), 1),
+            span=_span(counters, moving),
         )
 
 
 def _sum(column: np.ndarray, indices: Sequence[int]) -> int:
     return sum(int(column[index]) for index in indices)
+
+
+def _span(counters: Counters, indices: Sequence[int]) -> int:
+    if not len(counters.patterns):
+        return 0
+    kept = counters.patterns[counters.program.length + np.asarray(indices, np.int64)]
+    kept = kept[kept["high"] > 0]
+    return int(kept["high"].max() - kept["low"].min()) if len(kept) else 0
 
 
 def _pattern(

@@ -121,6 +121,15 @@ Pattern& pattern_of(const Warp& w, bool in_global) {
   return patterns[w.pc + in_global * count];
 }
 
+void keep_span(const Warp& w, const Access& a) {
+  Pattern& kept = pattern_of(w, true);
+  for (int l = 0; l < LANES; ++l) {
+    if (!(a.mask >> l & 1)) continue;
+    kept.low = kept.high ? std::min(kept.low, a.at[l]) : a.at[l];
+    kept.high = std::max(kept.high, a.at[l] + a.bytes);
+  }
+}
+
 void add(const Warp& w, MemoryCount& c, const Hint& hint, const Access& a) {
   if (w.repeats) return;
   c.requests++;
@@ -162,6 +171,7 @@ void count_sectors(Warp& w, const Access& a, Hint& hint, MemoryCount& c) {
     hint.cost16 = pieces<5>(widened(a, 16));
     hint.lines = pieces<7>(a);
     keep_fullest(pattern_of(w, true), a);
+    keep_span(w, a);
   }
   remember(hint, a, sampling ? LINE_PHASE : SECTOR_PHASE, a.mask == w.exec);
   add(w, c, hint, a);
@@ -181,6 +191,7 @@ bool familiar(Warp& w, const Access& a, u8 space) {
       hint.high - first - hint.above < a.bytes)
     return false;
   add(w, w.program->memory[w.pc], hint, a);
+  if (space != SHARED && w.block->machine->sampling) keep_span(w, a);
   return true;
 }
 
