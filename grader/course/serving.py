@@ -29,7 +29,7 @@ from grader.course.roster import Parties, read_roster
 from grader.labs import DEFAULT_LAB, Lab, instead_of, lateness, load_lab, shipped_labs
 from grader.results import ResultEntry, store
 from ptxsim.plan import Record
-from ptxsim.text import NOTHING, Message, phrase
+from ptxsim.text import NOTHING, Message, phrase, verbatim
 
 VERSION = 1  # of the protocol
 _MOST_LINE = 1 << 16
@@ -313,8 +313,10 @@ class Service:
             for path in kept.results()[::-1] if kept.status in (0, 1) else ():
                 if path.suffix == ".json":
                     entry = store.load_as(path, ResultEntry)
-                    found = phrase("{verdict}, {points:g} points", points=entry.points)
-                    return found.given(verdict=entry.verdict.value)
+                    verdict, points = entry.verdict.value, entry.points
+                    if points is None or entry.by_model:  # which is no grade yet
+                        return verbatim(verdict)
+                    return phrase("{verdict}, {points:g} points", verdict=verdict, points=points)
             return phrase("over, without a result")
         _, state, number, reason = self._queue(kept)
         if number and reason != "None":

@@ -173,6 +173,7 @@ def test_ctrl_c_detaches_and_a_lost_connection_loses_nothing(node: LoginNode) ->
     assert jobs(node) == 1
 
 
+@pytest.mark.nightly
 def test_sshd_that_is_killed_in_transfer(node: LoginNode) -> None:
     """While the files come nothing is kept of them; the same command again counts once."""
     quick(node)
