@@ -2,8 +2,7 @@
 # Grades submissions on one node:  sbatch slurm/run.sh SUBMISSION…
 # In an array, each task takes its share:  sbatch --array=0-9 slurm/run.sh submissions/*
 # Give GPU type, partition and account to sbatch before the script, e.g. --gres=gpu:a100:1
-# For class.sh and ladder.sh: `run.sh --class DIR MANIFEST N` grades part I of N in task I, and
-# `run.sh --ladder` the reference rungs.
+# `run.sh --class DIR MANIFEST N` grades part I of N in task I, `run.sh --ladder` the reference rungs.
 #SBATCH --job-name=grade
 #SBATCH --output=/dev/null
 #SBATCH --ntasks=1 --cpus-per-task=2
@@ -25,21 +24,19 @@ if [[ ${1:-} == --settings ]]; then # see settings.sh; up to --, so that no file
   shift
 fi
 
-# The log goes beside the results: an --output in a missing folder would fail silently.
-home=${GRADE_HOME:-}
+home=${GRADE_HOME:-} restarts=${SLURM_RESTART_COUNT:-0}
 if [[ -z $home ]]; then # where sbatch found this script
   home=$(scontrol show job "$SLURM_JOB_ID" | LC_ALL=C sed -n '/^ *Command=/{s|^ *Command=\(.*\)/slurm/run\.sh.*|\1|p;q}')
-  [[ -n $home ]] || home=$SLURM_SUBMIT_DIR
 fi
+: "${home:=$SLURM_SUBMIT_DIR}"
 cd "$SLURM_SUBMIT_DIR" || stop "$SLURM_SUBMIT_DIR is no folder on $(hostname)"
 # shellcheck source=slurm/settings.sh
 source "$home/slurm/settings.sh" ||
   stop "${trouble:-no checkout in $home: submit the slurm/run.sh of one, or set GRADE_HOME}"
 job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
+# An --output in a missing folder would fail silently.
 exec >>"$GRADE_OUT/logs/$job.log" 2>&1 || stop "$GRADE_OUT/logs/$job.log cannot be written"
-restarts=${SLURM_RESTART_COUNT:-0}
-# The shell would evaluate it.
-[[ $restarts =~ ^[0-9]{1,9}$ ]] || stop "SLURM_RESTART_COUNT=$restarts: not a number"
+[[ $restarts =~ ^[0-9]{1,9}$ ]] || stop "SLURM_RESTART_COUNT=$restarts: not a number" # bash would evaluate it
 echo "Job $job started on $(hostname) at $(date -Is), restart $restarts."
 [[ -z $GRADE_MODULE ]] || ! command -v module >/dev/null || module load "$GRADE_MODULE" 2>/dev/null ||
   echo "The module $GRADE_MODULE could not be loaded."
@@ -70,11 +67,14 @@ wait $grading
 while kill -0 $grading 2>/dev/null; do wait $grading; done # after a trap: go on waiting
 wait $grading # how it ended, which the shell remembers; a trap may have answered before
 status=$?
-
+[[ -z ${GRADE_PROFILE:-} ]] || ((status)) || { # its figures belong on the page
+  own=(--out "$GRADE_OUT" ${GRADE_LAB:+--lab "$GRADE_LAB"} -- "${mine[@]}")
+  "$GRADE_BIN" profile "${own[@]}" && "$GRADE_BIN" report -q "${own[@]}"; }
 # 3: the GPU was shared, or the machine failed. Nothing was recorded; another try, another node.
 if ((status == 3 && restarts < GRADE_RETRIES)); then
   echo "The job goes back to the queue, try $((restarts + 1)) of $GRADE_RETRIES."
-  scontrol requeue "$SLURM_JOB_ID" && sleep 30
+  scontrol requeue "$SLURM_JOB_ID" && { sleep 30; exit 3; } # Slurm ends it; it is not over
 fi
+[[ -z ${GRADE_HAND_IN:-} ]] || echo "$job $status" >"$GRADE_HAND_IN/ended" # for grade serve-submission
 echo "Job $job ended with status $status." # judge.sh waits for this line
 exit $status

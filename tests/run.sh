@@ -19,7 +19,7 @@ while [[ ${1:-} == --@(all|nightly|profile) ]]; do
 done
 
 [[ -x .venv/bin/python ]] || python3 -m venv .venv
-if [[ ! -x .venv/bin/shellcheck ]] || ! .venv/bin/python -c 'import grader, babel, resvg_py, auditwheel, pytest, xdist, hypothesis, mypy, copydetect, clang_format, clang_tidy, jsonschema, check_jsonschema, build, ptxsim, scikit_build_core, shtab' 2>/dev/null; then
+if [[ ! -x .venv/bin/shellcheck ]] || ! .venv/bin/python -c 'import grader, babel, resvg_py, auditwheel, pytest, xdist, hypothesis, mypy, copydetect, clang_format, clang_tidy, jsonschema, check_jsonschema, build, ptxsim, scikit_build_core, hatchling, shtab' 2>/dev/null; then
   # Most modules of the packages are never imported, so none is compiled ahead.
   .venv/bin/pip install --quiet --no-compile --editable ./ptxsim --editable .
   .venv/bin/python -c "from grader.run import engine_library; engine_library().compiled()" & # the longest compilation of all

@@ -91,6 +91,7 @@ def _of_file(here: Path) -> dict[str, Default]:
         entries = msgspec.toml.decode(read(file))
     except (OSError, ValueError, msgspec.DecodeError) as error:
         raise _mistake(origin, phrase("cannot be read: {why}", why=str(error))) from None
+    entries.pop("submit", None)  # grade_submit.py reads that
     for name, value in entries.items():
         if name not in VARIABLES:
             unknown = phrase("unknown key; known here: {names}", names=", ".join(VARIABLES))

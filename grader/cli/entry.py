@@ -41,6 +41,7 @@ LINES: Mapping[str, Message] = {  # in the order of the list: for students, then
     "watch": phrase("grade a folder again whenever a file in it is saved"),
     "report": phrase("show a stored result again, and write its page"),
     "history": phrase("a student's graded versions: what changed, and the climb"),
+    "submit": phrase("hand in from anywhere, by ssh, to a cluster that grades"),
     "labs": phrase("the labs that ship with the grader"),
     "doctor": phrase("what works on this machine, and how to fix what does not"),
     "completion": phrase("a script by which your shell completes commands and options"),
@@ -57,6 +58,7 @@ LINES: Mapping[str, Message] = {  # in the order of the list: for students, then
     "export": phrase("results for Gradescope, Canvas, spreadsheets and scripts"),
     "kit": phrase("an autograder for Gradescope, GitHub or CSOJ"),
     "import": phrase("a lab of whole programs from a course's skeleton"),
+    "serve-submission": phrase("the course's side of grade submit, for ssh to start"),
     "hidden": phrase("a lab's hidden sizes; requires the seed file"),
 }
 _MACHINES = ("x86_64", "aarch64")
@@ -176,7 +178,7 @@ def _root(language: Language) -> tuple[Parser, dict[str, Parser]]:
 
 def load(name: str) -> Command:
     """Import a command."""
-    module = import_module(f"grader.cli.{name}_command")
+    module = import_module(f"grader.cli.{name.replace('-', '_')}_command")
     below: Command | None = getattr(module, "COMMAND", None)
     return below or Command(getattr(module, f"{name.title()}Options"), module.run)
 

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 
 import grader
-from grader.base import UsageError, gpus
+from grader.base import UsageError, gpus, moment
 from grader.cli import ahead
 from grader.cli.chosen_lab import LAB, LabName, chosen_lab, known_hidden
 from grader.cli.console import aside, speak_as
@@ -32,6 +32,10 @@ _VERSION = f"grade {grader.__version__}"
 Format = Literal["json", "github", "sarif", "gradescope", "prairielearn", "csoj"]
 
 
+def _moment(text: str) -> str:
+    return moment(text).isoformat(timespec="seconds")
+
+
 class GradeOptions(OptionGroup):
     """Grade CUDA submissions: compile, run, verify, and point at bugs."""
 
@@ -47,6 +51,9 @@ class GradeOptions(OptionGroup):
     format: Format | None = option(
         "what a CI reads on stdout in the same call; else use grade export",
         "json|github|csoj|prairielearn",
+    )
+    submitted: str | None = option(
+        "when it was handed in, ISO 8601 with a zone; the result keeps it", "TIME", type=_moment
     )
     memory_mb: int | None = option(
         "no process may have more memory than this (default: limits.memory_mb of the lab)", "N"

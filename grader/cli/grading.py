@@ -45,7 +45,7 @@ def _grade_one(
     try:
         check_place(path, context.lab, None if chosen.reveal else chosen.out)
         with progress.stages(student_of(path), console) as told:
-            graded = grade_and_explain(path, context, told, gpu=gpu)
+            graded = grade_and_explain(path, context, told, submitted=chosen.submitted, gpu=gpu)
     except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status

@@ -20,3 +20,4 @@ from .roster import assignment_column as assignment_column
 from .roster import load_pseudonym_key as load_pseudonym_key
 from .roster import pseudonym as pseudonym
 from .roster import read_roster as read_roster
+from .serving import Service as Service

@@ -229,14 +229,15 @@ class Parties:
         """Entries with the party in the student's place, and a line for each name that would put a
         student into a second party: it stays a name like any other, with a row of its own."""
         found = list(entries)
-        parties = {name: self._party(name) for name in {e.submission.student for e in found}}
+        parties = {name: self.party(name) for name in {e.submission.student for e in found}}
         complaints = self._pair_up(set(parties.values()))
         replace = msgspec.structs.replace
         people = (replace(e.submission, student=parties[e.submission.student]) for e in found)
         merged = [replace(e, submission=who) for e, who in zip(found, people, strict=True)]
         return merged, complaints
 
-    def _party(self, name: str) -> str:
+    def party(self, name: str) -> str:
+        """Return the name under which a student's work counts."""
         if name in self.people:
             return self.people[name].group or name
         named = name.split("+")

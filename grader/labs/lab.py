@@ -51,6 +51,7 @@ class Hidden(Record):
     weight: float  # of the group, against ``public_weight``
     public_weight: float
     seed_file: Path
+    unsealed: str  # the lab's digest without the seed
     correctness: tuple[Case, ...] = ()
     performance: tuple[Case, ...] = ()
     cpu: tuple[Case, ...] = ()
@@ -73,6 +74,11 @@ class Lab(LabSettings, kw_only=True):
     architectures: tuple[str, ...]  # "sm_80", "sm_90a"; the simulator compiles for the first
     hidden: Hidden | None = None
     program: ProgramTask | None = None  # whose cases that are not hidden are ``cpu``
+
+    @property
+    def public_sha256(self) -> str:
+        """Return the digest that the lab has for everybody, with its seed and without."""
+        return self.hidden.unsealed if self.hidden else self.sha256
 
     @property
     def timed(self) -> tuple[Case, ...]:
@@ -250,7 +256,10 @@ def _with_hidden(lab: Lab, file: LabFile, path: Path) -> Lab:
     group = file.groups.hidden
     seed_file = path.parent / group.seed_file
     hidden = Hidden(
-        weight=group.weight, public_weight=file.groups.public.weight, seed_file=seed_file
+        weight=group.weight,
+        public_weight=file.groups.public.weight,
+        seed_file=seed_file,
+        unsealed=lab.sha256,
     )
     seed = read_seed(seed_file)
     if seed is None:

@@ -333,13 +333,14 @@ def test_an_answer_goes_to_stdout(words: str, status: int, answer: str, graded: 
 
 
 COMMANDS = sorted(
-    path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
+    path.name.removesuffix("_command.py").replace("_", "-")
+    for path in (ROOT / "grader/cli").glob("*_command.py")
 )
 
 
 def test_help_lists_every_command(place: Path) -> None:
     done = run("--help", cwd=place)
-    listed = re.findall(r"^    ([a-z]+)  ", done.stdout, re.MULTILINE)
+    listed = re.findall(r"^    ([a-z-]+)(?:  |$)", done.stdout, re.MULTILINE)
     assert sorted([*listed, "grade"]) == COMMANDS
 
 
@@ -444,7 +445,7 @@ def test_a_file_of_defaults_runs_no_code(tmp_path: Path) -> None:
 def test_shells_complete_commands_options_and_folders(graded: Path) -> None:
     typed = {
         "grade doc": "doctor",
-        "grade sub": "submissions",
+        "grade submiss": "submissions",
         "grade sass --li": "--listing",
         "grade watch sub": "submissions",
         "grade export canv": "canvas",

@@ -41,7 +41,7 @@ class Cluster:
         self.folder = folder
         self._conf = folder / "slurm.conf"
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._port = _free_ports(1 + len(NODES))
+        self._port = free_ports(1 + len(NODES))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -151,7 +151,7 @@ class Cluster:
         (self.folder / "gres.conf").write_text(gres)
 
 
-def _free_ports(count: int) -> int:
+def free_ports(count: int) -> int:
     """The first of so many ports in a row that nobody listens on."""
     for _ in range(200):
         first = random.randrange(20000, 30000)  # below those that Linux hands out by itself
