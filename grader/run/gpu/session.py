@@ -350,6 +350,7 @@ class MeasuredCase:
             if message == plain and not self._bench.looked and shows_enough(problem, self.size):
                 self._bench.looked = True
                 found = look_into(problem, self.size, self._on_codes, _LOOK_SECONDS)
+                self._put(inputs)  # the reference is of these, and is proved yet
                 cause, strips = describe_contents(found, self.planned.plan)
                 if cause:
                     message = phrase("{amount}: {cause}", amount=message, cause=cause)
@@ -367,13 +368,16 @@ class MeasuredCase:
     def _on_codes(self, inputs: Sequence[Any], _seconds: float) -> Sequence[Any]:
         """The outputs of one launch on other inputs."""
         self.fresh()
+        self._put(inputs)
+        self.launch()
+        self._bench.stream.synchronize()
+        return [each.get() for each in self.outputs]
+
+    def _put(self, inputs: Sequence[Any]) -> None:
         for array, values in zip(self.inputs, inputs, strict=True):
             array.set(values)
         for place, contents in self._placed:
             place[...] = contents
-        self.launch()
-        self._bench.stream.synchronize()
-        return [each.get() for each in self.outputs]
 
     def _modified(self, keys: Keys) -> list[base.Finding]:
         operands = self._operands[: len(keys)]
