@@ -208,8 +208,7 @@ static double from_dram(u32* out) {
 
 // Multiply-adds, products of tensor cores and bytes of the DRAM and the L2 in a second; cycles of a
 // load from the L2 and from the DRAM; seconds of a wave of blocks, of which `resident` of 256
-// threads fit, of a launch, and of an addition to a word of global and of shared memory. Returns
-// CUDA's error.
+// threads fit, and of an addition to a word of global and of shared memory. Returns CUDA's error.
 extern "C" int measure_card(int sms, int resident, int depth, double* found) {
   u32* out;
   uint4* data;
@@ -232,10 +231,6 @@ extern "C" int measure_card(int sms, int resident, int depth, double* found) {
     return least([&] { nothing<<<count * resident, 256>>>(); });
   };
   *found++ = (waves(1 + WAVES) - waves(1)) / WAVES;
-  *found++ = least([] {
-               for (int i = 0; i < WAVES; ++i) nothing<<<1, 32>>>();
-             }) /
-             WAVES;
   const auto additions = [&](int rounds) {
     return least([&] { add_one_word<<<sms, 32>>>(sum, rounds); });
   };

@@ -6,17 +6,19 @@ import ctypes
 from pathlib import Path
 from time import strftime
 
+import cupy
 from cupy.cuda import runtime
 
 from grader.base import CardFigures, MachineError, gpus
 from grader.run.gpu.device import Locks, Right
-from grader.run.gpu.messages import host_library
+from grader.run.gpu.messages import checks_cubin, host_library
 from grader.run.gpu.session import describe
 from grader.run.gpu.watch import Nvml
 from grader.run.probe import first_gpu_arch, first_gpu_uuid
 
 SOURCE = Path(__file__).with_name("card.cu")
-_FIGURES = 10
+_FIGURES = 9  # of card.cu
+_TURNS, _LAUNCHES = 5, 256
 _DEPTHS = {75: 8}  # of a product of mma.sync; 16 from Ampere on
 
 
@@ -30,10 +32,10 @@ def measure_card() -> CardFigures:
         gpu = gpus.find(info.name) or gpus.of(info)
         if gpu is None or arch is None:
             raise MachineError.saying("{gpu}: too little is known of it", gpu=info.name)
-        measured = _measured(gpu, arch)
+        measured, launch = _measured(gpu, arch), _launch_seconds(arch)
     finally:
         locks.give(*reversed(Right))
-    ffma, products, dram, l2, *loads, wave, launch, addition, shared = measured
+    ffma, products, dram, l2, *loads, wave, addition, shared = measured
     clock, sms, sm = gpu.clock_mhz * 1e6, gpu.multiprocessors, gpu.multiprocessor
     rate = gpu.tensor_rate("f16", "f32") if gpu.capability >= 75 else 0.0
     return CardFigures(
@@ -60,3 +62,19 @@ def _measured(gpu: gpus.Gpu, arch: str) -> list[float]:
     if error := library.measure_card(gpu.multiprocessors, resident, depth, found):
         raise MachineError.saying("{gpu}: CUDA error {code}", gpu=gpu.name, code=error)
     return list(found)
+
+
+def _launch_seconds(arch: str) -> float:
+    """From one launch of CuPy's, which is what a grade times, to the next: the least of a few turns
+    after one that does not count."""
+    nothing = cupy.RawModule(path=str(checks_cubin(arch, SOURCE))).get_function("nothing")
+    times: list[float] = []
+    for _ in range(_TURNS + 1):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        for _ in range(_LAUNCHES):
+            nothing((1,), (32,), ())
+        stop.record()
+        stop.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3 / _LAUNCHES)
+    return min(times[1:])
