@@ -17,7 +17,7 @@ class Mismatch(Record):
 
 
 class Strip(Record):
-    """What one wrong element has of what it should have, in the order of the inputs."""
+    """A wrong element drawn: its share of each input that it should hold, in their order."""
 
     element: str  # "C[row 3, column 5]"
     operand: str  # "in"; of a product both: "A·B"

@@ -1,4 +1,4 @@
-"""What wrong elements hold that nothing else explains, measured in the simulator.
+"""A look into wrong elements that nothing else explains: what they hold, by the simulator.
 
 It changes no verdict: it adds to the message of the smallest wrong size that is large enough to
 show what repeats.

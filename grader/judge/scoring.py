@@ -10,7 +10,7 @@ from grader import base
 from grader.labs import Case, CurveShape, Lab, Scoring
 from grader.problems import Problem
 from grader.results import (
-    Expected,
+    ExpectedSpeed,
     LabRef,
     Ladder,
     Measure,
@@ -134,7 +134,7 @@ def _between(
 def score(
     verdict: base.Verdict,
     cases: Sequence[Case],
-    times: Mapping[str, Timing | Expected | None],
+    times: Mapping[str, Timing | ExpectedSpeed | None],
     scoring: Scoring,
     yardsticks: Yardsticks | None = None,
 ) -> Score | None:
@@ -187,14 +187,14 @@ def rescored(entry: ResultEntry, lab: Lab, ladders: Sequence[Ladder]) -> ResultE
 
 
 def place(
-    timing: Timing | Expected,
+    timing: Timing | ExpectedSpeed,
     scoring: Scoring,
     yardstick: Yardstick | None = None,
     case: str = "",
 ) -> SizeCurve:
     """A measured or expected size on its curve. yardstick: None for the ratio to the baseline."""
     yardstick = yardstick or beside_the_baseline(scoring)
-    if isinstance(timing, Expected):
+    if isinstance(timing, ExpectedSpeed):
         position = timing.high / yardstick.roof
     elif yardstick.measure == "ms":
         position = yardstick.ms_at_unit_speed / timing.scored_speed
@@ -211,12 +211,12 @@ def place(
         measure=yardstick.measure,
         rung=yardstick.rung,
         pieces=yardstick.pieces,
-        expected=timing if isinstance(timing, Expected) else None,
+        expected=timing if isinstance(timing, ExpectedSpeed) else None,
     )
 
 
 def score_by_model(
-    lab: Lab, verdict: base.Verdict, expected: Mapping[str, Expected]
+    lab: Lab, verdict: base.Verdict, expected: Mapping[str, ExpectedSpeed]
 ) -> Score | None:
     """Score what nobody measured, in bands: a piece gives its points where the most that is
     expected reaches its end. expected: by case."""

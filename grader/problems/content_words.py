@@ -99,7 +99,7 @@ def _sentence(each: ElementContents, plan: Plan) -> tuple[Signature, Message]:
 
 
 def _products(each: ElementContents, plan: Plan) -> Iterator[tuple[Signature, Message]]:
-    """Of a product: which terms are missing or there several times, or what meets what."""
+    """Say which terms of a product are missing or there several times, or what meets what."""
     want, got = each.want_pairs, each.got_pairs
     times = np.array([got.get(pair, 0.0) for pair in want])
     first, second = each.held

@@ -1,4 +1,4 @@
-"""What wrong elements hold, and what they should: measured by running a program on codes.
+"""A measurement of what wrong elements hold, and of what they should: a program runs on codes.
 
 A problem says in which operands it is linear. One of them is coded while the others of its group
 are zeros and all other linear ones are ones, so that an element is the sum of factors times codes
@@ -313,7 +313,7 @@ class _Look:
         return bool(error <= self._limit[element.index])
 
     def _predicted(self, element: ElementContents) -> float:
-        """What it comes to at the usual inputs."""
+        """Return what it comes to at the usual inputs."""
         usual = {
             operand.name: operand.wide(values)
             for operand, values in zip(self._given, self._usual, strict=True)

@@ -44,8 +44,8 @@ class Source(Protocol):
 
 
 def in_parts(count: int, part: Callable[[Places], _Made]) -> list[_Made]:
-    """What ``part`` makes of the places below ``count``, of so many at a time that they stay in the
-    L2. In threads: elements of 2²⁸ places would take one of them seconds."""
+    """Return what ``part`` makes of the places below ``count``, of so many at a time that they stay
+    in the L2. In threads: elements of 2²⁸ places would take one of them seconds."""
 
     def made(first: int) -> _Made:
         return part(np.arange(first, min(count, first + _PART)))

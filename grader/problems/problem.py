@@ -114,7 +114,7 @@ GB_S = Unit(name="GB/s", scale=1e9, of="bytes")
 
 
 class Work(Record):
-    """What one size computes and moves. Bounds, advice, the roofline and the times that are
+    """Operations and bytes of one size. Bounds, advice, the roofline and the times that are
     possible all follow from it."""
 
     size: Size

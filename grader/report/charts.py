@@ -213,8 +213,8 @@ _STRIP_CELLS = str.maketrans("-2x", "#++")
 def strips_picture(
     case: CaseResult, strips: Sequence[base.Strip], language: base.Language
 ) -> Markup:
-    """What wrong elements hold of what they should, in their order: filled is missing, half-filled
-    is there in another way."""
+    """Draw what wrong elements hold of what they should, in their order: filled is missing,
+    half-filled is there in another way."""
     cell, parts, top = 6, [], 0
     for strip in strips:
         top += _TOP

@@ -179,7 +179,7 @@ def _wrong_values(
 
 
 def _strips(case: CaseResult, language: base.Language) -> Iterator[RenderableType]:
-    """What a few wrong elements hold of what they should, one below the other."""
+    """Draw what a few wrong elements hold of what they should, one below the other."""
     strips = case.error.strips if case.error else ()
     if strips:
         yield ""

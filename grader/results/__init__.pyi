@@ -57,7 +57,7 @@ from .rungs import find_reference as find_reference
 from .rungs import find_rung as find_rung
 from .rungs import find_rungs as find_rungs
 from .score import ByModel as ByModel
-from .score import Expected as Expected
+from .score import ExpectedSpeed as ExpectedSpeed
 from .score import Measure as Measure
 from .score import Piece as Piece
 from .score import Score as Score

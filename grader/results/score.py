@@ -41,7 +41,7 @@ class Piece(Record):
     high: float  # points at the end
 
 
-class Expected(Record):
+class ExpectedSpeed(Record):
     """Speed that the model expects of a size, at least and at most."""
 
     size: Dims
@@ -60,7 +60,7 @@ class SizeCurve(Record):
     measure: Measure
     rung: str | None  # that of the measure rung
     pieces: tuple[Piece, ...]  # each begins where the one before it ends
-    expected: Expected | None = None  # null where the speed was measured
+    expected: ExpectedSpeed | None = None  # null where the speed was measured
 
 
 class ByModel(Record):

@@ -1,4 +1,4 @@
-"""What a course measured of its cards, and where it keeps that."""
+"""Figures that a course measured of its cards, and where it keeps them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from grader import base, model
 from grader.judge import Program, score_by_model
 from grader.labs import Lab
 from grader.model import Explanation
-from grader.results import ByModel, Expected, Result
+from grader.results import ByModel, ExpectedSpeed, Result
 from grader.run import CpuDevice, quietly
 from ptxsim.findings import LineCount
 from ptxsim.plan import Plan, Record
@@ -22,9 +22,9 @@ from ptxsim.text import NOTHING, Message, phrase
 
 
 class Expectations(Record):
-    """What the model expects of all timed sizes."""
+    """Speeds that the model expects of all timed sizes."""
 
-    speeds: dict[str, Expected] = msgspec.field(default_factory=dict)  # by case
+    speeds: dict[str, ExpectedSpeed] = msgspec.field(default_factory=dict)  # by case
     ungraded: Message | None = None  # why there are none
 
 
@@ -56,7 +56,7 @@ def expectations(
             words = phrase("at {size}, {why}", size=str(case.size), why=why)
             return Expectations(ungraded=words)
         low, high = bound.expected
-        speeds[case.id] = Expected(size=case.size.dims, low=low, high=high)
+        speeds[case.id] = ExpectedSpeed(size=case.size.dims, low=low, high=high)
     return Expectations(speeds=speeds)
 
 

@@ -19,7 +19,7 @@ from grader.report.formats.autograders import csoj, gradescope, prairielearn
 from grader.results import store
 from grader.results.entries import ResultEntry
 from grader.results.result import Result
-from grader.results.score import ByModel, Expected
+from grader.results.score import ByModel, ExpectedSpeed
 from grader.study.model_points import Expectations, with_points
 from ptxsim.plan import Size
 from ptxsim.text import verbatim
@@ -49,7 +49,7 @@ def result(*most: float, student: str = "alice", **changes: object) -> Result:
     """The most that is expected of each size, as a share of the roofline."""
     shares = zip(SIZES, most, strict=True)
     speeds = {
-        str(size): Expected(size=size.dims, low=0.7 * ROOF * share, high=ROOF * share)
+        str(size): ExpectedSpeed(size=size.dims, low=0.7 * ROOF * share, high=ROOF * share)
         for size, share in shares
     }
     return with_points(make_result(student, **changes), lab(), Expectations(speeds=speeds))

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from grader.problems.causes import tails_missing
 from grader.problems.cub import CubProblem
 from grader.problems.expected import Cause, Expected, Recomputed
 from grader.problems.operands import INT32, UINT8, UINT32, Operand, Whole
 from grader.problems.problem import GB_S, Dim, Interface
 from ptxsim.plan import Record, Size
-from ptxsim.text import Message, phrase
+from ptxsim.text import Message, counted, phrase
 
 if TYPE_CHECKING:
     from grader.problems.inputs import Places, Source
@@ -25,7 +24,7 @@ _KEYS = {  # by name: the type of a key, how many bins there are, and the lab's 
 }
 
 
-class Options(Record):
+class HistogramOptions(Record):
     """A lab file's own field for this problem."""
 
     keys: Literal["bytes", "ints"] = "bytes"
@@ -41,11 +40,11 @@ class Histogram(CubProblem):
     profiled = (1 << 20, 1 << 26)
     questions = ("peak", "limits", "divergence", "traffic")
     advice = ("bank-conflicts", "few-bytes-on-the-way")
-    Options = Options
+    Options = HistogramOptions
 
     def __init__(self, options: Record | None = None) -> None:
         super().__init__(options)
-        assert isinstance(self.options, Options)
+        assert isinstance(self.options, HistogramOptions)
         self._element, self._bins, self._title = _KEYS[self.options.keys]
         self.gpu_libraries = (_HERE / f"{self.options.keys}.cu",)
 
@@ -97,9 +96,16 @@ class Histogram(CubProblem):
         return Recomputed(outputs=(Expected(want=want),), tolerance=0.0)
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
+        """Only whole blocks of keys count."""
         import numpy as np
 
-        def of_first(count: int) -> Expected:
-            return self.reference(np, size, [inputs[0][:count]])[0]
-
-        return tails_missing(size["n"], of_first, tolerance=0.0)
+        n = size["n"]
+        for kept in sorted({n >> bits << bits for bits in range(1, 14)} - {0, n}, reverse=True):
+            words = counted(
+                "the last of n = {n} elements is missing",
+                "the last {count} of n = {n} elements are missing",
+                n - kept,
+                n=n,
+            )
+            outputs = self.reference(np, size, [inputs[0][:kept]])
+            yield Cause(words=words, outputs=outputs, tolerance=0.0)

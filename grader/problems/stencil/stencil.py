@@ -103,7 +103,7 @@ class Stencil(Problem):
         return (2 * len(shape) + 2) * size["steps"] * prod(max(0, each - 2) for each in shape)
 
     def traffic(self, size: Size) -> int:
-        """What a call must move, however many its steps: ``in`` once and ``out`` once."""
+        """Count ``in`` once and ``out`` once, however many steps a call does."""
         return sum(each.bytes for each in self.operands(size)[:2])
 
 
@@ -113,7 +113,7 @@ def _shape(size: Size) -> tuple[int, ...]:
 
 
 def _anything(xp: Any, shape: tuple[int, ...]) -> Expected:
-    """Of scratch no element counts."""
+    """Return an expectation of scratch: no element counts."""
     return Expected(want=xp.broadcast_to(xp.zeros(1, xp.float32), shape), length=0)
 
 
@@ -123,7 +123,7 @@ def _inner(dims: int, along: int | None = None) -> tuple[Any, ...]:
 
 
 def _balance(xp: Any, grid: Any, dims: int) -> Any:
-    """What the neighbours along the last axes have more than each inner cell."""
+    """Return how much more the neighbours along the last axes have than each inner cell."""
     return sum(xp.diff(grid[_inner(dims, axis)], n=2, axis=axis - dims) for axis in range(dims))
 
 

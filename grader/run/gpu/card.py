@@ -1,4 +1,4 @@
-"""What differs between cards, measured on the first GPU: ``grade calibrate``."""
+"""Figures that differ between cards, measured on the first GPU: ``grade calibrate``."""
 
 from __future__ import annotations
 

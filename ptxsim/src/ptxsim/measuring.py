@@ -1,4 +1,4 @@
-"""What elements of a kernel's output hold of one operand, measured by running the kernel on codes.
+"""Contents of a kernel's output: how much it holds of one operand, by running it on codes.
 
 A kernel that is linear in an operand makes each element a sum of factors times the operand's. Where
 the operand holds small whole numbers, weights, in one box of its elements and zeros elsewhere, what
@@ -33,7 +33,7 @@ _PATTERNS, _LARGEST_PATTERN = 24, 1 << 16  # that are remembered by shape; eleme
 
 
 class NotLinear(Exception):  # noqa: N818 - a fact about the kernel, not a fault
-    """What came out contradicts itself, or would take more runs than allowed."""
+    """Raised where what came out contradicts itself, or would take more runs than allowed."""
 
 
 def contents(
