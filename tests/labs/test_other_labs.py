@@ -57,8 +57,9 @@ RIGHT = {
         *(*RUNGS, ROOT / "starters" / "reduction", ROOT / "examples" / "reduction" / "alice")
     ],
 }
-# Of the others that ask for a kernel: all rungs, and the starter.
-RIGHT |= {
+# Of the others that ask for a kernel: all rungs, and the starter. What lies between is for the
+# nightly run.
+OTHERS = {
     name: [*found, ROOT / "starters" / name]
     for name, path in shipped_labs().items()
     if name not in RIGHT and name != DEFAULT_LAB.stem and (found := rungs(name))
@@ -70,8 +71,12 @@ RIGHT |= {
 @pytest.mark.parametrize(
     ("lab", "folder"),
     [
-        pytest.param(lab, folder, id=f"{lab}-{folder.name}")
-        for lab, folders in RIGHT.items()
+        pytest.param(
+            *(lab, folder),
+            id=f"{lab}-{folder.name}",
+            marks=[pytest.mark.nightly] if folder in OTHERS.get(lab, ())[:-2] else [],
+        )
+        for lab, folders in (RIGHT | OTHERS).items()
         for folder in folders
     ],
 )
