@@ -269,7 +269,11 @@ SECRET = Case(id="hidden-performance-0", size=SECRET_SIZE)
 
 def gpu_lab() -> Lab:
     hidden = Hidden(
-        weight=40, public_weight=60, seed_file=Path("hidden.seed"), performance=(SECRET,)
+        unsealed="",
+        weight=40,
+        public_weight=60,
+        seed_file=Path("hidden.seed"),
+        performance=(SECRET,),
     )
     lab = load_lab()
     return msgspec.structs.replace(

@@ -329,6 +329,7 @@ def test_a_share_of_the_roofline_is_of_the_longer_of_moving_and_computing() -> N
     half = msgspec.structs.replace(PLAIN, runs=(Run(speed=2400.0, baseline_speed=4000.0),))
     assert scoring.place(half, rules, by["performance-2"]).points == pytest.approx(60)
     unseen = Hidden(
+        unsealed="",
         weight=1,
         public_weight=1,
         seed_file=Path(),
