@@ -112,8 +112,11 @@ LONG = (
 @pytest.mark.parametrize(
     "want",
     [
-        pytest.param(want, marks=[pytest.mark.nightly] if want.folder.name in LONG else [])
-        for want in fixtures()
+        # The long ones, and every third, are for the nightly run.
+        pytest.param(
+            want, marks=[pytest.mark.nightly] if want.folder.name in LONG or place % 3 == 2 else []
+        )
+        for place, want in enumerate(fixtures())
     ],
     ids=lambda want: f"{want.folder.parent.name}-{want.folder.name}",
 )

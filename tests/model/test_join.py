@@ -126,7 +126,7 @@ def test_what_samples_are_a_ground_for(
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "blocks",
-    [pytest.param(1, marks=pytest.mark.nightly), 2, pytest.param(4, marks=pytest.mark.nightly)],
+    [pytest.param(blocks, marks=pytest.mark.nightly) for blocks in (1, 2, 4)],
 )
 def test_uneven_blocks_do_the_tasks_operations_together(blocks: int) -> None:
     """Of the rung's 792 blocks at 3072 the last 264 share 48 tiles."""
