@@ -75,6 +75,6 @@ if ((status == 3 && restarts < GRADE_RETRIES)); then
   echo "The job goes back to the queue, try $((restarts + 1)) of $GRADE_RETRIES."
   scontrol requeue "$SLURM_JOB_ID" && { sleep 30; exit 3; } # Slurm ends it; it is not over
 fi
-[[ -z ${GRADE_HAND_IN:-} ]] || echo "$job $status" >"$GRADE_HAND_IN/ended" # for grade serve-submission
+[[ -z ${GRADE_HAND_IN:-} ]] || ((status > 2)) || echo "$job $status" >"$GRADE_HAND_IN/ended" # for serve-submission; others may run again
 echo "Job $job ended with status $status." # judge.sh waits for this line
 exit $status

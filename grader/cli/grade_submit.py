@@ -282,6 +282,9 @@ class Client:
         except Trouble as trouble:
             self._note(str(trouble), **trouble.places)
             return trouble.status
+        except OSError as error:  # such as a full disk
+            self._note("{why}", why=error)
+            return FAULT
         except KeyboardInterrupt:
             if self._id:
                 self._note(phrase("the job goes on: --fetch {id} brings its result"), id=self._id)
@@ -394,9 +397,11 @@ class Client:
         try:
             for message in connection.messages(request, content):
                 self._take(message, connection.stream)
+            return int(message["status"])
+        except (ValueError, LookupError, TypeError):  # the host's shell, or a part of a file
+            raise Lost from None
         finally:
             connection.close()
-        return int(message["status"])
 
     def _take(self, message: dict[str, Any], stream: IO[bytes]) -> None:
         kind, text = message["say"], message.get("text", "")
@@ -407,8 +412,8 @@ class Client:
             self._offset = message["offset"]
             self._print(text, sys.stdout)
         elif kind == "file":
-            content = stream.read(size := min(message["size"], _MOST_RESULT))
-            if len(content) < size:
+            size = int(message["size"])
+            if not 0 <= size <= _MOST_RESULT or len(content := stream.read(size)) < size:
                 raise Lost
             place = self._call.out.joinpath(*local_parts(message["name"]))
             write(place, content)

@@ -168,6 +168,9 @@ def test_a_conversation(tmp_path: Path) -> None:
             "",
             "connection lost",
         ),
+        ((HELLO, "Good bye"), 0, "", "connection lost"),
+        ((HELLO, '{"say":"job"}'), 0, "", "connection lost"),
+        ((HELLO, '{"say":"file","name":"a.json","size":-1}', "x"), 0, "", "connection lost"),
         (
             (HELLO, '{"say":"file","name":"../a.json","size":3}', "cut"),
             0,
@@ -185,6 +188,14 @@ def test_what_goes_wrong_is_said(
     assert done.returncode == 3 and expected in done.stderr, done
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.rglob("a.json*")) and not list(tmp_path.rglob("*.tmp"))
+
+
+def test_a_result_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    host(tmp_path, HELLO, '{"say":"file","name":"a.json","size":1}', "x")
+    hand_in(tmp_path / "alice")
+    done = submit(tmp_path, "alice", "--out", "grade.toml")
+    assert done.returncode == 3 and "grade.toml" in done.stderr.splitlines()[-1], done
+    assert "Traceback" not in done.stderr
 
 
 def test_a_busy_host_is_asked_again(tmp_path: Path) -> None:

@@ -68,3 +68,25 @@ def test_settings_that_fail_stop_a_script(script: Path, tmp_path: Path) -> None:
 
 def test_a_job_is_no_command(tmp_path: Path) -> None:
     stops(ROOT / "slurm" / "run.sh", tmp_path, "submit it with sbatch", SLURM_JOB_ID="")
+
+
+@pytest.mark.parametrize(("status", "noted"), [(0, "7 0\n"), (1, "7 1\n"), (143, None), (3, None)])
+def test_a_hand_in_is_over_where_grade_came_to_its_end(
+    status: int, noted: str | None, tmp_path: Path
+) -> None:
+    """A node that dies tells grade to end, and Slurm starts the job again."""
+    (tmp_path / "logs").mkdir()
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "SLURM_JOB_ID": "7",
+        "SLURM_SUBMIT_DIR": str(tmp_path),
+        "GRADE_HOME": str(ROOT),
+        "GRADE_OUT": str(tmp_path),
+        "GRADE_BIN": str(write_script(tmp_path / "grade", f"exit {status}")),
+        "GRADE_HAND_IN": str(tmp_path),
+        "GRADE_RETRIES": "0",
+    }
+    done = subprocess.run(["bash", ROOT / "slurm/run.sh", "alice"], env=environment, check=False)
+    ended = tmp_path / "ended"
+    assert done.returncode == status, (tmp_path / "logs" / "7.log").read_text()
+    assert (ended.read_text() if ended.exists() else None) == noted
