@@ -178,7 +178,8 @@ Keys = tuple[bytes, ...]  # of the inputs
 # To tell the device's part of a call from the host's: as many repetitions, or as long.
 _DEVICE_REPETITIONS, _DEVICE_MS = 5, 500.0
 _LOOK_SECONDS = 3.0  # of the launches that say what wrong elements hold
-_EXPLAINED = 10**8  # operations of a wrong product whose cause the host looks for
+# Operations, and elements of all operands, up to which the host looks for the cause of what is wrong.
+_EXPLAINED, _EXAMINED = 10**8, 1 << 23
 
 
 class MeasuredCase:
@@ -344,7 +345,7 @@ class MeasuredCase:
         stats = self._bench.on_gpu.compare(self.size, self.inputs, self.outputs, self._reference)
         message = base.wrong_elements(stats.wrong, math.prod(stats.shape))
         problem = self._bench.problem
-        if stats.wrong and not modified and problem.work(self.size) <= _EXPLAINED:
+        if stats.wrong and not modified and self._explainable():
             inputs, outputs = ([each.get() for each in e] for e in (self.inputs, self.outputs))
             plain, message = message, check(problem, self.size, inputs, outputs).message or message
             if message == plain and not self._bench.looked and shows_enough(problem, self.size):
@@ -364,6 +365,11 @@ class MeasuredCase:
             error=stats,
             findings=tuple(findings),
         )
+
+    def _explainable(self) -> bool:
+        """Whether the host has the time for causes while the grader waits for the next message."""
+        elements = sum(each.count for each in self._operands)
+        return self._bench.problem.work(self.size) <= _EXPLAINED and elements <= _EXAMINED
 
     def _on_codes(self, inputs: Sequence[Any], _seconds: float) -> Sequence[Any]:
         """The outputs of one launch on other inputs."""
