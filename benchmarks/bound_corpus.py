@@ -1,4 +1,4 @@
-"""The kernels of ``benchmarks.estimates``, in three families named after their labs.
+"""The kernels of ``benchmarks.estimates``, in families named after their labs.
 
 ``bound_patterns/FAMILY/patterns.txt`` names our own, one line for a kernel or several:
 
@@ -7,9 +7,12 @@
     t{T}_p{P}: tiled T=16,32 PAD:P=0,1   every combination; {X} is a parameter's value
 
 They take sizes that are multiples of 128 (reductions: of 4096), and ``BF16`` asks for bfloat16. The
-rest are the ladders' rungs and some fixtures, on which the model was tuned from the beginning:
-they belong to the half "fit". For our own kernels a digest of the name chooses "fit" or "test", so
-no one who changes the model chooses what it is tested on.
+rest are the ladders' rungs and some fixtures. On those of ``TUNED`` families the model was tuned
+from the beginning: they belong to the half "fit". Of all others a digest of the name chooses "fit"
+or "test", so no one who changes the model chooses what it is tested on.
+
+Kernels of others are not kept here: ``sources`` takes a folder of them, FAMILY/NAME with the main
+file, and in a file LAB the name of the lab file in labs/ that takes it.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ from ptxsim.plan import Record, Size
 
 FOLDER = Path(__file__).parent / "bound_patterns"
 Half = Literal["fit", "test"]
-FAMILIES = ("sgemm", "hgemm", "reduction")
-_MAIN = {"sgemm": "sgemm.cu", "hgemm": "hgemm.cu", "reduction": "reduction.cu"}
+TUNED = ("sgemm", "hgemm", "reduction")
+FAMILIES = (*TUNED, "saxpy", "transpose", "stencil", "scan", "histogram", "softmax")
+_MAIN = {family: f"{family}.cu" for family in FAMILIES}
 _FIXTURES = (
     *("naive_swapped", "tiled_template", "register_tile", "float4_vectorised", "double_buffer"),
     *("warp_tile", "warp_shuffle", "cp_async_ptx", "cp_async_intrinsic", "split_k_atomic"),
@@ -39,6 +43,7 @@ _OTHERS = {
     "sgemm": (ALICE, *(ROOT / "tests" / "fixtures" / "correct" / name for name in _FIXTURES)),
     "hgemm": (ROOT / "starters" / "hgemm", ROOT / "tests" / "fixtures" / "hgemm" / "by_cutes_type"),
     "reduction": (ROOT / "starters" / "reduction", ROOT / "examples" / "reduction" / "alice"),
+    **{family: (ROOT / "starters" / family,) for family in FAMILIES[len(TUNED) :]},
 }
 
 
@@ -51,6 +56,15 @@ SIZES = {
     "sgemm": (product(4096, 4096, 4096), product(1024, 1024, 1024), product(4096, 128, 4096)),
     "hgemm": (product(4096, 4096, 4096), product(2048, 2048, 2048)),
     "reduction": (Size.of(n=1 << 28), Size.of(n=1 << 25)),
+    "saxpy": (Size.of(n=1 << 28), Size.of(n=1 << 24)),
+    "transpose": (Size.of(rows=8192, columns=8192), Size.of(rows=4096, columns=2048)),
+    "stencil": (
+        Size.of(nx=8192, ny=8192, nz=1, steps=1),
+        Size.of(nx=512, ny=512, nz=512, steps=2),
+    ),
+    "scan": (Size.of(n=1 << 26), Size.of(n=1 << 22)),
+    "histogram": (Size.of(n=1 << 28), Size.of(n=1 << 24)),
+    "softmax": (Size.of(rows=65536, columns=1024), Size.of(rows=4096, columns=32768)),
 }
 # At which a pattern is graded in the simulator; its verdict holds for all sizes.
 SMALL = {
@@ -68,14 +82,18 @@ class Source(Record):
     code: Path  # a template, or the folder of a submission
     parameters: Mapping[str, str] = {}
     own: bool = False  # written for the corpus
+    lab: Path | None = None  # of somebody else's kernel
 
     @property
     def half(self) -> Half:
         digest = hashlib.sha256(f"{self.family}/{self.name}".encode()).digest()
-        return "test" if self.own and digest[0] % 2 else "fit"
+        drawn = self.own or self.lab or self.family not in TUNED
+        return "test" if drawn and digest[0] % 2 else "fit"
 
     def context(self) -> GradingContext:
         """The lab that takes it."""
+        if self.lab:
+            return tools(str(self.lab))
         bf16 = "BF16" in self.parameters
         return tools(str(FOLDER / self.family / "bf16.yaml") if bf16 else self.family)
 
@@ -120,9 +138,17 @@ def patterns(family: str) -> Iterator[Source]:
             )
 
 
-def sources(family: str) -> tuple[Source, ...]:
-    """All kernels of a family."""
+def sources(family: str, folder: Path | None = None) -> tuple[Source, ...]:
+    """All kernels of a family, or those of a folder."""
+    if folder:
+        return tuple(_foreign(family, lab) for lab in sorted((folder / family).glob("*/LAB")))
     rungs = sorted(path.parent for path in ROOT.glob(f"reference/{family}/*/{_MAIN[family]}"))
     given = (Source(name=each.name, family=family, code=each) for each in rungs)
     others = (Source(name=each.name, family=family, code=each) for each in _OTHERS[family])
-    return (*given, *others, *patterns(family))
+    return (*given, *others, *(patterns(family) if family in TUNED else ()))
+
+
+def _foreign(family: str, lab: Path) -> Source:
+    labs, code = lab.parents[2] / "labs", lab.parent
+    path = labs / f"{lab.read_text().strip()}.yaml"
+    return Source(name=code.name, family=family, code=code, lab=path)

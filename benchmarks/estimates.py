@@ -7,10 +7,11 @@
                                                   FILEs, as grader/model/calibration.json has them
     python -m benchmarks.estimates prepare FILE   as ``measure`` for an H200, without the times
 
-``--families sgemm,hgemm`` and ``--names REGEX`` choose kernels, ``--sizes 1`` the first size of
-each family. ``report --flat OUT`` writes a line of JSON for every kernel and size with all that the
-model starts from. A kernel whose launch would take longer than a second is left out, and one that
-cannot be built or counted is named.
+``--families sgemm,hgemm``, ``--names REGEX`` and ``--half test`` choose kernels, ``--sizes 1`` the
+first size of each family, ``--folder DIR`` kernels of others instead of ours. ``report --flat OUT``
+writes a line of JSON for every kernel and size with all that the model starts from. A kernel whose
+launch would take longer than a second is left out, and one that cannot be built or counted is
+named.
 
 Times are medians of launches with a cold L2, as a grade takes them. Results are not checked here:
 ``tests/model/test_explain.py`` grades every pattern in the simulator, others test the rungs.
@@ -79,13 +80,15 @@ def main() -> None:
     options.add_argument("--families", default=",".join(FAMILIES))
     options.add_argument("--names", default="")
     options.add_argument("--sizes", type=int, default=max(map(len, SIZES.values())))
+    options.add_argument("--folder", type=Path)
+    options.add_argument("--half", choices=("fit", "test"))
     options.add_argument("--flat", type=Path)
     given = options.parse_args()
     if given.what in ("measure", "prepare"):
         chosen = [
             each
             for family in given.families.split(",")
-            for each in sources(family)
+            for each in sources(family, given.folder)
             if re.search(given.names, each.name)
         ]
         raw = measured(chosen, given.sizes, on_gpu=given.what == "measure")
@@ -96,7 +99,9 @@ def main() -> None:
         shown = [
             each
             for each in raw.kernels
-            if each.family in given.families.split(",") and re.search(given.names, each.name)
+            if each.family in given.families.split(",")
+            and re.search(given.names, each.name)
+            and given.half in (None, each.half)
         ]
         found.append((raw.gpu, explained(shown, raw.gpu)))
         if given.what != "fit":

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from markupsafe import escape
 
-from benchmarks.bound_corpus import FAMILIES, SMALL, Source, patterns
+from benchmarks.bound_corpus import SMALL, TUNED, Source, patterns
 from grader.base import gpus
 from grader.base.errors import MachineError
 from grader.base.records import Verdict
@@ -381,7 +381,7 @@ def test_a_grade_holds_no_help_that_its_lab_withholds(monkeypatch: pytest.Monkey
 
 # --- the corpus of benchmarks.estimates: every pattern is right ----------------------------------
 
-PATTERNS = tuple(each for family in FAMILIES for each in patterns(family))
+PATTERNS = tuple(each for family in TUNED for each in patterns(family))
 
 
 def test_there_are_120_patterns_of_different_names() -> None:

@@ -178,7 +178,7 @@ Keys = tuple[bytes, ...]  # of the inputs
 # To tell the device's part of a call from the host's: as many repetitions, or as long.
 _DEVICE_REPETITIONS, _DEVICE_MS = 5, 500.0
 _LOOK_SECONDS = 3.0  # of the launches that say what wrong elements hold
-# Operations, and elements of all operands, up to which the host looks for the cause of what is wrong.
+# Operations, and elements of all operands, up to which the host looks for a cause.
 _EXPLAINED, _EXAMINED = 10**8, 1 << 23
 
 
