@@ -17,14 +17,16 @@ class Mismatch(Record):
 
 
 class Strip(Record):
-    """A wrong element drawn: its share of each input that it should hold, in their order."""
+    """A wrong element drawn: its share of each input that it should hold, in their order, or a map
+    of them."""
 
     element: str  # "C[row 3, column 5]"
     operand: str  # "in"; of a product both: "A·B"
     # "." there, "-" missing, "2" there several times or with a wrong factor, "x" something else in
-    # its place, "+" several of these.
+    # its place, "+" several of these. In a map, whose rows are lines: "o" there, and should not be.
     signs: str
     edge: int  # inputs, or products, that a sign stands for
+    corner: str = ""  # of a map, its first input: "in[row 7, column 0]"
 
 
 class ErrorStats(Record):

@@ -18,6 +18,7 @@ Flags = NDArray[np.bool_]
 Signature = tuple[object, ...]  # of two elements in which the same is wrong
 
 _SIGNS = 64  # of a strip
+_ROWS = 16  # of a map
 _RUNS = 3  # of indices that are named one by one
 _SENTENCES, _PARTS = 2, 3  # about elements that differ; of each
 _LEAST_PART = 4  # threads; a smaller number divides too much
@@ -60,24 +61,15 @@ def _in_words(found: Sequence[ElementContents], plan: Plan) -> Message:
 
 def _strips(found: Sequence[ElementContents]) -> tuple[Strip, ...]:
     """Draw what each element has of what it should have, in that order."""
-    drawn = []
+    drawn: list[Strip] = []
     for each in found:
+        element = each.target.named(each.index)
         if each.want_pairs:
             names = "·".join(held.operand.name for held in each.held)
-            drawn.append((each, names, _product_signs(each)))
-        else:
-            drawn += [(each, held.operand.name, _signs(held)) for held in each.held]
-    return tuple(
-        Strip(
-            element=each.target.named(each.index),
-            operand=name,
-            signs=_shortened(signs, edge),
-            edge=edge,
-        )
-        for each, name, signs in drawn
-        if len(signs) > 1 and {*signs} != {"."}
-        for edge in (1 << (-(-len(signs) // _SIGNS) - 1).bit_length(),)
-    )
+            drawn += _strip(element, names, _product_signs(each))
+        for held in () if each.want_pairs else each.held:
+            drawn += _map(element, held) or _strip(element, held.operand.name, _signs(held))
+    return tuple(drawn)
 
 
 # --- one element ---------------------------------------------------------------------------------
@@ -303,7 +295,31 @@ def _signs(held: Held) -> str:
     return "".join(signs.tolist())
 
 
-def _shortened(signs: str, edge: int) -> str:
-    """One sign for ``edge`` of them; "+" where they differ."""
+def _strip(element: str, operand: str, signs: str) -> list[Strip]:
+    """One sign for several inputs if they are many; "+" where they differ."""
+    if len(signs) < 2 or {*signs} == {"."}:
+        return []
+    edge = 1 << (-(-len(signs) // _SIGNS) - 1).bit_length()
     parts = (signs[at : at + edge] for at in range(0, len(signs), edge))
-    return "".join(part[0] if len({*part}) == 1 else "+" for part in parts)
+    shortened = "".join(part[0] if len({*part}) == 1 else "+" for part in parts)
+    return [Strip(element=element, operand=operand, signs=shortened, edge=edge)]
+
+
+def _map(element: str, held: Held) -> list[Strip]:
+    """The part of a matrix, or of a plane of a box, that an element has or should have."""
+    want, got = held.want, held.got
+    involved = np.argwhere((want != 0) | (got != 0))
+    if (want == got).all():
+        return []
+    corner, beyond = involved.min(axis=0), involved.max(axis=0) + 1
+    extents = [each for each in (beyond - corner).tolist() if each > 1]
+    if len(extents) != 2 or extents[0] > _ROWS or extents[1] > _SIGNS:
+        return []
+    part = tuple(map(slice, corner.tolist(), beyond.tolist()))
+    want, got = want[part].reshape(extents), got[part].reshape(extents)
+    known = [(want == 0) & (got == 0), want == 0, got == 0, want == got]
+    lines = np.select(known, [" ", "o", "-", "."], "2").tolist()
+    corner_name = held.operand.named(tuple(corner.tolist()))
+    signs = "\n".join(map("".join, lines))
+    name = held.operand.name
+    return [Strip(element=element, operand=name, signs=signs, edge=1, corner=corner_name)]

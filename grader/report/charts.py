@@ -4,6 +4,7 @@ Widths are in user units; every picture scales to its column.
 """
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -207,7 +208,7 @@ def tile_picture(case: CaseResult, error: base.ErrorStats, language: base.Langua
     return _unscaled(picture, drawn)
 
 
-_STRIP_CELLS = str.maketrans("-2x", "#++")
+_STRIP_CELLS = str.maketrans("-2xo", "#+++")
 
 
 def strips_picture(
@@ -215,18 +216,23 @@ def strips_picture(
 ) -> Markup:
     """Draw what wrong elements hold of what they should, in their order: filled is missing,
     half-filled is there in another way."""
-    cell, parts, top = 6, [], 0
+    cell, parts, top, widest = 6, [], 0, 0
     for strip in strips:
         top += _TOP
         caption = strip_caption(case, strip)
-        width = cell * len(strip.signs)
+        lines = strip.signs.splitlines()
+        width, height = cell * len(lines[0]), cell * len(lines)
+        widest = max(widest, width)
         parts.append(text(0, top - 6, language(caption), "small"))
-        parts.append(rect(0, top, width, cell, "right"))
-        parts += _cells([strip.signs.translate(_STRIP_CELLS)], 0, top, cell)
-        parts.append(rect(0, top, width, cell, "frame"))
-        top += cell
+        for row, signs in enumerate(lines):
+            spans = re.finditer(r"\S+", signs)
+            spots = ((each.start() * cell, len(each[0]) * cell) for each in spans)
+            parts += (rect(x, top + row * cell, long, cell, "right") for x, long in spots)
+        parts += _cells([each.translate(_STRIP_CELLS) for each in lines], 0, top, cell)
+        parts.append(rect(0, top, width, height, "frame"))
+        top += height
     title = phrase("What wrong elements of {size} hold", size=base.size_text(case.size))
-    drawn = max(cell * max(len(strip.signs) for strip in strips) + 2, 420)
+    drawn = max(widest + 2, 420)
     return _unscaled(svg(top + 2, parts, language(title), "", width=drawn), drawn)
 
 

@@ -148,13 +148,13 @@ def picture_caption(case: CaseResult, error: base.ErrorStats) -> Message:
 
 STRIPS = phrase(
     "What wrong elements hold: . as it should be, - missing, 2 several times or with another "
-    "factor, x something else in its place, + several of these"
+    "factor, x something else in its place, + several of these, o there though it should not be"
 )
 
 
 STRIPS_DRAWN = phrase(
     "What wrong elements hold: filled is missing; half-filled is there several times, with another "
-    "factor, or something else is in its place"
+    "factor, in the place of something else, or though it should not be"
 )
 
 
@@ -163,6 +163,9 @@ def strip_caption(case: CaseResult, strip: base.Strip) -> Message:
     words = phrase("{element} of {size}, of {operand}")
     if strip.edge > 1:
         words = phrase("{element} of {size}, of {operand}, {edge} in a sign", edge=strip.edge)
+    if strip.corner:
+        corner = base.element_words(strip.corner)
+        words = phrase("{element} of {size}, of {operand} from {corner} on", corner=corner)
     element = base.element_words(strip.element)
     return words.given(element=element, size=base.size_text(case.size), operand=strip.operand)
 

@@ -186,7 +186,7 @@ def _strips(case: CaseResult, language: base.Language) -> Iterator[RenderableTyp
         yield Text(language(text.STRIPS))
     for strip in strips:
         picture = Text(strip.signs)
-        for sign, colour in (("-", "red"), ("[2x+]", "yellow"), (r"\.", "green")):
+        for sign, colour in (("-", "red"), ("[2xo+]", "yellow"), (r"\.", "green")):
             picture.highlight_regex(f"{sign}+", colour)
         yield _indented(Text(language(text.strip_caption(case, strip))))
         yield _indented(picture)

@@ -13,6 +13,8 @@ from grader.problems.contents import Run, look_into, suspect
 from grader.problems.expected import Expected
 from grader.problems.operands import Operand
 from grader.problems.reduction.reduction import Reduction
+from grader.problems.stencil.stencil import Stencil, alpha
+from grader.problems.transpose.transpose import Transpose
 from ptxsim import Module
 from ptxsim.plan import Launch, Plan, Size
 from tests.support.bench import engine
@@ -124,6 +126,38 @@ def test_a_wrong_scan(module: Module, exclusive: int, blocks: int, says: str) ->
     assert says in str(describe_contents(found, plan(size, (64, 1, 1)))[0])
     assert (seen := suspect(found))
     assert not seen.foreign
+
+
+def test_of_a_matrix_a_map_is_drawn() -> None:
+    size, problem = Size.of(rows=40, columns=24), Transpose()
+
+    def run(inputs: Sequence[NDArray[Any]], _seconds: float) -> Sequence[NDArray[Any]]:
+        given = inputs[0].reshape(40, 24)
+        out = given.T.copy()
+        out[8:16, 8:16] = given[8:16, 8:16]
+        return [out.reshape(-1)]
+
+    message, maps = describe_contents(look_into(problem, size, run, 20), plan(size, (8, 8, 1)))
+    assert "row and column are exchanged" in str(message)
+    first = maps[0]
+    assert first.element == "out[row 8, column 9]"
+    assert first.corner == "in[row 8, column 8]"
+    assert first.signs == " o\n- "
+
+
+def test_a_neighbour_that_is_taken_for_another_is_in_the_map() -> None:
+    size, problem = Size.of(nx=24, ny=20, nz=1, steps=1), Stencil()
+    part = alpha(size)
+
+    def run(inputs: Sequence[NDArray[Any]], _seconds: float) -> Sequence[NDArray[Any]]:
+        grid = inputs[0].reshape(20, 24).astype(np.float64)
+        out = grid.copy()
+        sides = grid[:-2, 1:-1] + grid[2:, 1:-1] + grid[1:-1, :-2] + grid[:-2, 2:]
+        out[1:-1, 1:-1] += part * (sides - 4 * grid[1:-1, 1:-1])
+        return [out.astype(np.float32).reshape(-1), np.zeros(480, np.float32)]
+
+    _, maps = describe_contents(look_into(problem, size, run, 20), plan(size, (16, 16, 1)))
+    assert {each.signs for each in maps} == {" .o\n..-\n . "}
 
 
 @pytest.mark.parametrize(

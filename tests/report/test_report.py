@@ -61,11 +61,14 @@ def test_wrong_values_show_where_and_how_the_pattern_looks() -> None:
 def test_what_wrong_elements_hold_is_drawn() -> None:
     assert WRONG.error
     strip = Strip(element="C[row 3, column 5]", operand="A·B", signs="..--2x+", edge=4)
-    error = msgspec.structs.replace(WRONG.error, strips=(strip,))
+    corner, signs = "in[row 7, column 0]", " o\n- "
+    plane = Strip(element="out[row 8, column 0]", operand="in", signs=signs, edge=1, corner=corner)
+    error = msgspec.structs.replace(WRONG.error, strips=(strip, plane))
     case = msgspec.structs.replace(WRONG, error=error)
     result = make_result(cases=(RIGHT, case), verdict=Verdict.WA)
     output = shown(result)
     assert "of A·B, 4 in a sign\n  ..--2x+\n" in output
+    assert "of in from in[row 7, column 0] on\n   o\n  -" in output
     assert "- missing, 2 several times" in re.sub(r"\s+", " ", output)
     page = html.render(result, {})
     assert page.count('class="wrong"') > html.render(make_result(), {}).count('class="wrong"')
