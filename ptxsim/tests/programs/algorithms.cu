@@ -68,5 +68,6 @@ int main() {
   });
   cudaMemcpy(&sum, d_sum, sizeof sum, cudaMemcpyDeviceToHost);
   expect("DeviceSelect", sum, n);
+  for (int* each : {d_in, d_out, d_sum}) cudaFree(each);
   std::puts(failures ? "wrong" : "right");
 }

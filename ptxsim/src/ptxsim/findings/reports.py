@@ -40,6 +40,7 @@ _SPACES = {
 _EVENTS = tuple(Event)
 # In the paths of CUDA's headers that define grid.sync(), and cuda::memcpy_async.
 _GRID_BARRIER, _MEMCPY_ASYNC = "/cooperative_groups", "/__memcpy_async/"
+_ALGORITHMS = ("/thrust/", "/cub/")
 _OVERLAPS = {Event.EXTERN_ARRAYS_MEET, Event.RACE}
 _MOST_CALLS = 8  # that are followed outwards
 # Ends of a basic block; and a barrier ends what one statement does.
@@ -233,9 +234,12 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         return None
     if event is Event.MBARRIER_NOT_FENCED and scene.is_inside(int(seen["other_pc"]), _MEMCPY_ASYNC):
         return None  # nobody who calls it can know of the copy
+    same_value = bool(seen["same_value"])
+    if event is Event.READ_ONLY_WRITTEN and same_value:
+        if any(scene.is_inside(int(seen["pc"]), each) for each in _ALGORITHMS):
+            return None  # in place it gets what was there, and nobody who calls it can change that
     access = scene.access(seen)
     block, other_block = _dim(seen["block"]), _dim(seen["other_block"])
-    same_value = bool(seen["same_value"])
     between_blocks = block != other_block and access.space != "shared"
     double_work = event is Event.RACE and between_blocks and access.write and same_value
     updates = event is Event.RACE and all(map(scene.is_update, _pcs(seen)))

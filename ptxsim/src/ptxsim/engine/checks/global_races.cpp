@@ -172,6 +172,7 @@ void check_read_only(Warp& w, int lane, const Region& r, i64 index, u64 address,
     if (!s.block) continue;
     Event e = event_between(w, READ_ONLY_WRITTEN, lane, r, index, at, bytes, s);
     e.other_write = true;
+    e.same_value = (s.pc & SAME_BIT) != 0;
     return w.block->machine->report(e);
   }
 }
