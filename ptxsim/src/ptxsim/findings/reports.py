@@ -104,11 +104,13 @@ class Scene:
             (pc,) = calls
             yield pc
 
-    def is_inside(self, pc: int, header: str) -> bool:
-        """Whether the instruction comes from a file whose path holds ``header``."""
+    def is_inside(self, pc: int, *headers: str) -> bool:
+        """Whether the instruction comes from a file whose path holds one of ``headers``."""
         place = self.program.locations[pc]
         location = self.locations[place] if place >= 0 else None
-        return location is not None and any(header in file for file in location.outside)
+        return location is not None and any(
+            header in file for file in location.outside for header in headers
+        )
 
     def is_update(self, pc: int) -> bool:
         """Whether an access is half of a statement such as ``a[i] += 1``: its basic block has the
@@ -235,9 +237,9 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
     if event is Event.MBARRIER_NOT_FENCED and scene.is_inside(int(seen["other_pc"]), _MEMCPY_ASYNC):
         return None  # nobody who calls it can know of the copy
     same_value = bool(seen["same_value"])
-    if event is Event.READ_ONLY_WRITTEN and same_value:
-        if any(scene.is_inside(int(seen["pc"]), each) for each in _ALGORITHMS):
-            return None  # in place it gets what was there, and nobody who calls it can change that
+    in_place = event is Event.READ_ONLY_WRITTEN and same_value
+    if in_place and scene.is_inside(int(seen["pc"]), *_ALGORITHMS):
+        return None  # it gets what was there, and nobody who calls it can change that
     access = scene.access(seen)
     block, other_block = _dim(seen["block"]), _dim(seen["other_block"])
     between_blocks = block != other_block and access.space != "shared"
