@@ -12,7 +12,7 @@ from the beginning: they belong to the half "fit". Of all others a digest of the
 or "test", so no one who changes the model chooses what it is tested on.
 
 Kernels of others are not kept here: ``sources`` takes a folder of them, FAMILY/NAME with the main
-file, and in a file LAB the name of the lab file in labs/ that takes it.
+file, and in a file LAB the name of the lab file in labs/ that takes it, whose timed sizes count.
 """
 
 from __future__ import annotations
@@ -89,6 +89,11 @@ class Source(Record):
         digest = hashlib.sha256(f"{self.family}/{self.name}".encode()).digest()
         drawn = self.own or self.lab or self.family not in TUNED
         return "test" if drawn and digest[0] % 2 else "fit"
+
+    def sizes(self, context: GradingContext) -> tuple[Size, ...]:
+        """At which it is measured. context: as ``context`` has it."""
+        timed = tuple(case.size for case in context.lab.performance)
+        return timed if self.lab else SIZES[self.family]
 
     def context(self) -> GradingContext:
         """The lab that takes it."""

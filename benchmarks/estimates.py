@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import multiprocessing
 import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +63,7 @@ LONGEST = 1.0  # seconds of one launch by the estimate
 LAUNCHES = 7
 WARM_UP = 12  # launches before these: the first five of a short kernel took up to 8 us longer
 MOST_SECONDS = 0.4  # of all launches of one kernel and size
+MOST_SILENT = 60.0  # seconds for all sizes of one kernel, and a CUDA context
 
 
 class Job(Record):
@@ -148,7 +151,7 @@ def prepared(source: Source, *, folder: Path, sizes: int, arch: str, gpu: gpus.G
     problem, limits = context.lab.problem, context.lab.limits
     try:
         submission = load_submission(source.write(folder), problem.interface.main)
-        given = SIZES[source.family][:sizes]
+        given = source.sizes(context)[:sizes]
         program = prepare(submission, given, context, context.lab.arch_on(arch))
         with CpuDevice(context.sandbox, limits) as simulator:
             runs = tuple(
@@ -186,26 +189,63 @@ def _seconds_of(said: Explained | None) -> float | None:
 
 
 def timed(jobs: Sequence[Job]) -> Iterator[Kernel]:
-    """The kernels with the times of their runs."""
+    """The kernels with the times of their runs. What breaks or hangs the process that times them
+    has none; another process goes on."""
+    timer: Timer | None = None
+    for job in jobs:
+        timer = timer or Timer()
+        kernel = timer.time(job)
+        if kernel is None:
+            print(f"failed: {job.kernel.family} {job.kernel.name}", flush=True)
+            timer = None
+        yield kernel or msgspec.structs.replace(job.kernel, runs=())
+
+
+class Timer:
+    """A process with a CUDA context."""
+
+    def __init__(self) -> None:
+        spawning = multiprocessing.get_context("spawn")
+        self._pipe, theirs = spawning.Pipe()
+        self._process = spawning.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def time(self, job: Job) -> Kernel | None:
+        """None if the process is of no more use."""
+        try:
+            self._pipe.send(job)
+            found: Kernel | None = self._pipe.recv() if self._pipe.poll(MOST_SILENT) else None
+        except (EOFError, OSError):
+            found = None
+        if found is None:
+            self._process.kill()
+        return found
+
+
+def _serve(pipe: Connection) -> None:
     from grader.problems.gemm.gemm import Gemm
     from grader.run.gpu.session import GpuSession, LoadedAhead
 
     loaded = LoadedAhead(Gemm())  # the problem matters for baselines alone
     session = GpuSession(loaded)
-    for job in jobs:
-        runs = []
-        for index, run in enumerate(job.kernel.runs):
-            if (seconds := job.seconds[index]) is None or seconds > LONGEST:
-                print(f"not timed: {job.kernel.name} {run.work.size}", flush=True)
-                continue
-            try:
-                with session.stream:
-                    run = timed_run(session, loaded.nvml, job, index)
-            except Exception as failure:  # of this kernel; CUDA's and CuPy's have no common base
-                print(f"failed: {job.kernel.name} {run.work.size}: {failure}", flush=True)
-                continue
-            runs.append(run)
-        yield msgspec.structs.replace(job.kernel, runs=tuple(runs))
+    while True:
+        pipe.send(_timed(session, loaded.nvml, pipe.recv()))
+
+
+def _timed(session: GpuSession, nvml: Nvml, job: Job) -> Kernel | None:
+    runs = []
+    for index, run in enumerate(job.kernel.runs):
+        if (seconds := job.seconds[index]) is None or seconds > LONGEST:
+            print(f"not timed: {job.kernel.name} {run.work.size}", flush=True)
+            continue
+        try:
+            with session.stream:
+                runs.append(timed_run(session, nvml, job, index))
+        except Exception as failure:  # of this kernel; CUDA's and CuPy's have no common base
+            print(f"failed: {job.kernel.name} {run.work.size}: {failure}", flush=True)
+            return None
+    return msgspec.structs.replace(job.kernel, runs=tuple(runs))
 
 
 def timed_run(session: GpuSession, nvml: Nvml, job: Job, index: int) -> Run:

@@ -33,6 +33,7 @@ _SHOWN_THREADS, _SHOWN_ELEMENTS = 4, 256  # of a block; of each thread
 _LARGEST_TILE = 1 << 16  # elements
 _AGAIN = 1 / 3  # of a call's time: the call runs once more if it took less
 _CALLS = 3
+_FIRST = 1 << 20  # elements that stand for all
 _LATER_IS_WRONG = {
     2: phrase("the first call is right, the second is not: {what}"),
     3: phrase("the first two calls are right, the third is not: {what}"),
@@ -285,6 +286,17 @@ def element_sizes(operands: Sequence[Operand], plan: Plan) -> dict[int, int]:
     """Return the bytes of an operand's elements, by the operand's address."""
     given = zip(plan.allocations, operands, strict=False)  # they come first, in this order
     return {allocation.address: operand.element.bytes for allocation, operand in given}
+
+
+def whole_numbers(operands: Sequence[Operand]) -> dict[int, NDArray[np.uint8]]:
+    """Return the first of each input of whole numbers, by its place: a kernel may take them as
+    indices, for which made-up numbers would not do."""
+    return {
+        place: make_inputs([part])[0].view(np.uint8)
+        for place, each in enumerate(operands)
+        if each.given and each.element.whole
+        for part in (msgspec.structs.replace(each, shape=(min(each.count, _FIRST),)),)
+    }
 
 
 def worded(

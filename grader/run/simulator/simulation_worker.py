@@ -30,6 +30,7 @@ from grader.run.simulator.simulated_calls import (
     rejected,
     seen_calls,
     summary,
+    whole_numbers,
     worded,
 )
 from grader.sandbox import lock_down
@@ -119,11 +120,13 @@ def _answer(
         case messages.Inspect(plans=plans):
             replies.send(messages.Notes(findings=worded(simulator.tensor_cores(plans))))
         case messages.Sample(plan=plan, seconds=seconds, counts=True):
-            replies.send(messages.Sampled(samples=simulator.sample(plan, seconds)))
+            inputs = whole_numbers(problem.operands(plan.size)) if problem else {}
+            found = simulator.sample(plan, seconds, inputs=inputs)
+            replies.send(messages.Sampled(samples=found))
         case messages.Sample(plan=plan, seconds=seconds):
             sizes = element_sizes(problem.operands(plan.size), plan) if problem else {}
-            found = worded(simulator.probe(plan, seconds), sizes=sizes)
-            replies.send(messages.Notes(findings=found))
+            notes = worded(simulator.probe(plan, seconds), sizes=sizes)
+            replies.send(messages.Notes(findings=notes))
         case messages.Look(plan=plan, seconds=seconds):
             assert problem
             replies.send(measure(simulator, problem, plan, seconds))

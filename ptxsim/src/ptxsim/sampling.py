@@ -7,12 +7,11 @@ import os
 import time
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
 import numpy.ctypeslib  # now: later no file can be opened
-from numpy.typing import NDArray
 
 from ptxsim.findings.divergence import split_by
 from ptxsim.findings.finding import LaunchSample, Severity
@@ -20,10 +19,13 @@ from ptxsim.findings.row_counts import Counters, count_flops, row_counts
 from ptxsim.findings.sentences import sentence
 from ptxsim.kernels import Running, trapped
 from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.machine import Bytes
 from ptxsim.plan.records import Copy, Launch, Memset, Plan, SymbolWrite, Write
 from ptxsim.simulator import Simulator
 from ptxsim.soundness import check_plan, cluster_of
 from ptxsim.text import NOTHING
+
+Contents = Mapping[int, Bytes]  # by allocation
 
 _PIECE = 1 << 22  # bytes, a multiple of the page
 _FIXED = 0x10  # MAP_FIXED, as Linux has it on every processor
@@ -34,9 +36,10 @@ _FAILED = ctypes.c_void_p(-1).value
 _SEED = int.from_bytes(os.urandom(8), "little")
 
 
-def made_up(size: int, number: int) -> NDArray[np.uint8]:
-    """Map at least ``size`` bytes of normally distributed float32, which repeat themselves; others
-    for every ``number``. A page that is written costs memory. Raises MemoryError."""
+def made_up(size: int, number: int, values: Bytes | None = None) -> Bytes:
+    """Map at least ``size`` bytes of ``values``, which repeat themselves, or else of normally
+    distributed float32, others for every ``number``. A page that is written costs memory. Raises
+    MemoryError."""
     pieces = max(1, -(-size // _PIECE))
     libc = ctypes.CDLL(None)
     libc.mmap.restype = ctypes.c_void_p
@@ -44,8 +47,10 @@ def made_up(size: int, number: int) -> NDArray[np.uint8]:
     file = os.memfd_create("made up")
     access = mmap.PROT_READ | mmap.PROT_WRITE
     try:
-        values = np.random.default_rng((_SEED, number))
-        os.write(file, values.standard_normal(_PIECE // 4, np.float32).tobytes())
+        if values is None:
+            drawn = np.random.default_rng((_SEED, number))
+            values = drawn.standard_normal(_PIECE // 4, np.float32).view(np.uint8)
+        os.write(file, np.resize(values, _PIECE).tobytes())
         start = libc.mmap(None, pieces * _PIECE, access, mmap.MAP_PRIVATE, file, 0)
         if start == _FAILED:
             raise MemoryError
@@ -71,27 +76,30 @@ _GOLDEN = (5**0.5 - 1) / 2  # its multiples never coincide and form no pattern
 class Sampler(Simulator):
     """Counts the launches of plans that are too large to simulate."""
 
-    def sample(self, plan: Plan, seconds: float, blocks: int = SOME) -> tuple[LaunchSample, ...]:
+    def sample(
+        self, plan: Plan, seconds: float, blocks: int = SOME, inputs: Contents | None = None
+    ) -> tuple[LaunchSample, ...]:
         """Count at most ``blocks`` blocks of each kind of launch, with no other watch on them.
 
-        Inputs and the plan's allocations hold made-up values, so data-dependent counts are lost.
+        ``inputs`` are what the plan's inputs hold again and again; one without them has made-up
+        numbers. Counts that depend on data are those of these.
         () if there are too many kinds of launch. Raises RefusedProgram as ``run`` does.
         """
         kinds = distinct_launches(plan)
         if not kinds:
             return ()
-        with self._launches(plan) as (run, launches):
+        with self._launches(plan, inputs or {}) as (run, launches):
             return tuple(
                 self._sample(run, each, kinds[id(each)], seconds / len(kinds), blocks)
                 for each in launches
             )
 
     @contextmanager
-    def _launches(self, plan: Plan) -> Iterator[tuple[Running, Iterator[Launch]]]:
+    def _launches(self, plan: Plan, inputs: Contents) -> Iterator[tuple[Running, Iterator[Launch]]]:
         """Yield the first of every kind of launch, in the plan's order; what the host writes before
         it, a tensor map for example, is there then."""
         check_plan(plan, self._module, self.variables, MOST_BYTES)
-        run = self._prepare(plan, _inputs(plan), range(len(plan.allocations)))
+        run = self._prepare(plan, _inputs(plan, inputs), range(len(plan.allocations)))
         kinds = distinct_launches(plan)
 
         def walk() -> Iterator[Launch]:
@@ -193,7 +201,7 @@ def _long_and_twice(counters: Counters, once: Counters) -> bool:
     )
 
 
-def _inputs(plan: Plan) -> dict[int, np.ndarray]:
+def _inputs(plan: Plan, contents: Contents) -> dict[int, np.ndarray]:
     """Memory for ``plan``, most of it never touched. No input holds a zero, which a kernel may
     skip."""
     buffers = {
@@ -203,5 +211,5 @@ def _inputs(plan: Plan) -> dict[int, np.ndarray]:
     }
     for index in range(plan.inputs):
         size = plan.allocations[index].size
-        buffers[index] = made_up(size, index)[:size]
+        buffers[index] = made_up(size, index, contents.get(index))[:size]
     return buffers
