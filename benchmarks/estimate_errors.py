@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import statistics
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -24,8 +23,9 @@ from grader.model import Bound, KernelCounts
 from grader.model.bound import Demand, _seconds, _wave, bound, estimated
 from grader.model.calibration import FITTED, Calibration
 from grader.model.issue_model import waited
-from grader.model.join import count, factors, unfounded
+from grader.model.join import count, factors, unfounded, unshared
 from grader.model.loop_steps import MainLoop, main_loop_steps
+from grader.model.records import NO_COPIES, HostCopies
 from grader.problems import Work
 from ptxsim.findings import LaunchSample
 from ptxsim.plan import Record
@@ -39,6 +39,7 @@ class Run(Record):
 
     work: Work
     samples: tuple[LaunchSample, ...]
+    copies: HostCopies = NO_COPIES
     milliseconds: tuple[float, ...] = ()  # of launches, without the first; () before it is timed
     clock_mhz: int | None = None  # right after them
 
@@ -75,6 +76,7 @@ class Explained(Record):
     speed: float | None  # measured
     clock_mhz: int | None
     bound: Bound
+    copies: HostCopies
     launches: tuple[Demand, ...]
 
 
@@ -101,14 +103,14 @@ def _of_kernel(kernel: Kernel, gpu: gpus.Gpu) -> list[Explained]:
 def explained_run(kernel: Kernel, run: Run, gpu: gpus.Gpu) -> Explained | None:
     """What ``grader.model`` makes of its counts today; None without counts or a bound."""
     by = factors(run.samples, run.work)
-    if unfounded(run.samples, by, run.work):
-        return None
     functions = {each.name: each for each in kernel.functions}
     infos = {each.name: each for each in kernel.kernels}
     pairs = [(functions[each.kernel], each) for each in run.samples]
+    if unfounded(run.samples, by, run.work) or unshared(pairs, run.work):
+        return None
     counts = [count(*pair, factor) for pair, factor in zip(pairs, by, strict=True)]
     loops = [main_loop_steps(*pair, factor) for pair, factor in zip(pairs, by, strict=True)]
-    said = bound(counts, infos, run.work, gpu, loops)
+    said = bound(counts, infos, run.work, gpu, loops, copies=run.copies)
     if said is None:
         return None
     return Explained(
@@ -119,6 +121,7 @@ def explained_run(kernel: Kernel, run: Run, gpu: gpus.Gpu) -> Explained | None:
         speed=run.speed if run.milliseconds else None,
         clock_mhz=run.clock_mhz,
         bound=said,
+        copies=run.copies,
         launches=tuple(
             _launched(each, infos[each.name], loop, gpu)
             for each, loop in zip(counts, loops, strict=True)
@@ -140,7 +143,14 @@ def _launched(
 # --- fitting -----------------------------------------------------------------------------------
 
 _CONSTANTS = ("block_cycles", "launch_us", "call_us", "write_cycles", "copy_cycles")
-_CONSTANTS += ("atomic_cycles", "shared_atomic_cycles")
+_CONSTANTS += (
+    "atomic_cycles",
+    "turn_cycles",
+    "shared_atomic_cycles",
+    "far_loaded",
+    "scattered",
+    "start_cycles",
+)
 _STEPS = (1.3, 1.1, 1.03, 1.01)  # by which a constant grows or shrinks, coarse first
 _CLEAR = 0.1  # error of a logarithm; larger ones count by their size alone, not its square
 _INSIDE = (0.05, 0.95)  # quantiles of the spread of the half "fit"
@@ -149,18 +159,15 @@ _ELSEWHERE = 1.2  # the spread is this much wider on GPUs that nobody measured
 
 
 def fitted(found: Sequence[tuple[gpus.Gpu, list[Explained]]]) -> Calibration:
-    """Constants that fit the half "fit" of all kernels best, one after the other until none helps.
-    Families weigh by the square root of their numbers."""
+    """Constants that fit the half "fit" best, one after the other until none helps."""
     rows = [
         (gpu, each) for gpu, part in found for each in part if each.half == "fit" and each.speed
     ]
-    sizes = Counter(each.family for _, each in rows)
-    weights = np.array([sizes[each.family] ** -0.5 for _, each in rows])
 
     def loss(constants: Calibration) -> float:
         errors = np.abs(np.log([_measured_share(*row, constants) for row in rows]))
         part = np.where(errors < _CLEAR, errors**2 / 2, _CLEAR * (errors - _CLEAR / 2))
-        return float((weights * part).sum() / weights.sum())
+        return float(part.mean())
 
     best = FITTED
     least = loss(best)
@@ -186,7 +193,8 @@ def fitted(found: Sequence[tuple[gpus.Gpu, list[Explained]]]) -> Calibration:
 def _measured_share(gpu: gpus.Gpu, each: Explained, constants: Calibration) -> float:
     """Measured / estimated speed."""
     seconds = each.work.amount / each.work.unit.scale / (each.speed or 1.0)
-    return float(estimated(each.launches, each.work, gpu, constants)[0] / seconds)
+    found = estimated(each.launches, each.work, gpu, constants, each.copies)
+    return float(found[0] / seconds)
 
 
 def _neighbours(constants: Calibration, step: float) -> Iterator[Calibration]:

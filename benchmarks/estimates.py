@@ -49,6 +49,7 @@ from benchmarks.measure import machine
 from grader.base import GraderError, gpus
 from grader.judge.program import prepare
 from grader.labs.submission import load_submission
+from grader.model.bound import host_copies
 from grader.problems import Operand
 from grader.problems.inputs import fresh_key
 from grader.run import CpuDevice, quietly
@@ -153,11 +154,12 @@ def prepared(source: Source, *, folder: Path, sizes: int, arch: str, gpu: gpus.G
         submission = load_submission(source.write(folder), problem.interface.main)
         given = source.sizes(context)[:sizes]
         program = prepare(submission, given, context, context.lab.arch_on(arch))
-        with CpuDevice(context.sandbox, limits) as simulator:
+        with CpuDevice(context.sandbox, limits, context.lab.problem_ref) as simulator:
             runs = tuple(
                 Run(
                     work=problem.at(plan.size),
                     samples=simulator.sample(program.built, program.root, plan, quietly),
+                    copies=host_copies(plan),
                 )
                 for plan in program.plans
             )

@@ -128,7 +128,7 @@ def _parts(item: SassInstruction, row: RowCount) -> Iterator[tuple[str, tuple[fl
         # whole numbers are added at once.
         in_shared, turns = base == "ATOMS", max(Counter(row.lanes).values(), default=1)
         cost = turns * row.requests * (".CAS" in item.opcode) if in_shared else row.cost
-        passes = 0 if in_shared else row.requests * _turns_in_l2(row)
+        passes = row.cost if in_shared else row.requests * turns_in_l2(row)
         asked = (row.requests, cost, passes, row.lines, changes(item, row) * row.width)
         yield "ATOMS" if in_shared else "REDG", asked
     elif base == "LDGSTS":
@@ -146,7 +146,7 @@ def _parts(item: SassInstruction, row: RowCount) -> Iterator[tuple[str, tuple[fl
         yield base, (row.requests, cost, passes, row.lines, row.requests * width * _LANES)
 
 
-def _turns_in_l2(row: RowCount) -> int:
+def turns_in_l2(row: RowCount) -> int:
     """Return how many turns a request of atomics takes: in each sector, one lane after another
     changes the same word."""
     sectors: dict[int, Counter[int]] = {}
@@ -156,12 +156,17 @@ def _turns_in_l2(row: RowCount) -> int:
     return sum(max(words.values()) for words in sectors.values())
 
 
-def changes(item: SassInstruction, row: RowCount) -> int:
-    """Return how often all requests of an atomic change a word. Where all lanes add integers to one
-    word, ptxas lets one lane add their sum."""
+def added_up(item: SassInstruction, row: RowCount) -> bool:
+    """Whether one lane of a warp changes a word for all. Where all lanes add integers to one word,
+    ptxas lets one lane add their sum."""
     together = len({at for at in row.lanes if at is not None}) == 1
     floats = any(part[:1] == "F" and part[1:].isdigit() for part in item.opcode.split("."))
-    return row.requests if together and item.guard and not floats else row.active
+    return together and item.guard is not None and not floats
+
+
+def changes(item: SassInstruction, row: RowCount) -> int:
+    """Return how often all requests of an atomic change a word."""
+    return row.requests if added_up(item, row) else row.active
 
 
 def _ideal(row: RowCount, width: int) -> int:

@@ -137,8 +137,9 @@ OTHER_LATENCY = 6  # what else sets a scoreboard
 _NO_CONTROL = 1  # a stall count that cannot be read
 
 
-def warp_cycles(function: SassFunction, runs: Sequence[float]) -> float:
-    """Cycles of all passes through the blocks. runs: executions of every block.
+def warp_cycles(function: SassFunction, runs: Sequence[float], load: int = LATENCY["LDG"]) -> float:
+    """Cycles of all passes through the blocks. runs: executions of every block; load: cycles until
+    a load from global memory is there.
 
     In a block that is a loop by itself, a pass may wait for results of the pass before; the second
     one is measured.
@@ -147,14 +148,15 @@ def warp_cycles(function: SassFunction, runs: Sequence[float]) -> float:
 
     def cycles(index: int) -> float:
         code, ready = function.of_block(index), dict[int, float]()
-        start = _pass(code, ready, 0.0) if index in alone else 0.0
-        return _pass(code, ready, start) - start
+        start = _pass(code, ready, 0.0, load) if index in alone else 0.0
+        return _pass(code, ready, start, load) - start
 
     return sum(times * cycles(index) for index, times in enumerate(runs) if times)
 
 
-def _pass(code: Sequence[SassInstruction], ready: dict[int, float], now: float) -> float:
+def _pass(code: Sequence[SassInstruction], ready: dict[int, float], now: float, load: int) -> float:
     """The time after one pass through a block. ready: when each scoreboard is free."""
+    latency = LATENCY | {"LDG": load}
     for item in code:
         control = item.control
         if control is None:
@@ -162,7 +164,7 @@ def _pass(code: Sequence[SassInstruction], ready: dict[int, float], now: float) 
             continue
         now = max([now, *(ready.get(board, 0.0) for board in control.waits)])
         if control.write_barrier is not None:
-            board, done = control.write_barrier, now + LATENCY.get(item.base, OTHER_LATENCY)
+            board, done = control.write_barrier, now + latency.get(item.base, OTHER_LATENCY)
             ready[board] = max(ready.get(board, 0.0), done)
         now += max(control.stall, 1)
     return now

@@ -13,23 +13,22 @@ what is not modelled.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from math import prod
+from math import hypot, prod
 
 from grader.base import CardFigures, KernelInfo, gpus
+from grader.model.accesses import SECTOR
 from grader.model.calibration import Calibration, calibration
+from grader.model.dram import LINE, PASS, dram_bytes, far_share, fits_l1
 from grader.model.issue_model import Wave, waited
+from grader.model.join import FAR
 from grader.model.loop_steps import MainLoop
 from grader.model.records import NO_COPIES, Bound, HostCopies, KernelCounts, Limit, Waiting
 from grader.model.units import DOUBLES, INTEGERS, SHUFFLES, SPECIAL, lanes_of
 from grader.problems import Work
 from ptxsim.plan import Copy, Memset, Plan, Record
 
-_GLOBAL = ("global_loads", "global_copies", "global_stores", "bulk_loads", "bulk_stores")
-_PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects
 _HARDLY = 1.05  # the speed that a unit allows / the speed with its waits
-_SECTOR = 32  # bytes
 _WORD = 4  # bytes
-_LINE = 128  # bytes
 _WAVEFRONT = 128  # bytes
 _FEW_LANES = (INTEGERS, SPECIAL, DOUBLES)
 # Of a multiprocessor.
@@ -77,10 +76,7 @@ def bound(
     hard = max(hard, sums["DRAM"]) + _through_l2(copies.bytes, gpu)
     if not counts or not hard:
         return None
-    about, slowed = estimated(launches, work, gpu, constants)
-    copied = copies.bytes / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
-    about += copied + constants.launch_us * copies.calls * 1e-6
-    slowed["DRAM"] += copied
+    about, slowed = estimated(launches, work, gpu, constants, copies)
     limits = [Limit(resource=name, speed=work.speed(s)) for name, s in slowed.items() if s]
     # Where warps wait for hardly more than the busiest unit, that unit is the limit.
     limits.sort(key=lambda limit: limit.speed * (_HARDLY if limit.resource == "waiting" else 1))
@@ -118,16 +114,40 @@ class Demand(Record):
 
 
 def estimated(
-    launches: Sequence[Demand], work: Work, gpu: gpus.Gpu, constants: Calibration
+    launches: Sequence[Demand],
+    work: Work,
+    gpu: gpus.Gpu,
+    constants: Calibration,
+    copies: HostCopies = NO_COPIES,
 ) -> tuple[float, dict[str, float]]:
     """Seconds of a call, and those in which each resource of it is busy."""
     slowed = [_slowed(each, work, gpu, constants) for each in launches]
     sums = _sums(slowed)
-    once = work.bytes / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
-    sums["DRAM"] = max(sums.get("DRAM", 0.0), once)
-    starts = sum(each.counts.times for each in launches)
-    busy = max(sum(max(each.values(), default=0.0) for each in slowed), sums["DRAM"])
+    bytewise = constants.slower["DRAM"] / (gpu.dram_gb_s * 1e9)
+    sums["DRAM"] = max(sums.get("DRAM", 0.0), work.bytes * bytewise)
+    busy = max(
+        sum(
+            _together(each, launch.wave.blocks if launch.wave else 1, work)
+            for each, launch in zip(slowed, launches, strict=True)
+        ),
+        sums["DRAM"],
+    )
+    starts = sum(each.counts.times for each in launches) + copies.calls
+    sums["DRAM"] += copies.bytes * bytewise
+    busy += copies.bytes * bytewise
     return busy + (constants.call_us + constants.launch_us * starts) * 1e-6, sums
+
+
+def _together(slowed: Mapping[str, float], blocks: int, work: Work) -> float:
+    """Seconds of a launch in which each resource is busy so long. blocks: resident ones."""
+    longest = max(slowed.values(), default=0.0)
+    if work.unit.of != "bytes":
+        return longest
+    # Nothing is on the way to a block that computes, nor does it compute while it waits. That other
+    # blocks use the time, and memory is busy all the time, is a matter of luck.
+    busiest = max(slowed.get(unit, 0.0) for unit in _UNITS)
+    waiting = slowed.get("latency", 0.0) + busiest / blocks
+    return max(longest, hypot(busiest, waiting, slowed.get("DRAM", 0.0)))
 
 
 def _sums(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -146,6 +166,7 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
     """The time that each resource takes in kernels as they are."""
     counts, wave, clock = launch.counts, launch.wave, gpu.clock_mhz * 1e6
     seconds = dict(launch.seconds)
+    seconds["L2"] += _through_l2(counts.scattered * SECTOR, gpu) * constants.scattered
     waiting = seconds.pop("waiting", 0.0)
     # Tensor cores, and the shared memory that feeds them, reach the same share of their rates.
     like = {"shared memory": "tensor cores"} if counts.tensor else {}
@@ -154,6 +175,8 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
     slowed = {
         name: value * constants.slower[like.get(name, name)] for name, value in seconds.items()
     }
+    if work.unit.of == "bytes":
+        slowed["latency"] = seconds["latency"]  # ``_together`` adds the rest
     # While a unit of the multiprocessor is busy, nobody waits for anything else.
     busiest = max(seconds.get(unit, 0.0) for unit in _UNITS)
     if waiting > busiest:
@@ -162,7 +185,8 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
     updates = max(counts.global_atomics.bytes / _WORD / work.elements, counts.hottest)
     # The L2 has about as many slices as there are multiprocessors.
     updates = max(updates, counts.global_atomics.passes / gpu.multiprocessors)
-    slowed["atomics"] = updates * constants.atomic_cycles / clock
+    changing = updates * constants.atomic_cycles
+    slowed["atomics"] = max(changing, counts.crowded * constants.turn_cycles) / clock
     end = 0.0
     if wave is not None:
         if counts.shared_atomics.cost:
@@ -172,27 +196,23 @@ def _slowed(launch: Demand, work: Work, gpu: gpus.Gpu, constants: Calibration) -
         if counts.bulk_loads.requests and counts.bulk_shared.bytes:
             ring = _ring(counts, wave, slowed, gpu, constants)
             slowed["waiting"] = max(slowed.get("waiting", 0.0), ring)
-        slowed["latency"] += constants.block_cycles * wave.times / clock
+        far = far_share(counts, wave, work, gpu) / FAR
+        far *= gpu.multiprocessor.dram_latency * constants.far_loaded
+        cycles = constants.block_cycles + counts.far_cycles * far
+        starts = wave.blocks * constants.start_cycles * wave.times / clock
+        slowed["latency"] = max(slowed["latency"] + cycles * wave.times / clock, starts)
         if counts.meetings:
             busy = max(slowed.get(unit, 0.0) for unit in (*_UNITS, "L2"))
             met = busy + _meetings(counts, wave, gpu, constants)
             slowed["waiting"] = max(slowed.get("waiting", 0.0), met)
-        if counts.flops >= _PASS * work.operations > 0:
+        if counts.flops >= PASS * work.operations > 0:
             # A block stores its part when it has nothing else left to do; others still have.
             written = (counts.global_stores.cost + counts.global_atomics.cost) / wave.blocks
             end = written / gpu.multiprocessors * constants.write_cycles / clock
-    touched = 0
-    if counts.flops < _PASS * work.operations:
-        touched = sum(getattr(counts, field).bytes for field in _GLOBAL)
-    if wave is not None and counts.local_lines:
-        # What the L1 does not hold, beside shared memory, of all resident threads; nor the L2.
-        used, bytes_ = wave.local_bytes * wave.blocks, counts.local_lines * _LINE
-        memory = gpu.memory or gpus.standing_for(f"sm_{gpu.capability}").memory
-        if used + wave.shared_bytes * wave.blocks > gpu.multiprocessor.shared_kib << 10:
-            slowed["L2"] += _through_l2(bytes_, gpu) * constants.slower["L2"]
-            if memory and used * gpu.multiprocessors > memory.l2_bytes:
-                touched += bytes_
-    slowed["DRAM"] = touched / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
+    if wave is not None and not fits_l1(counts, wave, gpu):
+        slowed["L2"] += _through_l2(counts.local_lines * LINE, gpu) * constants.slower["L2"]
+    moved = dram_bytes(counts, wave, work, gpu)
+    slowed["DRAM"] = moved / (gpu.dram_gb_s * 1e9) * constants.slower["DRAM"]
     return {name: value + end for name, value in slowed.items() if value}
 
 
@@ -262,7 +282,7 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: gpus.Gpu) -> dict[str
     units = {each.kind: each.count for each in counts.units}
     waves = counts.shared_loads.cost + counts.shared_stores.cost + counts.shared_copies.passes
     waves += counts.matrix_loads.cost + counts.matrix_stores.cost + counts.bulk_shared.cost
-    waves += units.get(SHUFFLES, 0)
+    waves += units.get(SHUFFLES, 0) + counts.shared_atomics.passes
     read = sum(each.shared_bytes for each in counts.tensor) / _WAVEFRONT
     beyond = [counts.global_copies, counts.global_stores, counts.bulk_loads, counts.bulk_stores]
     beyond.append(counts.global_atomics)
@@ -286,7 +306,7 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: gpus.Gpu) -> dict[str
         alone = counts.heaviest * blocks * counts.times  # of the heaviest block, over the mean
         cycles["latency"] = counts.warp_cycles * max(wave.times, alone)
     seconds = {name: value / (gpu.clock_mhz * 1e6) for name, value in cycles.items()}
-    return seconds | {"L2": _through_l2(sectors * _SECTOR, gpu)}
+    return seconds | {"L2": _through_l2(sectors * SECTOR, gpu)}
 
 
 def _through_l2(bytes_: int, gpu: gpus.Gpu) -> float:

@@ -25,10 +25,14 @@ class Calibration(Record):
     slower: dict[str, float]
     l2_loaded: float  # latency of a load from the L2 while others load / the lowest one
     dram_loaded: float
+    far_loaded: float  # latency of DRAM for a warp's loads one after the other / the lowest one
+    start_cycles: float  # between the starts of two blocks on one multiprocessor
     block_cycles: float  # from the start of a block to its first instruction, and after its last
     write_cycles: float  # for a sector that it stores or changes in the L2
     copy_cycles: float  # from a bulk copy's start until a warp sees its data, beyond the L2's time
+    scattered: float  # a sector that is stored in part: in sectors of loads, beyond itself
     atomic_cycles: float  # between changes of one word in the L2
+    turn_cycles: float  # between changes of words in one slice of the L2
     shared_atomic_cycles: float  # between those of a loop that compares and swaps a shared word
     launch_us: float
     call_us: float  # on top of its launches
@@ -59,6 +63,8 @@ class Calibration(Record):
             },
             l2_loaded=self.l2_loaded * ratio("l2_latency") * table("l2_latency"),
             dram_loaded=self.dram_loaded * ratio("dram_latency") * table("dram_latency"),
+            far_loaded=self.far_loaded * ratio("dram_latency") * table("dram_latency"),
+            turn_cycles=self.turn_cycles * ratio("atomic_cycles"),
             call_us=self.call_us * ratio("launch_us"),
             **{name: getattr(self, name) * ratio(name) for name in scaled},
         )

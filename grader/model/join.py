@@ -8,10 +8,18 @@ longest copy runs as often as the code before it allows.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from grader.build import Product, SassFunction, SassInstruction
-from grader.model.accesses import MemoryAccess, accesses, changes, traffic
+from grader.build import Loop, Product, SassFunction, SassInstruction
+from grader.model.accesses import (
+    SECTOR,
+    MemoryAccess,
+    accesses,
+    added_up,
+    changes,
+    traffic,
+    turns_in_l2,
+)
 from grader.model.blocks import conserve, splits, warp_cycles
 from grader.model.main_loop import opcode_counts
 from grader.model.records import KernelCounts, TensorCount
@@ -39,6 +47,10 @@ _TRAFFIC = {
     "global_atomics": "REDG",
 }
 _ENOUGH = 0.98  # of the problem's operations
+FAR = 1000  # cycles, of ``far_cycles``
+# H200: atomics of words within so many bytes take turns; so many parts of the L2 do not (by turns
+# of one lane's atomics to 1 to 4,194,304 words).
+SLICE, SLICES = 512, 72
 _SCALED = 0.1  # counts of uneven blocks that are scaled by more bound nothing
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
 
@@ -67,6 +79,7 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
             if product is not None:
                 products[product] += round(times * factor)
     moved = traffic(moving.values(), factor)
+    alone = warp_cycles(function, runs)
     return KernelCounts(
         name=function.name,
         grid=sample.grid,
@@ -78,7 +91,7 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
         floats=round(floats * factor),
         flops=round(sample.flops * factor),
         # Of one warp; the factor adds the time that an incomplete sample lacks.
-        warp_cycles=warp_cycles(function, runs) * factor / sample.all_warps,
+        warp_cycles=alone * factor / sample.all_warps,
         mix=opcode_counts(mix),
         splits=splits(function, sample, runs, factor),
         tensor=_tensor(products),
@@ -87,6 +100,10 @@ def count(function: SassFunction, sample: LaunchSample, factor: float) -> Kernel
         heaviest=sample.heaviest * sample.times / factor if sample.complete else 0.0,
         meetings=_meetings(function, rows, runs) * factor / (sample.all_blocks * sample.times),
         hottest=_hottest(moving.values(), sample, factor),
+        crowded=_crowded(moving.values()) * factor,
+        far_cycles=(warp_cycles(function, runs, FAR) - alone) * factor / sample.all_warps,
+        loaded=tuple(_loaded(function, moving, factor)),
+        scattered=_scattered(moving.values(), factor),
         units=opcode_counts(units),
         **{field: moved[kind] for field, kind in _TRAFFIC.items()},
     )
@@ -101,6 +118,36 @@ def _hottest(of: Iterable[MemoryAccess], sample: LaunchSample, factor: float) ->
         if each.base in ("ATOMG", "REDG") and row.span and row.requests:
             found += each.requests / row.requests * changes(each.item, row) * row.width / row.span
     return found * factor
+
+
+def _crowded(of: Iterable[MemoryAccess]) -> float:
+    """Return the turns of atomics, each over the slices of the L2 that hold what it changes."""
+    found = 0.0
+    for each in of:
+        if each.base in ("ATOMG", "REDG") and each.row.span:
+            turns = each.requests
+            turns *= 1 if added_up(each.item, each.row) else turns_in_l2(each.row)
+            found += turns / min(max(each.row.span / SLICE, 1.0), SLICES)
+    return found
+
+
+def _loaded(
+    function: SassFunction, moving: Mapping[int, MemoryAccess], factor: float
+) -> Iterator[int]:
+    outwards = sorted(function.loops, key=lambda loop: -len(loop.blocks))
+    inside = {index: loop for loop in outwards for index in loop.blocks}
+    sums: Counter[Loop | None] = Counter()
+    for index in range(len(function.blocks)):
+        of = (moving[i.address] for i in function.of_block(index) if i.address in moving)
+        moved = traffic((each for each in of if each.base == "LDG"), factor)["LDG"]
+        sums[inside.get(index)] += moved.cost * SECTOR
+    yield from (bytes_ for loop, bytes_ in sums.items() if loop and bytes_)
+    yield sums[None]
+
+
+def _scattered(of: Iterable[MemoryAccess], factor: float) -> int:
+    stores = ((each.requests, *each.sectors) for each in of if each.base == "STG")
+    return round(factor * sum(times * max(all_ - least, 0.0) for times, all_, least in stores))
 
 
 def _meetings(function: SassFunction, rows: Mapping[int, RowCount], runs: Sequence[float]) -> float:

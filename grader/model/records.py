@@ -97,7 +97,7 @@ class KernelCounts(Record):
     instructions: int  # of warps
     floats: int  # of them FFMA, FADD, FMUL
     flops: int  # of threads; FMA = 2
-    warp_cycles: float  # the minimum time of a warp that runs alone
+    warp_cycles: float  # the minimum time of a warp that runs alone: all loads hit the L1
     mix: tuple[OpcodeCount, ...]  # most frequent first
     global_loads: Traffic
     global_stores: Traffic
@@ -123,6 +123,12 @@ class KernelCounts(Record):
     # Changes of the word of global memory that changes most, if those of each instruction are
     # spread evenly over the words that it touches.
     hottest: float = 0.0
+    # Turns of atomics in the L2, over the slices that the words of each lie in.
+    crowded: float = 0.0
+    far_cycles: float = 0.0  # a lone warp's time, beyond ``warp_cycles``, if DRAM served all loads
+    # Bytes of the sectors that each loop loads from global memory, and last the code outside.
+    loaded: tuple[int, ...] = ()
+    scattered: int = 0  # sectors of stores, beyond those that would hold what they write
     units: tuple[OpcodeCount, ...] = ()  # warp instructions of the units of units.py
 
 

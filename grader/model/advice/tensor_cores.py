@@ -22,6 +22,7 @@ from ptxsim.text import Message, verbatim
 
 _STEP = 16 * 16 * 16  # products of one wmma
 _FRAGMENTS_NOTICED = 1.2  # matrices for each HMMA, where shared memory is the limit
+_EXPOSED_NOTICED = 1.05  # gain; rungs that load fragments ahead still show less
 _FAR_TOO_MANY = 2.0  # in any case; a warp tile of 64×32 needs 1.5
 _NEAR = 1.1
 _FRAGMENTS_LEFT = 1.0  # of a warp tile of 64×64
@@ -175,7 +176,8 @@ def exposed_fragments(facts: Facts) -> Advice | None:
     def ahead(step: LoopStep) -> LoopStep:
         return msgspec.structs.replace(step, sets=None) if step.unit is Pipe.SHARED else step
 
-    if (gain := facts.gain_if(ahead)) is None:
+    gain = facts.gain_if(ahead)
+    if not gain or gain < _EXPOSED_NOTICED:
         return None
     message = facts.say("exposed-fragments", share=100 * waited.shared_loads)
     return advice(facts, "register_buffer", message, "LDSM", gain=gain)
