@@ -45,7 +45,7 @@ _OLDEST = 70  # before Volta, machine code had another form
 
 def explain_program(program: Program, card: base.gpus.Gpu | None) -> Explanation:
     """Explain the speed at the last size prepared. card: None for a few known ones."""
-    with CpuDevice(program.context.sandbox, program.context.lab.limits) as simulator:
+    with _simulator(program.context) as simulator:
         return _explain(program, program.plans[-1], program.disassemble, simulator, card)
 
 
@@ -54,7 +54,7 @@ def explain_sizes(
 ) -> Iterator[Explanation | base.Rejected]:
     """Explain the speed at each size on the context's GPUs, all by one build, one recording and one
     simulator. An endless loop in host code ends the answers early. Raises Rejected."""
-    with CpuDevice(context.sandbox, context.lab.limits) as simulator:
+    with _simulator(context) as simulator:
         program = build_program(submission, context, arch, simulator, quietly)
         code = cache(program.disassemble)
         for plan in program.record(sizes):
@@ -62,6 +62,11 @@ def explain_sizes(
                 yield plan
             else:
                 yield _explain(program, plan, code, simulator, context.card)
+
+
+def _simulator(context: GradingContext) -> CpuDevice:
+    """Make a simulator that knows the problem: counts may depend on what the inputs hold."""
+    return CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref)
 
 
 def _explain(

@@ -314,7 +314,8 @@ def test_whole_numbers_added_in_shared_memory_do_not_wait_for_one_another() -> N
     folder = ROOT / "reference" / "histogram" / "03_wide"
     result = grade_and_explain(folder, context("histogram"), quietly).result
     assert result.explanation
-    assert [each.resource for each in result.explanation.bounds] == ["DRAM"] * 3
+    limits = {each.resource for each in result.explanation.bounds}
+    assert limits == {"shared memory", "DRAM"}  # an H200 reaches half of DRAM's bandwidth
 
 
 def test_the_host_counts_all_keys_again() -> None:

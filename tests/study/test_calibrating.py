@@ -17,7 +17,7 @@ from grader.run.gpu.messages import host_library
 from grader.study import calibrate, course_cards
 from tests.support.places import ROOT
 
-CARD = msgspec.structs.replace(FITTED.card, gpu="NVIDIA A100-PCIE-40GB", launch_us=11.75)
+CARD = msgspec.structs.replace(FITTED.card, gpu="NVIDIA A100-PCIE-40GB", launch_us=10.16)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_what_was_measured_is_what_grades_read(
     assert course_cards() == (CARD,)
     a100 = gpus.named("A100 40GB")
     assert calibration(a100, course_cards()).launch_us == pytest.approx(2 * FITTED.launch_us, 1e-3)
-    assert re.search(r"launch_us +11\.75 +5\.876", console.export_text())
+    assert re.search(r"launch_us +10\.16 +5\.08", console.export_text())
 
 
 def test_without_the_folder_it_needs_a_file(

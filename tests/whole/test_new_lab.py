@@ -65,7 +65,7 @@ def test_a_lab_that_counts_bytes_is_told_in_its_own_terms(tmp_path: Path) -> Non
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(beside(__file__, Path(name).name))
     graded = said("grade eve --lab softmax.yaml --device cpu -v --gpu 2080", tmp_path)
-    assert re.search(r"the limit is L1\s+next: softmax.cu:1[01]: Lanes read addresses that", graded)
+    assert re.search(r"the limit is L2\s+next: softmax.cu:1[01]: Lanes read addresses that", graded)
     assert "8 times the bytes that the problem must move" in graded and "FFMA" not in graded
     assert "RTX 2080 Ti: at most" in graded and "A100" not in graded
     assert "for each FFMA" not in said("grade sass eve --lab softmax.yaml", tmp_path)

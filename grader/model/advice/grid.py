@@ -23,7 +23,7 @@ def _more_blocks(facts: KernelFacts, rule: str, idea: str, base: str) -> Advice 
     if blocks >= sms:
         return None
     message = facts.say(rule, count=blocks)
-    gain = facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0)
+    gain = facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0, far_cycles=0.0)
     return advice(facts, idea, message, base, gain=gain)
 
 

@@ -61,6 +61,7 @@ def use_tensor_cores(facts: KernelFacts) -> Advice | None:
         global_loads=loads,
         shared_loads=NO_TRAFFIC,
         warp_cycles=0.0,
+        far_cycles=0.0,
     )
     return advice(facts, "wmma_global", message, "FFMA", "HFMA2", gain=gain)
 
@@ -75,7 +76,7 @@ def fragments_from_global(facts: Facts) -> Advice | None:
     # With tiles of 64×64: each HMMA of 16×8×16 takes 6 matrices, and 1/32 of what the tile reads.
     tiled = Traffic(requests=hmma // 4, cost=4 * hmma, lines=2 * hmma, bytes=128 * hmma)
     matrices = Traffic(requests=2 * hmma, cost=6 * hmma, lines=0, bytes=768 * hmma, passes=6 * hmma)
-    gain = facts.gain(global_loads=tiled, matrix_loads=matrices, warp_cycles=0.0)
+    gain = facts.gain(global_loads=tiled, matrix_loads=matrices, warp_cycles=0.0, far_cycles=0.0)
     return advice(facts, "wmma_shared", message, "LDG", gain=gain)
 
 
