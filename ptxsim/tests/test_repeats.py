@@ -21,6 +21,7 @@ from ptxsim.findings.writes import WatchedElement
 from ptxsim.launching import default_engine
 
 HERE = Path(__file__).parent
+_TRIES = 5
 ROWS = [
     [cell.strip() for cell in line.split("|")]
     for line in (HERE / "tables" / "repeats.txt").read_text().splitlines()
@@ -79,19 +80,27 @@ def test_writes_that_are_not_kept_are_counted(program: Path) -> None:
 def test_parts_of_a_launch_do_what_it_does(
     blocks: Path, what: str, parts: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    seen = []
-    for jobs in (1, 4):
-        settings = Settings(seconds=60, jobs=jobs)
-        with ThreadPoolExecutor(1) as beside:
-            running = beside.submit(execute, blocks, [what], settings)
-            threads = 0
-            while not wait([running], 0.002).done:
-                threads = max(threads, len([*Path("/proc/self/task").iterdir()]))
-        ended = running.result()
-        seen.append((ended.status, ended.remarks, capfd.readouterr().out, threads))
-    (*alone, few), (*together, many) = seen
-    assert alone == together
-    assert (many > few + 1) == parts
+    many = False
+    for _ in range(_TRIES):  # threads that live shortly may not be seen
+        (alone, few), (together, most) = (watched(blocks, what, jobs, capfd) for jobs in (1, 4))
+        assert alone == together
+        many = many or most > few + 1
+        if many or not parts:
+            break
+    assert many == parts
+
+
+def watched(
+    blocks: Path, what: str, jobs: int, capfd: pytest.CaptureFixture[str]
+) -> tuple[tuple[object, ...], int]:
+    """What a run comes to, and the most threads that were seen meanwhile."""
+    with ThreadPoolExecutor(1) as beside:
+        running = beside.submit(execute, blocks, [what], Settings(seconds=60, jobs=jobs))
+        threads = 0
+        while not wait([running], 0.002).done:
+            threads = max(threads, len([*Path("/proc/self/task").iterdir()]))
+    ended = running.result()
+    return (ended.status, ended.remarks, capfd.readouterr().out), threads
 
 
 class Terminal:
