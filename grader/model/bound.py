@@ -139,12 +139,12 @@ def estimated(
 
 
 def _together(slowed: Mapping[str, float], blocks: int, work: Work) -> float:
-    """Seconds of a launch in which each resource is busy so long. blocks: resident ones."""
+    """Return the seconds of a launch whose resources are busy for ``slowed``. blocks: resident."""
     longest = max(slowed.values(), default=0.0)
     if work.unit.of != "bytes":
         return longest
-    # Nothing is on the way to a block that computes, nor does it compute while it waits. That other
-    # blocks use the time, and memory is busy all the time, is a matter of luck.
+    # A block loads nothing while it computes, and computes nothing while it waits. Others fill
+    # these gaps only in part; the root of summed squares fits what was measured.
     busiest = max(slowed.get(unit, 0.0) for unit in _UNITS)
     waiting = slowed.get("latency", 0.0) + busiest / blocks
     return max(longest, hypot(busiest, waiting, slowed.get("DRAM", 0.0)))

@@ -1,4 +1,4 @@
-"""What launches move between the L2 and DRAM."""
+"""Traffic of launches between the L2 and DRAM."""
 
 from math import prod
 
@@ -28,8 +28,8 @@ def fits_l1(counts: KernelCounts, wave: Wave, gpu: gpus.Gpu) -> bool:
 
 
 def dram_bytes(counts: KernelCounts, wave: Wave | None, work: Work, gpu: gpus.Gpu) -> int:
-    """Return the bytes that the launches move, beyond those of all operands once where the L2 holds
-    these."""
+    """Return the bytes that the launches move. 0 where the L2 holds all operands: that these move
+    once is counted for the whole call."""
     moved = 0
     if counts.flops < PASS * work.operations:
         moved = sum(getattr(counts, field).bytes for field in _GLOBAL)

@@ -48,9 +48,9 @@ _TRAFFIC = {
 }
 _ENOUGH = 0.98  # of the problem's operations
 FAR = 1000  # cycles, of ``far_cycles``
-# H200: atomics of words within so many bytes take turns; so many parts of the L2 do not (by turns
-# of one lane's atomics to 1 to 4,194,304 words).
-SLICE, SLICES = 512, 72
+# Bytes of a part of the L2 in which atomics take turns, and how many parts there are at most:
+# docs/measurements/2026-11-29-h200-atomics.txt.
+_SLICE, _SLICES = 512, 72
 _SCALED = 0.1  # counts of uneven blocks that are scaled by more bound nothing
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
 
@@ -125,15 +125,16 @@ def _crowded(of: Iterable[MemoryAccess]) -> float:
     found = 0.0
     for each in of:
         if each.base in ("ATOMG", "REDG") and each.row.span:
-            turns = each.requests
-            turns *= 1 if added_up(each.item, each.row) else turns_in_l2(each.row)
-            found += turns / min(max(each.row.span / SLICE, 1.0), SLICES)
+            turns = 1 if added_up(each.item, each.row) else turns_in_l2(each.row)
+            slices = min(max(each.row.span / _SLICE, 1.0), _SLICES)
+            found += each.requests * turns / slices
     return found
 
 
 def _loaded(
     function: SassFunction, moving: Mapping[int, MemoryAccess], factor: float
 ) -> Iterator[int]:
+    """Yield the bytes that each innermost loop loads, and last those of the code outside loops."""
     outwards = sorted(function.loops, key=lambda loop: -len(loop.blocks))
     inside = {index: loop for loop in outwards for index in loop.blocks}
     sums: Counter[Loop | None] = Counter()
@@ -146,8 +147,10 @@ def _loaded(
 
 
 def _scattered(of: Iterable[MemoryAccess], factor: float) -> int:
+    """Count the sectors of stores beyond those that would hold what they write."""
     stores = ((each.requests, *each.sectors) for each in of if each.base == "STG")
-    return round(factor * sum(times * max(all_ - least, 0.0) for times, all_, least in stores))
+    extra = (times * max(sectors - least, 0.0) for times, sectors, least in stores)
+    return round(factor * sum(extra))
 
 
 def _meetings(function: SassFunction, rows: Mapping[int, RowCount], runs: Sequence[float]) -> float:

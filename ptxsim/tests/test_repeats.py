@@ -93,7 +93,7 @@ def test_parts_of_a_launch_do_what_it_does(
 def watched(
     blocks: Path, what: str, jobs: int, capfd: pytest.CaptureFixture[str]
 ) -> tuple[tuple[object, ...], int]:
-    """What a run comes to, and the most threads that were seen meanwhile."""
+    """Return what a run comes to, and the most threads that were seen meanwhile."""
     with ThreadPoolExecutor(1) as beside:
         running = beside.submit(execute, blocks, [what], Settings(seconds=60, jobs=jobs))
         threads = 0
